@@ -14,7 +14,8 @@ from dataclasses import replace
 
 from benchmarks.delivery import SETTINGS, CountingConnection, ReadyLog
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import AUTO_SPLIT, IntRange, KeySharedMeta, KeySharedMode, SubType
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import SystemClock

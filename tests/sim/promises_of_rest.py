@@ -82,7 +82,7 @@ async def _consumed(stage: Stage) -> None:
 async def _unreadable(stage: Stage) -> None:
     """As if the disk had lost the first two messages and the subscription had met that."""
     topic = stage.world.machine.broker.service.topics[T]
-    topic.subscriptions[SUB]._pump.unreadable.waiting = (0, 2)
+    topic.subscriptions[SUB].pump.unreadable.waiting = (0, 2)
 
 
 async def _grown_old(stage: Stage) -> None:

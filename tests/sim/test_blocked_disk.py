@@ -208,7 +208,7 @@ def commit_shown_at_once(broker: Broker) -> None:
             beside = topic.transactions.beside
             for op in beside.in_flight():
                 beside.settled.apply(op)
-            topic.dispatch_filter_changed()
+            topic.subscriptions.dispatch_filter_changed()
 
     coordinator.end = end  # type: ignore[method-assign]
 

@@ -296,7 +296,7 @@ def test_a_switch_in_two_steps_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     switch = Compactor._switch
 
     async def late(self: Compactor, view: CompactedView) -> None:
-        self._topic.subscriptions[COMPACTION_SUBSCRIPTION].skip_until(view.horizon - 1)
+        self._subscriptions[COMPACTION_SUBSCRIPTION].skip_until(view.horizon - 1)
         await asyncio.sleep(11)
         await switch(self, view)
 

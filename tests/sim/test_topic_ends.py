@@ -106,7 +106,7 @@ def test_what_was_answered_holds() -> None:
 
 def test_termination_that_is_only_remembered_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgetful(self: Termination, done: Any, failed: Any) -> None:
-        self.terminated = True
+        self._subscriptions.terminated = True
         done()
 
     monkeypatch.setattr(Termination, "terminate", forgetful)

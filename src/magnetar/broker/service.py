@@ -310,7 +310,7 @@ class BrokerService:
 
     def producer_left(self, producer: Producer) -> None:
         """A producer's connection or its client closed it."""
-        producer.open = False
+        producer.close()
         name = producer.log.name
         topic = self.topics.get(name) or self.nonpersistent_topics.by_name.get(name)
         if topic is not None:

@@ -253,6 +253,7 @@ class LedgerStore:
         def gone() -> None:
             for span in managed.spans:
                 self.span_dropped(span)
+            managed.dissolve()
             if done is not None:
                 done()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from typing_extensions import override
+
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.operation_log import OperationLog
 from magnetar.transactions.operations import Op, parse_snapshot, replay
@@ -32,9 +34,9 @@ class TransactionFeatureState(OperationLog[TopicState]):
         """Transactions whose end is durable, and whose acknowledgements were not dealt with yet."""
         self.on_end_durable: Callable[[], None] | None = None
         """Set while the topic is loaded: deals with ``ended``."""
-        self.on_durable = self._note_ended
 
-    def _note_ended(self, ops: Sequence[Op]) -> None:
+    @override
+    def written(self, ops: Sequence[Op]) -> None:
         self.ended += [(TxnId(op[1], op[2]), bool(op[3])) for op in ops if op[0] == "e"]
 
     def carry_out(self) -> None:

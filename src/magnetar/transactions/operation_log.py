@@ -53,7 +53,12 @@ class OperationLog(Generic[S]):
         ops, self._written = self._written, []
         for op in ops:
             self.settled.apply(op)
-        if ops and self.on_durable is not None:
+        if ops:
+            self.written(ops)
+
+    def written(self, ops: Sequence[Op]) -> None:
+        """These operations are on disk and applied."""
+        if self.on_durable is not None:
             self.on_durable(ops)
 
     def lost(self) -> None:

@@ -170,8 +170,8 @@ def test_a_lost_copy_is_an_error_for_who_needs_it_and_never_a_gap(tmp_path: Path
         consumer.flow(1000)
         await asyncio.sleep(0.2)
         subscription = broker.node.broker.service.topics[T].subscriptions["keeps"]
-        pump = subscription._pump
-        assert "ledger-" in pump.trouble
+        pump = subscription.pump
+        assert "ledger-" in pump.reads.trouble
         assert pump.read_at == 0
         assert not client.heard(c.CommandMessage)
         await publish(broker, 50, 51)

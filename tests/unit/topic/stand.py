@@ -7,7 +7,8 @@ from typing import Any
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
 

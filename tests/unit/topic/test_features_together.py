@@ -320,7 +320,7 @@ def test_who_waits_for_the_topic_obeys_the_policies_of_the_day_when_it_is_admitt
     async def main() -> None:
         place = Place()
         topic = place.topic
-        topic.log.on_durable = topic._durable
+        topic.log.on_durable = topic.results.durable
         first = producer_on(topic, "first", ProducerAccessMode.Exclusive)
         topic.add_producer(first, None, lambda error: None)
         waiting = producer_on(topic, "waiting", ProducerAccessMode.WaitForExclusive)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing_extensions import override
 
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.ports import EntryRun
-from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import SystemClock

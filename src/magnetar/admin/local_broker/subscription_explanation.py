@@ -18,7 +18,7 @@ def explanation(subscription: Subscription) -> JsonObject:
     """The findings, the most significant first, and the numbers they come from."""
     stats = subscription.stats()
     findings = explain(subscription)
-    ahead = subscription.next_ahead()
+    ahead = subscription.pump.next_ahead()
     return {
         "topic": subscription.topic.name,
         "subscription": subscription.name,

@@ -7,10 +7,10 @@ then one notice to every subscription that there is more (STYLE rules 6 and 7).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from magnetar.broker.topic.cleanup.backlog_quotas import BacklogQuotas
 from magnetar.broker.topic.cleanup.termination import INTERNAL_PREFIXES, Termination
@@ -19,38 +19,36 @@ from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.dispatch.delays import Delays
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule, last_visible
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.ports import DurableAnswer, Log, SentTotals
 from magnetar.broker.topic.position_search import first_since
-from magnetar.broker.topic.publish.chunking import Chunking, chunk
-from magnetar.broker.topic.publish.producer import PendingEntry, Producer
+from magnetar.broker.topic.publish.chunking import Chunking
+from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings
+from magnetar.broker.topic.publish.publish_results import PublishResults, detach
 from magnetar.broker.topic.publish.topic_epoch import LogEpoch
-from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.broker.topic.topic_api import SubscriptionApi
+from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
-from magnetar.model.cursor_properties import REPLICATED, is_replicated
-from magnetar.model.errors import NotAllowedError, PersistenceError, ServiceNotReadyError
+from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.teardown import call_all
-from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.log.write_group import PendingExtent
 from magnetar.storage.store import LedgerStore
 from magnetar.transactions.feature_state import TRANSACTIONS
 
 log = logging.getLogger(__name__)
 
 _NO_RETENTION: Final = Retention(0, 0)
-
-PolicyListener = Callable[[TopicPolicies, TopicPolicies], None]
 
 
 class Topic:
@@ -63,50 +61,49 @@ class Topic:
         self.name = name
         self.policies = policies
         """What holds for this topic now (decision 006); replaced, never changed."""
-        self.policy_listeners: list[PolicyListener] = []
-        """Features that have to act when policies change: called with what held before and what holds now."""
         self.clock = clock
+        self.closed = False
+        self.loaded_ms = clock.now_ms()
+        self._rng = rng
+        self._store = store
         self._broker_settings = settings
         self._settings = with_policies(settings, policies)
-        self._rng = rng
-        self._identity = TopicIdentity(name.fqn, name.partition_index)
-        self.subscriptions: dict[str, Subscription] = {}
-        self.closed = False
-        self.msg_in = 0
-        self.bytes_in = 0
-        self._sent_before = SentTotals(0, 0)
-        """By subscriptions that are gone."""
-        self.dispatch_rules: tuple[DispatchRule, ...] = ()
-        """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.dispatch.dispatch_filter`."""
         self._birth: list[DurableAnswer] | None = []
-        self.log = store.open_log(name.fqn, self._born, self._not_born)
-        self.producers = Producers(name.fqn, LogEpoch(self.log))
-        self.checks = PublishChecks(
-            name.fqn, self.producers, policies, clock, publishing or PublishSettings(), self.log
-        )
-        self.policy_listeners.append(lambda before, now: self.checks.policies_changed(now))
-        self.log.on_durable = self._durable
-        self.log.on_failed = self._failed
-        self.log.on_group = self._group
-        self.chunking = Chunking(self.log, self._has_chunks)
-        self.loaded_ms = clock.now_ms()
-        self.quotas = BacklogQuotas(self)
-        self.termination = Termination(self)
-        for cursor in list(self.log.cursors.values()):
-            self._attach(cursor, durable=True, created=False)
+        self.log = log = store.open_log(name.fqn, self._born, self._not_born)
+        self.producers = Producers(name.fqn, LogEpoch(log))
+        self.subscriptions = Subscriptions(TopicIdentity(name.fqn, name.partition_index), log, self._settings, clock)
+        self.results = results = PublishResults(self.producers)
+        log.on_durable, log.on_failed = results.durable, results.failed
+        log.on_group = self.subscriptions.entries_appended
+
+        self.checks = PublishChecks(name.fqn, self.producers, policies, clock, publishing or PublishSettings(), log)
+        self.chunking = Chunking(log, self.subscriptions.has_chunks)
+        self.quotas = BacklogQuotas(log, self.producers, self.subscriptions, policies)
+        self.termination = Termination(log, self.producers, self.subscriptions)
+        self.subscriptions.load()
+        self.delays = Delays(
+            self.subscriptions, log, clock, policies.delayed_delivery, settings.deliver_at_time_strict
+        )  # fmt: skip
+        self._features: list[TopicFeature] = [self.checks, self.quotas, self.delays]
         self.transactions: TopicTransactions | None = None
         """None: the topic never took part in one."""
-        if TRANSACTIONS in self.log.feature_states:
+        if TRANSACTIONS in log.feature_states:
             self.transacting()
-        self._store = store
-        self.compactor: Compactor | None = (
-            Compactor(self, store) if COMPACTION_SUBSCRIPTION in self.log.cursors else None
-        )
+        self.compactor: Compactor | None = None
         """None while the topic has nothing to do with compaction."""
-        self.policy_listeners.append(self._compaction_policy)
-        self._compaction_policy(policies, policies)
-        strict = settings.deliver_at_time_strict
-        self.delays = Delays(self, self.log, clock, policies.delayed_delivery, strict)
+        if COMPACTION_SUBSCRIPTION in log.cursors:
+            self.compaction()
+        self._keep_uncompacted()
+
+    @property
+    def msg_in(self) -> int:
+        """Messages stored since the topic was loaded."""
+        return self.results.msg_in
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes stored since the topic was loaded."""
+        return self.results.bytes_in
 
     # birth -------------------------------------------------------------------------------------------------------
 
@@ -140,40 +137,6 @@ class Topic:
         self.checks.admit(producer)
         return self.producers.admit(producer, epoch, self.checks.limits(), admitted)
 
-    def _durable(self, extent: PendingExtent) -> None:
-        """Entries are on disk: a receipt for each, one call per stretch of one producer."""
-        results = cast("list[PendingEntry]", extent.tags)
-        counts = extent.counts
-        n = len(results)
-        self.msg_in += n if counts is None else sum(counts)
-        self.bytes_in += extent.size
-        start = 0
-        while start < n:
-            producer = results[start][0]
-            stop = start + 1
-            while stop < n and results[stop][0] is producer:
-                stop += 1
-            producer.msg_in += stop - start if counts is None else sum(counts[start:stop])
-            producer.bytes_in += sum(map(len, extent.entries[start:stop])) if stop - start < n else extent.size
-            if producer.open:
-                producer.connection.receipts(extent.ledger, extent.entry + start, results[start:stop])
-            else:
-                producer.connection.dropped(stop - start)
-            start = stop
-
-    def _failed(self, extent: PendingExtent, error: PersistenceError) -> None:
-        """The disk refused: errors for these entries, then every producer has to come again (rule 3.3.5)."""
-        for result in cast("list[PendingEntry]", extent.tags):
-            if result.producer.open:
-                result.producer.connection.failed((result,), error)
-            else:
-                result.producer.connection.dropped(1)
-        self.producers.close_all()
-
-    def _group(self) -> None:
-        for subscription in self.subscriptions.values():
-            subscription.entries_appended()
-
     # subscriptions -----------------------------------------------------------------------------------------------
 
     def subscription(
@@ -182,30 +145,16 @@ class Topic:
     ) -> Subscription:  # fmt: skip
         """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
 
-        Raises NotAllowedError if it exists with the other durability (rule 0.12) or there are too many (5.1.6).
+        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12) or there are too many (5.1.6).
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
-        found = self.subscriptions.get(name)
-        if found is not None:
-            if found.durable != durable:
-                kind = "Durable" if found.durable else "NonDurable"
-                raise NotAllowedError(f"{kind} subscription with the same name already exists.")
-            if durable:
-                stored = self.log.cursors.get(name)
-                if stored is not None and is_replicated(properties) and not is_replicated(stored.properties):
-                    stored.set_properties({**stored.properties, **REPLICATED})
-                self.log.barrier(done)
-            else:
-                done()
-            return found
-        if name != COMPACTION_SUBSCRIPTION:
+        if name != COMPACTION_SUBSCRIPTION and name not in self.subscriptions:
             check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
-        cursor = self.log.open_cursor(name, ordinal(), durable=durable, properties=properties, done=done)
-        return self._attach(cursor, durable=durable, created=True)
+        return self.subscriptions.open(name, durable=durable, ordinal=ordinal, properties=properties, done=done)
 
     def check_consumer(self, sub_type: SubType) -> None:
-        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""
+        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (SEMANTICS 5.1.5, 5.1.6)."""
         check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def create_subscription(
@@ -213,87 +162,48 @@ class Topic:
         properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         """A durable subscription without a consumer; ``done`` when it is durable."""
-        told = dict(properties)
-        self.subscription(name, durable=True, ordinal=lambda: ordinal, properties=told, done=done or _nothing)
-
-    def _attach(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
-        subscription = Subscription(
-            self._identity, cursor.name, self.log, cursor, self._settings, self.clock, sticky_key,
-            durable=durable, created=created, terminated=self.termination.terminated,
+        self.subscription(
+            name, durable=True, ordinal=lambda: ordinal, properties=dict(properties), done=done or _nothing
         )  # fmt: skip
-        for reason in self.dispatch_rules:
-            subscription.add_dispatch_rule(reason)
-        if self.chunking.seen:
-            subscription.has_chunks(chunk)
-        self.subscriptions[cursor.name] = subscription
-        return subscription
 
-    def _has_chunks(self) -> None:
-        for subscription in self.subscriptions.values():
-            subscription.has_chunks(chunk)
-
-    def add_dispatch_rule(self, reason: DispatchRule) -> None:
-        """All subscriptions, those to come included, ask ``reason`` before they read."""
-        self.dispatch_rules += (reason,)
-        for subscription in self.subscriptions.values():
-            subscription.add_dispatch_rule(reason)
-
-    def remove_dispatch_rule(self, reason: DispatchRule) -> None:
-        """As :meth:`Subscription.remove_dispatch_rule`, for all of them."""
-        self.dispatch_rules = tuple(other for other in self.dispatch_rules if other is not reason)
-        for subscription in self.subscriptions.values():
-            subscription.remove_dispatch_rule(reason)
-
-    def dispatch_filter_changed(self) -> None:
-        """More may be read, or entries became dead."""
-        for subscription in list(self.subscriptions.values()):
-            subscription.dispatch_filter_changed()
-
-    def let_through(self, ordinals: Sequence[int], reason: DispatchRule | None = None) -> None:
-        """These entries are open now; as :meth:`Subscription.let_through`, for all subscriptions."""
-        for subscription in list(self.subscriptions.values()):
-            subscription.let_through(ordinals, reason)
+    @property
+    def dispatch_rules(self) -> tuple[DispatchRule, ...]:
+        """What all subscriptions ask before they send; see :mod:`magnetar.broker.topic.dispatch.dispatch_filter`."""
+        return self.subscriptions.rules
 
     def transacting(self) -> TopicTransactions:
-        """The topic's part in transactions (rules of group 9)."""
+        """The topic's part in transactions (SEMANTICS 9)."""
         if self.transactions is None:
-            self.transactions = TopicTransactions(self.name.fqn, self.log, self, self.clock.now_ms)
+            self.transactions = TopicTransactions(
+                self.name.fqn, self.log, self.subscriptions, self.results, self.clock.now_ms
+            )  # fmt: skip
+            self._features.append(self.transactions)
         return self.transactions
 
     def consumer_gone(self, subscription: SubscriptionApi) -> None:
-        """A consumer has left; a non-durable subscription goes with its last one (rule 4.3.2)."""
+        """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
-                del self.subscriptions[subscription.name]
-                self._forget(subscription)
-            subscription.close()
+                self._forget(subscription.name)
+            else:
+                subscription.close()
 
     def delete_subscription(self, name: str, done: Callable[[], None]) -> None:
         """Forget a subscription and its cursor; its consumers are disconnected."""
-        subscription = self.subscriptions.pop(name)
-        subscription.close()
-        self._forget(subscription)
-        if name == COMPACTION_SUBSCRIPTION and self.compactor is not None:
-            self.compactor.forget()
-        if subscription.durable:
+        if self._forget(name).durable:
             self.log.delete_cursor(name, done)
         else:
             done()
 
-    def _forget(self, subscription: SubscriptionApi) -> None:
-        if self.transactions is not None:
-            self.transactions.forget(subscription.name)
-        gone, before = subscription.counters(), self._sent_before
-        self._sent_before = SentTotals(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
+    def _forget(self, name: str) -> Subscription:
+        subscription = self.subscriptions.remove(name)
+        for feature in self._features:
+            feature.subscription_gone(name)
+        return subscription
 
     def sent(self) -> SentTotals:
-        """Since the topic was loaded, by subscriptions that are gone too."""
-        messages, size = self._sent_before
-        for subscription in self.subscriptions.values():
-            counted = subscription.counters()
-            messages += counted.messages_out
-            size += counted.bytes_out
-        return SentTotals(messages, size)
+        """What has gone out since the topic was loaded, by subscriptions that are gone too."""
+        return self.subscriptions.sent()
 
     def durable_subscriptions(self) -> list[str]:
         """Names, in the order they were made."""
@@ -301,18 +211,21 @@ class Topic:
 
     def consumer_count(self) -> int:
         """Connected consumers of all subscriptions."""
-        return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
+        return self.subscriptions.consumer_count()
 
     # compaction --------------------------------------------------------------------------------------------------
 
-    def _compaction_policy(self, before: TopicPolicies, now: TopicPolicies) -> None:
-        if now.compaction_threshold > 0 and not self.closed and COMPACTION_SUBSCRIPTION not in self.subscriptions:
+    def _keep_uncompacted(self) -> None:
+        """From the moment a policy wants compaction, nothing that is not compacted is trimmed."""
+        wanted = self.policies.compaction_threshold > 0
+        if wanted and not self.closed and COMPACTION_SUBSCRIPTION not in self.subscriptions:
             self.compaction().prepare()
 
     def compaction(self) -> Compactor:
-        """Made when it is first needed."""
+        """The topic's part in compaction, made when it is first needed."""
         if self.compactor is None:
-            self.compactor = Compactor(self, self._store)
+            self.compactor = Compactor(self.log, self._store, self.subscriptions, self.clock)
+            self._features.append(self.compactor)
         return self.compactor
 
     def read_by(self, subscription: SubscriptionApi, *, compacted: bool) -> None:
@@ -345,7 +258,7 @@ class Topic:
             first_since(self.log, publish_time_ms, done)
 
     def last_visible(self) -> int:
-        """Ordinal of the last entry that consumers may see (rule 5.9.12); below ``log.first`` if there is none."""
+        """Ordinal of the last entry that consumers may see (SEMANTICS 5.9.12); below ``log.first`` if there is none."""
         return (
             last_visible(self.dispatch_rules, self.log.first, self.log.end) if self.dispatch_rules else self.log.end - 1
         )
@@ -363,19 +276,18 @@ class Topic:
         settings = with_policies(self._broker_settings, policies)
         if settings != self._settings:
             self._settings = settings
-            for subscription in list(self.subscriptions.values()):
-                subscription.set_settings(settings)
-        self.delays.set_policy(policies.delayed_delivery)
+            self.subscriptions.set_settings(settings)
+        if policies != before:
+            for feature in self._features:
+                feature.policies_changed(before, policies)
+            self._keep_uncompacted()
         for producer in self.producers.with_waiting():
             producer.append = self.delays.append
-        if policies != before:
-            for listener in list(self.policy_listeners):
-                listener(before, policies)
 
     # upkeep ------------------------------------------------------------------------------------------------------
 
     def trim(self) -> int:
-        """Drop ledgers that all durable subscriptions have consumed; how many (rules 4.2.2, 4.2.3).
+        """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3).
 
         If the topic retains more than that, :func:`apply_retention` lets go instead.
         """
@@ -385,38 +297,31 @@ class Topic:
             return 0
         dropped = self.log.trim(self.slowest() + 1)
         if dropped:
-            self._readers_jump()
+            self._trimmed()
         return dropped
 
     def trim_to(self, keep_from: int, hidden_bytes: int) -> int:
         """Let go of exactly what lies before ``keep_from``; how many ledgers went."""
         dropped = self.log.trim(keep_from, hidden_bytes)
-        self._readers_jump()
+        self._trimmed()
         return dropped
 
-    def _readers_jump(self) -> None:
-        """Non-durable cursors in what is gone go on behind it, and count what they lost (rule 4.3.2)."""
-        if self.transactions is not None:
-            self.transactions.trimmed(self.log.first)
-        for subscription in self.subscriptions.values():
-            if not subscription.durable:
-                subscription.trimmed()
+    def _trimmed(self) -> None:
+        for feature in self._features:
+            feature.trimmed(self.log.first)
+        self.subscriptions.trimmed()
 
     def slowest(self) -> int:
         """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
-        marks = [s.cursor.mark_delete for s in self.subscriptions.values() if s.durable]
-        return min(marks, default=self.log.end - 1)
+        return self.subscriptions.slowest()
 
     def close(self) -> None:
-        """Unload or delete: everybody is disconnected."""
+        """Unload or delete: every client is disconnected, and the parts let go of each other."""
         self.closed = True
-        if self.transactions is not None:
-            self.transactions.close()
-        if self.compactor is not None:
-            self.compactor.close()
-        self.delays.close()
-        subscriptions = [subscription.close for subscription in self.subscriptions.values()]
-        call_all(self.name.fqn, [self.producers.close_all, *subscriptions])
+        endings = [feature.close for feature in self._features]
+        call_all(self.name.fqn, [*endings, self.producers.close_all, self.subscriptions.close])
+        self._features.clear()
+        detach(self.log)
 
     def properties(self) -> dict[str, Any]:
         """What users keep beside the log."""

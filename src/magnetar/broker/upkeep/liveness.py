@@ -69,7 +69,7 @@ class Liveness:
     def _judge(self, subscription: Subscription) -> _Look:
         now = subscription.progress()
         before = self._looks.get(subscription)
-        if before is None or before.progress != now or subscription.read_trouble:
+        if before is None or before.progress != now or subscription.pump.reads.trouble:
             return _Look(now, 0)
         why = subscription.should_send()
         if not why:
@@ -94,7 +94,7 @@ def dump(subscription: Subscription) -> dict[str, object]:
         "acknowledged": [
             list(stretch) for stretch, _ in zip(subscription.cursor.acknowledged_ranges(), range(20), strict=False)
         ],
-        "reading": subscription.reading,
+        "reading": subscription.pump.reads.reading,
         "blocked": stats.blocked_on_unacked,
         "delayed": stats.delayed_entries,
         "consumers": [

@@ -430,6 +430,12 @@ class ManagedLedger:
         self.deleted = True
         self._discard_copies(self.table.ledgers)
 
+    def dissolve(self) -> None:
+        """The deletion is durable: let go of what refers back to the log, so that nobody has to search for it."""
+        self.cursors.clear()
+        self.annexes.clear()
+        self.on_durable, self.on_failed, self.on_group = _nothing, _nothing_failed, _nothing_happened
+
     def retained_bytes(self) -> int:
         """Entry bytes in all retained ledgers."""
         return sum(ledger.bytes for ledger in self.table.ledgers)

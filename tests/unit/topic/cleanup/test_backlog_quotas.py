@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from magnetar.broker.topic.cleanup.backlog_quotas import BacklogQuotas
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
+from magnetar.broker.topic.publish.producers import Producers
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import BacklogQuota, QuotaPolicy, TopicPolicies
@@ -39,10 +41,9 @@ class SmallTopic:
     def __init__(self, store: LedgerStore, policies: TopicPolicies) -> None:
         self.store = store
         self.log: ManagedLedger = store.open_log("t")
-        self.policies = policies
-        self.producers: Any = FakeProducers()
+        self.producers = FakeProducers()
         self.subscriptions: dict[str, Subscription] = {}
-        self.quotas = BacklogQuotas(self)
+        self.quotas = BacklogQuotas(self.log, cast("Producers", self.producers), self.subscriptions, policies)
 
     async def add(self, *entries: bytes) -> None:
         for entry in entries:
@@ -163,7 +164,7 @@ def test_producers_go_at_the_limit_and_may_come_when_the_backlog_is_below(
         there.quotas.check_producer()
         await there.quotas.check(0)
         assert there.producers.closed == 1
-        there.policies = TopicPolicies()
+        there.quotas.policies_changed(TopicPolicies(), TopicPolicies())
         await there.add(bytes(1000))
         await there.quotas.check(0)
         there.quotas.check_producer()
@@ -247,7 +248,7 @@ def test_without_a_limit_there_is_nothing_to_check(size: int, age: int) -> None:
         assert not there.quotas.any
         await there.quotas.check(1 << 40)
         assert there.producers.closed == 0
-        there.policies = policies._replace(size_quota=BacklogQuota(0, EXCEPTION))
+        there.quotas.policies_changed(policies, policies._replace(size_quota=BacklogQuota(0, EXCEPTION)))
         assert there.quotas.any
         await there.quotas.check(1)
         assert there.producers.closed == 1

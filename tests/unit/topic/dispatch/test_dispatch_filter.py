@@ -187,7 +187,7 @@ def test_without_reasons_there_is_no_gate_again() -> None:
     stand.subscription.let_through([1])
     stand.subscription.remove_dispatch_rule(reason)
     assert connection.ordinals == [0, 2, 1]
-    assert stand.subscription._pump.dispatch_filter is None
+    assert stand.subscription.pump.dispatch_filter is None
 
 
 def test_a_million_closed_entries_are_passed_over_without_reading() -> None:
@@ -342,4 +342,4 @@ def test_what_opened_last_is_not_forgotten_with_the_last_reason() -> None:
     stand.subscription.flow(consumer, 1)
     stand.subscription.flow(consumer, 1)
     assert connection.ordinals == [0, 2, 1]
-    assert stand.subscription._pump.dispatch_filter is None
+    assert stand.subscription.pump.dispatch_filter is None

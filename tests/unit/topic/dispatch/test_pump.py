@@ -277,9 +277,9 @@ def test_a_read_of_before_a_change_of_source_does_not_count(then: str) -> None:
     other.append(*[1] * 20)
     other.entries = [b"entry-%d" % (1000 + number) for number in range(20)]
     if then == "read_through":
-        stand.subscription._pump.read_through(other)
+        stand.subscription.pump.read_through(other)
     else:
-        stand.subscription._pump.restart()
+        stand.subscription.pump.restart()
     got = list(connection.ordinals)
     _, _, _, done = before
     done(StoredRun(0, 0, 0, [b"entry-0"] * 5, None))

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.nonpersistent.fan_out import FanOutGroup
 from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import (
     NonPersistentSubscription,
     nonpersistent_settings,
 )
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
-from magnetar.broker.topic.subscription.subscription import TopicIdentity
 from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.subscription_types import SubType
 from tests.unit.topic.fakes import FakeConnection

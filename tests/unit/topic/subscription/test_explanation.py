@@ -154,7 +154,7 @@ def test_a_sound_build_never_stands_still(sub_type: SubType, seed: int) -> None:
         churn = Churn(sub_type, seed, ring=bool(seed % 2))
         for _ in range(400):
             churn.step()
-            pump = churn.subscription._pump
+            pump = churn.subscription.pump
             if not churn.log.reads and pump._next_turn is None:
                 assert churn.subscription.should_send() == ""
             explain(churn.subscription)

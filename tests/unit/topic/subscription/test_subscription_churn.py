@@ -17,9 +17,10 @@ from typing_extensions import override
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.ports import EntryRun
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
-from magnetar.broker.topic.subscription.subscription import Subscription, TopicIdentity
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import SubType
 from magnetar.storage.ledgers.cursor import Cursor
 from tests.unit.topic.fakes import FakeConnection, FakeLog

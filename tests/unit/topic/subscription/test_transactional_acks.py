@@ -79,4 +79,4 @@ def test_what_is_set_aside_burdens_nobody_and_keeps_its_redeliveries() -> None:
     before = dict(dispatcher.redelivery_counts())
     stand.subscription.transactional().set_aside(consumer, [3], [])
     assert dispatcher.redelivery_counts() == before, "who has left holds nothing"
-    assert other.state in stand.subscription._pump.consumers
+    assert other.state in stand.subscription.pump.consumers

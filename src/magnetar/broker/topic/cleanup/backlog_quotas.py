@@ -7,12 +7,16 @@ until the backlog has shrunk, or lets go of the oldest messages of the slowest s
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
+
+from typing_extensions import override
 
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.backlog import BacklogSize, bytes_behind, run_at
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
@@ -23,21 +27,18 @@ _TARGET: Final = 0.9
 """Eviction goes on to this part of the limit."""
 
 
-class QuotaTopic(Protocol):
-    """The part of a topic that matters here."""
+class BacklogQuotas(TopicFeature):
+    """One topic's quotas; made with it, idle while there is none."""
 
-    log: ManagedLedger
-    policies: TopicPolicies
-    producers: Producers
-    subscriptions: dict[str, Subscription]
-
-
-class BacklogQuotas:
-    """Of one topic; made with it, idle while there is no quota."""
-
-    def __init__(self, topic: QuotaTopic) -> None:
-        self._topic = topic
-        self._size = BacklogSize(topic.log)
+    def __init__(
+        self, log: ManagedLedger, producers: Producers, subscriptions: Mapping[str, Subscription],
+        policies: TopicPolicies,
+    ) -> None:  # fmt: skip
+        self._log = log
+        self._producers = producers
+        self._subscriptions = subscriptions
+        self._policies = policies
+        self._size = BacklogSize(log)
         self._blocked: QuotaPolicy | None = None
         self._blocked_at = -1
         """Mark-delete position for which that was found."""
@@ -47,10 +48,14 @@ class BacklogQuotas:
         self.evicted = 0
         """Entries that subscriptions lost to a quota."""
 
+    @override
+    def policies_changed(self, before: TopicPolicies, now: TopicPolicies) -> None:
+        self._policies = now
+
     @property
     def any(self) -> bool:
         """Whether there is something to check."""
-        policies = self._topic.policies
+        policies = self._policies
         return policies.size_quota.limit >= 0 or policies.age_quota.limit > 0
 
     def check_producer(self) -> None:
@@ -61,12 +66,12 @@ class BacklogQuotas:
         if not self.any:
             self._blocked = None
             return
-        slowest, quota = self._slowest(), self._topic.policies.size_quota
+        slowest, quota = self._slowest(), self._policies.size_quota
         if slowest is None:
             return
         mark = slowest.cursor.mark_delete
         policy = self._blocked if mark == self._blocked_at else None
-        if policy is None and 0 <= quota.limit <= bytes_behind(self._topic.log, mark):
+        if policy is None and 0 <= quota.limit <= bytes_behind(self._log, mark):
             policy = quota.policy
         if policy is not None and policy is not QuotaPolicy.EVICT:
             raise _refusal(policy)
@@ -76,7 +81,7 @@ class BacklogQuotas:
         if not self.any:
             self._blocked = None
             return
-        policies = self._topic.policies
+        policies = self._policies
         blocked: QuotaPolicy | None = None
         if await self._too_much():
             if policies.size_quota.policy is QuotaPolicy.EVICT:
@@ -93,23 +98,23 @@ class BacklogQuotas:
         if blocked is not None:
             slowest = self._slowest()
             self._blocked_at = -1 if slowest is None else slowest.cursor.mark_delete
-            self._topic.producers.close_all()
+            self._producers.close_all()
 
     def _slowest(self) -> Subscription | None:
-        durable = [s for s in self._topic.subscriptions.values() if s.durable and s.name != COMPACTION_SUBSCRIPTION]
+        durable = [s for s in self._subscriptions.values() if s.durable and s.name != COMPACTION_SUBSCRIPTION]
         return min(durable, key=lambda s: s.cursor.mark_delete, default=None)
 
     # size --------------------------------------------------------------------------------------------------------
 
     async def _too_much(self) -> bool:
-        limit, slowest = self._topic.policies.size_quota.limit, self._slowest()
-        if limit < 0 or slowest is None or slowest.cursor.mark_delete + 1 >= self._topic.log.end:
+        limit, slowest = self._policies.size_quota.limit, self._slowest()
+        if limit < 0 or slowest is None or slowest.cursor.mark_delete + 1 >= self._log.end:
             return False
         return await self._size.reaches(slowest.cursor.mark_delete, limit)
 
     async def _evict_size(self, limit: int) -> None:
         """Of whoever is slowest, as long as somebody is over the limit."""
-        for _ in range(len(self._topic.subscriptions)):
+        for _ in range(len(self._subscriptions)):
             slowest = self._slowest()
             if slowest is None or not await self._too_much():
                 return
@@ -120,7 +125,7 @@ class BacklogQuotas:
 
     async def _last_to_go(self, mark: int, limit: int) -> int:
         """The ordinal up to which messages go: to 90 % of the limit, but not below, unless they are that large."""
-        log, target = self._topic.log, limit * _TARGET
+        log, target = self._log, limit * _TARGET
         left = await self._size.behind(mark)
         at = mark + 1
         while at < log.end:
@@ -136,8 +141,8 @@ class BacklogQuotas:
 
     async def _look_for_oldest(self) -> None:
         self.oldest_name, self.oldest_published_ms = "", -1
-        slowest, log = self._slowest(), self._topic.log
-        if slowest is None or self._topic.policies.age_quota.limit <= 0:
+        slowest, log = self._slowest(), self._log
+        if slowest is None or self._policies.age_quota.limit <= 0:
             return
         first = slowest.cursor.next_unacknowledged(slowest.cursor.mark_delete + 1)
         if first < log.end:
@@ -150,11 +155,11 @@ class BacklogQuotas:
                     return
 
     def _too_old(self, now_ms: int) -> bool:
-        limit = self._topic.policies.age_quota.limit
+        limit = self._policies.age_quota.limit
         return limit > 0 and self.oldest_published_ms >= 0 and self.oldest_published_ms + limit * 1000 < now_ms
 
     async def _evict_age(self, before_ms: int) -> None:
-        for subscription in [s for s in self._topic.subscriptions.values() if s.durable]:
+        for subscription in [s for s in self._subscriptions.values() if s.durable]:
             self.evicted += await expire(subscription, before_ms)
 
 

@@ -7,10 +7,10 @@ in front of it in the journal: the last message id is known when the property is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from magnetar.broker.topic.publish.producers import Producers
-from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.model.errors import PersistenceError, TopicTerminatedError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
@@ -21,20 +21,19 @@ INTERNAL_PREFIXES: Final = ("magnetar.", "pulsar.topic.")
 Failed = Callable[[PersistenceError], None]
 
 
-class TerminableTopic(Protocol):
-    """The part of a topic that matters here."""
-
-    log: ManagedLedger
-    producers: Producers
-    subscriptions: dict[str, Subscription]
-
-
 class Termination:
     """Whether the topic has ended; made with it."""
 
-    def __init__(self, topic: TerminableTopic) -> None:
-        self._topic = topic
-        self.terminated = PROPERTY in topic.log.properties
+    def __init__(self, log: ManagedLedger, producers: Producers, subscriptions: Subscriptions) -> None:
+        self._log = log
+        self._producers = producers
+        self._subscriptions = subscriptions
+        subscriptions.terminated = PROPERTY in log.properties
+
+    @property
+    def terminated(self) -> bool:
+        """Whether nothing more is published."""
+        return self._subscriptions.terminated
 
     def check_producer(self) -> None:
         """Raises TopicTerminatedError."""
@@ -46,21 +45,21 @@ class Termination:
 
     def terminate(self, done: Callable[[], None], failed: Failed) -> None:
         """Let the producers go and write the end; ``done`` when it is durable. Again: nothing but ``done``."""
-        log = self._topic.log
+        log, subscriptions = self._log, self._subscriptions
         if not self.terminated:
-            self.terminated = True
-            self._topic.producers.close_all()
+            subscriptions.terminated = True
+            self._producers.close_all()
             log.properties = {**log.properties, PROPERTY: True}
             log.write_birth()
 
         def written() -> None:
-            for subscription in list(self._topic.subscriptions.values()):
+            for subscription in list(subscriptions.values()):
                 if not subscription.terminated:
                     subscription.topic_terminated()
             done()
 
         def lost(error: PersistenceError) -> None:
-            self.terminated = False
+            subscriptions.terminated = False
             log.properties = {name: value for name, value in log.properties.items() if name != PROPERTY}
             log.write_birth()  # behind the record that says otherwise and goes to the disk as soon as that accepts it
             failed(error)

@@ -11,18 +11,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+
+from typing_extensions import override
 
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.compaction.compacted_view import CompactedView
 from magnetar.broker.topic.compaction.compaction_run import CompactionRun
 from magnetar.broker.topic.compaction.view_adoption import CompactionPlan, Pieces, adopt
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
-from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscriptions import Subscriptions
+from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION, VIEW_PROPERTY, ViewFacts, view_name
-from magnetar.model.errors import ConflictError, MagnetarError
+from magnetar.model.errors import ConflictError, MagnetarError, ServiceNotReadyError
 from magnetar.model.subscription_types import SubType
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
@@ -31,17 +33,6 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
-
-
-class CompactedTopic(Protocol):
-    """What is needed of the topic."""
-
-    log: ManagedLedger
-    clock: Clock
-    subscriptions: dict[str, Subscription]
-    dispatch_rules: tuple[DispatchRule, ...]
-
-    def create_subscription(self, name: str, ordinal: int, done: Callable[[], None] | None = None) -> None: ...
 
 
 @dataclass(slots=True)
@@ -56,12 +47,16 @@ class CompactionStats:
     failures: int = 0
 
 
-class Compactor:
+class Compactor(TopicFeature):
     """Made for a topic that was compacted, is to be, or has a compacted reader. Lives on the event loop."""
 
-    def __init__(self, topic: CompactedTopic, store: LedgerStore) -> None:
-        self._topic = topic
+    def __init__(
+        self, topic_log: ManagedLedger, store: LedgerStore, subscriptions: Subscriptions, clock: Clock
+    ) -> None:
+        self._log = topic_log
         self._store = store
+        self._subscriptions = subscriptions
+        self._clock = clock
         self._tasks = TaskGroup("compaction")
         self._running: asyncio.Task[None] | None = None
         self._sources: dict[str, tuple[Subscription, CompactedSource]] = {}
@@ -80,7 +75,7 @@ class Compactor:
 
     @property
     def _cursor(self) -> Cursor | None:
-        return self._topic.log.cursors.get(COMPACTION_SUBSCRIPTION)
+        return self._log.cursors.get(COMPACTION_SUBSCRIPTION)
 
     def _recover(self) -> None:
         cursor = self._cursor
@@ -97,12 +92,12 @@ class Compactor:
             else:
                 log.error(
                     "%s: the compacted view up to ordinal %d is gone; what was trimmed is lost to compacted readers",
-                    self._topic.log.name, facts.horizon,
+                    self._log.name, facts.horizon,
                 )  # fmt: skip
         self._sweep()
 
     def _name(self, generation: int) -> str:
-        return view_name(self._topic.log.id, generation)
+        return view_name(self._log.id, generation)
 
     def _sweep(self) -> None:
         """Delete views that nobody needs: replaced ones, and one of which only a part was written."""
@@ -127,13 +122,13 @@ class Compactor:
             if known[0] is subscription:
                 return known[1]
             known[1].release()
-        source = CompactedSource(self._topic.log, self)
+        source = CompactedSource(self._log, self)
         self._sources[subscription.name] = (subscription, source)
         return source
 
     def detached_source(self) -> CompactedSource:
         """For a search or a run; release it afterwards."""
-        return CompactedSource(self._topic.log, self)
+        return CompactedSource(self._log, self)
 
     def unpinned(self) -> None:
         """A source has left a view."""
@@ -145,7 +140,7 @@ class Compactor:
 
     def upkeep(self) -> None:
         """Now and then: let go of views for subscriptions that nobody reads."""
-        subscriptions = self._topic.subscriptions
+        subscriptions = self._subscriptions
         for name, (subscription, source) in list(self._sources.items()):
             if not subscription.consumers:
                 source.release()
@@ -157,7 +152,12 @@ class Compactor:
     def prepare(self) -> None:
         """From now on keep what is not compacted yet."""
         if self._cursor is None:
-            self._topic.create_subscription(COMPACTION_SUBSCRIPTION, self._topic.log.first)
+            if self._closed:
+                raise ServiceNotReadyError("Topic is temporarily unavailable")
+            first = self._log.first
+            self._subscriptions.open(
+                COMPACTION_SUBSCRIPTION, durable=True, ordinal=lambda: first, properties={}, done=_nothing
+            )  # fmt: skip
 
     @property
     def running(self) -> bool:
@@ -173,10 +173,10 @@ class Compactor:
             raise ConflictError("Compaction already in progress")
         self.prepare()
         # what Apache Pulsar shows, where compaction is a consumer
-        self._topic.subscriptions[COMPACTION_SUBSCRIPTION].sub_type = SubType.Exclusive
+        self._subscriptions[COMPACTION_SUBSCRIPTION].sub_type = SubType.Exclusive
         self.status, self.last_error = "RUNNING", ""
-        started = self._topic.clock.now_ms()
-        self._running = self._tasks.start(self._run(work), self._topic.log.name)
+        started = self._clock.now_ms()
+        self._running = self._tasks.start(self._run(work), self._log.name)
         # not at the end of the coroutine: one that is cancelled before its first step never comes there
         self._running.add_done_callback(lambda _: self._ended(started))
 
@@ -187,7 +187,7 @@ class Compactor:
 
     def _ended(self, started_ms: int) -> None:
         self._running = None
-        self.stats.duration_ms = self._topic.clock.now_ms() - started_ms
+        self.stats.duration_ms = self._clock.now_ms() - started_ms
         if self.status == "RUNNING":
             self.status, self.last_error = "ERROR", "compaction was stopped"
             self.stats.failures += 1
@@ -197,20 +197,16 @@ class Compactor:
     def begin_at(self, threshold: int, *, retain_keyless: bool) -> None:
         """Begin a run if more than so many bytes are not compacted yet."""
         cursor = self._cursor
-        if (
-            cursor is not None
-            and self._running is None
-            and bytes_behind(self._topic.log, cursor.mark_delete) > threshold
-        ):
+        if cursor is not None and self._running is None and bytes_behind(self._log, cursor.mark_delete) > threshold:
             self.begin(retain_keyless=retain_keyless)
 
     async def _run(self, work: Callable[[], Awaitable[int]]) -> None:
-        stats, clock = self.stats, self._topic.clock
+        stats, clock = self.stats, self._clock
         try:
             removed = await work()
         except Exception as error:
             known = isinstance(error, MagnetarError)
-            log.error("%s: compaction failed: %s", self._topic.log.name, error, exc_info=None if known else error)
+            log.error("%s: compaction failed: %s", self._log.name, error, exc_info=None if known else error)
             self.status, self.last_error = "ERROR", str(error)
             stats.failures += 1
             stats.failed_ms = clock.now_ms()
@@ -221,7 +217,7 @@ class Compactor:
             stats.succeeded_ms = clock.now_ms()
 
     async def _compact(self, retain_keyless: bool) -> int:
-        topic_log, view, dispatch_rules = self._topic.log, self.view, self._topic.dispatch_rules
+        topic_log, view, dispatch_rules = self._log, self.view, self._subscriptions.rules
         horizon = self._readable_end()
         if horizon <= (topic_log.first if view is None else view.horizon):
             return 0
@@ -240,8 +236,8 @@ class Compactor:
         return run.removed
 
     def _readable_end(self) -> int:
-        horizon = self._topic.log.end
-        for reason in self._topic.dispatch_rules:
+        horizon = self._log.end
+        for reason in self._subscriptions.rules:
             # what a consumer may not see yet (open transactions) is not compacted yet either
             horizon = min(horizon, reason.readable_end(horizon))
         return horizon
@@ -253,32 +249,30 @@ class Compactor:
         if self._running is not None:
             raise ConflictError("Compaction already in progress")
         self.prepare()
-        log, view = self._topic.log, self.view
+        log, view = self._log, self.view
         start = log.first if view is None else view.horizon
         horizon = max(start, min(self._readable_end(), log.table.ledgers[-1].ordinal))
         return CompactionPlan(self._generation, "" if view is None else view.log.name, start, horizon)
 
     def begin_adoption(self, generation: int, horizon: int, removed: int, pieces: Pieces) -> None:
         """Make a job's result the view, as a run of its own. Raises ConflictError if it is of another past."""
-        start = self._topic.log.first if self.view is None else self.view.horizon
+        start = self._log.first if self.view is None else self.view.horizon
         if self._cursor is None:
-            raise ConflictError(
-                f"{self._topic.log.name} has no subscription {COMPACTION_SUBSCRIPTION}: ask for a plan first"
-            )
+            raise ConflictError(f"{self._log.name} has no subscription {COMPACTION_SUBSCRIPTION}: ask for a plan first")
         if generation != self._generation:
             raise ConflictError(
-                f"{self._topic.log.name} was compacted since the job began: it has view {self._generation}, the job "
+                f"{self._log.name} was compacted since the job began: it has view {self._generation}, the job "
                 f"began with {generation}"
             )
         if not start < horizon <= self._readable_end():
-            raise ConflictError(f"{self._topic.log.name} cannot be compacted up to {horizon}, only behind {start}")
+            raise ConflictError(f"{self._log.name} cannot be compacted up to {horizon}, only behind {start}")
         self._begin(lambda: self._adopt(horizon, removed, pieces))
 
     async def _adopt(self, horizon: int, removed: int, pieces: Pieces) -> int:
         self._delete(self._generation + 1)
         target = self._store.open_log(self._name(self._generation + 1))
         writer = ViewWriter(target)
-        await adopt(self._topic.log, self.view, horizon, pieces, writer)
+        await adopt(self._log, self.view, horizon, pieces, writer)
         facts = ViewFacts(
             self._generation + 1, self._oldest, horizon, target.table.ledgers[0].id, tuple(writer.ledgers)
         )  # fmt: skip
@@ -302,7 +296,7 @@ class Compactor:
             if old is not None and old.pins:
                 self._replaced.append(old)
             # not before: what the view has may be trimmed from now on
-            self._topic.subscriptions[COMPACTION_SUBSCRIPTION].skip_until(facts.horizon - 1)
+            self._subscriptions[COMPACTION_SUBSCRIPTION].skip_until(facts.horizon - 1)
             if not answer.done():
                 answer.set_result(None)
 
@@ -320,11 +314,21 @@ class Compactor:
             self._delete(generation)
         self._oldest, self._generation = 1, 0
 
+    @override
+    def subscription_gone(self, name: str) -> None:
+        if name == COMPACTION_SUBSCRIPTION:
+            self.forget()
+
+    @override
     def close(self) -> None:
         """The topic is unloaded; a run under way ends, and what it wrote goes at the next load."""
         self._closed = True
         self._stop()
+        self._sources.clear()
 
     def _stop(self) -> None:
         if self._running is not None:
             self._running.cancel()
+
+
+def _nothing() -> None: ...

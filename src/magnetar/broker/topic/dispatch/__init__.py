@@ -1,7 +1,8 @@
 """Dispatch: entries are read for one subscription and sent to its consumers, as its dispatcher decides.
 
 The decisions are in :mod:`magnetar.broker.delivery`, pure. Reading order: ``consumer``, ``dispatch_settings``,
-``dispatcher_choice`` (which dispatcher a subscription type gets), ``pump`` (reads, asks, sends), ``dispatch_filter``
+``dispatcher_choice`` (which dispatcher a subscription type gets), ``members`` (consumers and their dispatcher),
+``pump`` (asks, sends), ``entry_reads`` (memory and disk), ``dispatch_filter``
 (which entries may be sent now) with ``late_queue``, ``delays`` (delayed delivery), ``batch_sizes`` (how many messages
 an entry holds) and ``unreadable_ranges`` (entries that are damaged on disk).
 """

@@ -25,6 +25,7 @@ from typing_extensions import override
 from magnetar.broker.delivery.delay_index import DelayIndex, pairs_of
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.broker.topic.ports import SubscriptionCursor
+from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.model.errors import NotAllowedError
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import DELIVER_AT, deliver_at
@@ -32,7 +33,7 @@ from magnetar.runtime.clock import Clock
 from magnetar.storage.ledgers.feature_state import FeatureState, StateChange
 
 if TYPE_CHECKING:
-    from magnetar.model.topic_policies import DelayedDelivery
+    from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
     from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class DelayedTopic(Protocol):
     def let_through(self, ordinals: Sequence[int], reason: DispatchRule | None = None) -> None: ...
 
 
-class Delays(DispatchRule):
+class Delays(DispatchRule, TopicFeature):
     """One per loaded topic. ``append`` takes the place of the log's while the policy says that delays are honoured."""
 
     counted = True
@@ -122,10 +123,12 @@ class Delays(DispatchRule):
         """About what the index takes."""
         return self._state.index.memory_bytes if self._state is not None and self._state.index.closed else 0
 
-    def set_policy(self, policy: DelayedDelivery) -> None:
-        """What is delayed already stays so."""
-        self._policy = policy
+    @override
+    def policies_changed(self, before: TopicPolicies, now: TopicPolicies) -> None:
+        """Take the new policy; what is delayed already stays so."""
+        self._policy = now.delayed_delivery
 
+    @override
     def close(self) -> None:
         """The topic is let go; the index stays with the log."""
         if self._timer is not None:

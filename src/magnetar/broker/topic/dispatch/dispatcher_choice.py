@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.exclusive import Exclusive
 from magnetar.broker.delivery.dispatchers.failover import Failover
@@ -17,8 +19,15 @@ from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.subscription_types import KeySharedMeta, KeySharedMode, SubType
 
 
+class TopicIdentity(NamedTuple):
+    """What the choice of an active consumer depends on (5.4.1, 5.4.2)."""
+
+    name: str
+    partition: int = -1
+
+
 def make_dispatcher(
-    sub_type: SubType, meta: KeySharedMeta, settings: DispatchSettings, topic: str, partition: int, chunks: bool
+    sub_type: SubType, meta: KeySharedMeta, settings: DispatchSettings, topic: TopicIdentity, chunks: bool
 ) -> Dispatcher:
     """A fresh dispatcher without consumers; ``chunks``: the topic has chunked messages."""
     match sub_type:
@@ -26,8 +35,8 @@ def make_dispatcher(
             return Exclusive(settings.dispatcher_max_read_batch_size)
         case SubType.Failover:
             return Failover(
-                topic,
-                partition,
+                topic.name,
+                topic.partition,
                 ring_for_partitions=settings.active_consumer_failover_consistent_hashing,
                 delayed=settings.active_consumer_failover_delay_ms > 0,
                 read_max=settings.dispatcher_max_read_batch_size,

@@ -14,12 +14,9 @@ is open now, then goes on with new entries up to the readable end, past those th
 from __future__ import annotations
 
 import asyncio
-import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import partial
 
-from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.delivery.instructions import Slice
@@ -27,14 +24,11 @@ from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, DispatchFilter
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.entry_reads import EntryReads
+from magnetar.broker.topic.dispatch.members import Members
 from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
 from magnetar.broker.topic.ports import EntryRun, Log, RemainingIndexes, SubscriptionCursor
-from magnetar.model.errors import UnreadableError
 from magnetar.runtime.clock import Clock
-
-log = logging.getLogger(__name__)
-
-_RETRY_MAX_S = 60.0
 
 
 class Pump:
@@ -48,15 +42,15 @@ class Pump:
         settings: DispatchSettings,
         clock: Clock,
         sticky_key: Callable[[bytes], bytes],
+        members: Members,
     ) -> None:
-        self.name = name
-        self.dispatcher: Dispatcher | None = None
-        self.consumers: dict[ConsumerState, Consumer] = {}
+        self.members = members
+        self.consumers = members.by_state
         self.dispatch_filter: DispatchFilter | None = None
         self.chunk_of: Callable[[bytes], ChunkInfo | None] | None = None
         """How a chunk of a message is known; None: the topic has none."""
         self.on_acknowledged: Callable[[], None] = _nothing
-        """The pump acknowledged something itself: entries that the gate calls dead."""
+        """The pump acknowledged something itself: entries that the dispatch filter calls dead."""
         self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
         """Ordinal of the next new entry."""
         self.sizes = BatchSizes(source)
@@ -68,22 +62,10 @@ class Pump:
         self._settings = settings
         self._clock = clock
         self._sticky_key = sticky_key
-        self._fetched: EntryRun | None = None
-        """What the last disk read brought."""
-        self._reading = False
-        self._reads = 0
-        """Restarts and changes of the source; a read that began before the last one counts no more."""
+        self.reads = EntryReads(name, source, cursor, settings, self)
         self._turning = False
         self._next_turn: asyncio.Handle | None = None
-        self._retry: asyncio.TimerHandle | None = None
-        self._retry_s = settings.read_retry_s
         self._closed = False
-        self.trouble = ""
-        """What the last read said, while it is to be tried again."""
-        self.unreadable = UnreadableRanges()
-        self._own = source
-        self._asked = 0
-        """Where the read that is under way begins."""
 
     @property
     def end(self) -> int:
@@ -92,9 +74,14 @@ class Pump:
         return end if self.dispatch_filter is None else self.dispatch_filter.readable_end(end)
 
     @property
-    def reading(self) -> bool:
-        """Whether the disk was asked and has not answered."""
-        return self._reading
+    def dispatcher(self) -> Dispatcher | None:
+        """What chooses the consumers; None before the first one."""
+        return self.members.dispatcher
+
+    @property
+    def unreadable(self) -> UnreadableRanges:
+        """What of the backlog is damaged on disk, and what was skipped for that."""
+        return self.reads.unreadable
 
     def next_ahead(self) -> int | None:
         """The next new entry that may be sent, as far as one turn of the loop can see; asks nobody to do anything."""
@@ -108,13 +95,9 @@ class Pump:
 
     def restart(self) -> None:
         """Forget what is under way and begin again: for a subscription that stands still and should not."""
-        for handle in (self._next_turn, self._retry):
-            if handle is not None:
-                handle.cancel()
-        self._next_turn = self._retry = None
-        self._turning = self._reading = False
-        self._fetched = None
-        self._reads += 1
+        self._cancel_next_turn()
+        self._turning = False
+        self.reads.restart()
         self.turn()
 
     def rewind(self) -> None:
@@ -127,29 +110,32 @@ class Pump:
     def read_through(self, source: Log) -> None:
         """Read from there from now on, from the first unacknowledged entry."""
         self._log = source
-        self._fetched = None
-        self._reading = False
-        self._reads += 1
+        self.reads.change_source(source)
         self.rewind()
 
     def close(self) -> None:
         """Nothing is sent any more; a read under way is ignored when it returns."""
         self._closed = True
-        self._fetched = None
-        for handle in (self._next_turn, self._retry):
-            if handle is not None:
-                handle.cancel()
-        self._next_turn = self._retry = None
+        self.on_acknowledged = _nothing
+        self.dispatch_filter = None
+        self._cancel_next_turn()
+        self.reads.close()
+
+    def _cancel_next_turn(self) -> None:
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+            self._next_turn = None
 
     def turn(self) -> None:
         """Send what can be sent now."""
-        if self._turning or self._closed or self.dispatcher is None or self._next_turn is not None:
+        dispatcher = self.members.dispatcher
+        if self._turning or self._closed or dispatcher is None or self._next_turn is not None:
             return
         self._turning = True
-        self.dispatcher.new_turn()
+        dispatcher.new_turn()
         try:
             left = self._settings.turn_entries_max
-            while (done := self._round(self.dispatcher)) > 0:
+            while (done := self._round(dispatcher)) > 0:
                 left -= done
                 if left <= 0:
                     self._next_turn = asyncio.get_running_loop().call_soon(self._go_on)
@@ -247,7 +233,7 @@ class Pump:
 
         ``start`` itself if nobody takes one or the disk has to be asked first.
         """
-        run = self._run_at(start, stop - start)
+        run = self.reads.run_at(start, stop - start)
         if run is None:
             return start
         if run.first > start:
@@ -278,7 +264,7 @@ class Pump:
             return 1
         reach = start + self._settings.dispatcher_max_read_batch_size
         span = plan[bisect_left(plan, reach) - 1] + 1 - start
-        run = self._run_at(start, span)
+        run = self.reads.run_at(start, span)
         if run is None:
             return 0
         low = start - run.first
@@ -339,75 +325,17 @@ class Pump:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _run_at(self, start: int, entries_max: int) -> EntryRun | None:
-        """A run that covers ``start``; None: the disk was asked, or is still busy."""
-        fetched = self._fetched
-        if fetched is not None:
-            if fetched.first <= start < fetched.first + len(fetched.entries):
-                return fetched
-            self._fetched = None
-        bytes_max = self._settings.dispatcher_max_read_size_bytes
-        run = self._log.cached(start, entries_max, bytes_max)
-        if run is None and not self._reading and self._retry is None:
-            self._reading = True
-            self._asked = start
-            self._log.read(start, entries_max, bytes_max, partial(self._read_done, self._reads))
-        return run
-
-    def _read_done(self, asked: int, result: EntryRun | Exception) -> None:
-        if asked != self._reads:
-            return
-        self._reading = False
-        self.trouble = ""
-        if self._closed:
-            return
-        if isinstance(result, Exception):
-            self.trouble = str(result)
-            if isinstance(result, UnreadableError) and self._log is self._own and self._unreadable(result):
-                return
-            log.warning("subscription %s: read failed, next try in %.0f s: %s", self.name, self._retry_s, result)
-            self._retry = asyncio.get_running_loop().call_later(self._retry_s, self._try_again)
-            self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
-            return
-        self._retry_s = self._settings.read_retry_s
-        self._fetched = result
-        self.unreadable.waiting = None
-        self.turn()
-
-    def _unreadable(self, error: UnreadableError) -> bool:
-        """Named once; then skipped if it may be, or tried again now and then: somebody may mend the disk."""
-        start, stop = self._asked, min(error.stop, self._log.end)
-        if self.unreadable.met(start, stop):
-            ids = f"{self._log.position(start)} to {self._log.position(stop - 1)}"
-            log.error("subscription %s: messages %s cannot be read: %s", self.name, ids, error)
-        if self._settings.auto_skip_non_recoverable_data:
-            self.skip_unreadable()
-        else:
-            self._retry = asyncio.get_running_loop().call_later(_RETRY_MAX_S, self._try_again)
-        return True
-
     def skip_unreadable(self) -> int:
         """What cannot be read and is in the way counts as acknowledged; how many entries that were not."""
-        if self.unreadable.waiting is None:
+        if self.reads.unreadable.waiting is None:
             return 0
-        start, stop = self.unreadable.waiting
-        left = [ordinal for ordinal in range(start, stop) if not self._cursor.acknowledged(ordinal)]
-        self.unreadable.passed(len(left))
-        log.error("subscription %s: %d messages that cannot be read are skipped", self.name, len(left))
-        self._cursor.acknowledge(left)
-        if self.dispatcher is not None and self.consumers:
-            self.dispatcher.acknowledged(next(iter(self.consumers)), left)
+        left = self.reads.skip_unreadable()
+        dispatcher = self.members.dispatcher
+        if dispatcher is not None and self.consumers:
+            dispatcher.acknowledged(next(iter(self.consumers)), left)
         self.on_acknowledged()
-        self.trouble = ""
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
         self.turn()
         return len(left)
-
-    def _try_again(self) -> None:
-        self._retry = None
-        self.turn()
 
     def _jump_trimmed(self) -> None:
         if self._cursor.mark_delete < self._log.first - 1:

@@ -147,6 +147,11 @@ class FanOut:
             self._answer(tags[start:stop], dropped=dropped)
             start = stop
 
+    def close(self) -> None:
+        """Deliver what is there; nothing passes any more."""
+        self.flush()
+        self._deliver = _nothing
+
     def _answer(self, tags: list[tuple[PendingEntry, int, int]], *, dropped: bool) -> None:
         producer = tags[0][0].producer
         messages = sum(tag[1] for tag in tags)
@@ -182,3 +187,6 @@ class FanOut:
     def exact_ordinal(self, position: Position) -> int | None:
         """The id that all messages have."""
         return 0 if position == (0, 0) else None
+
+
+def _nothing(group: FanOutGroup) -> None: ...

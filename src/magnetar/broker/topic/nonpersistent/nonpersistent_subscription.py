@@ -13,21 +13,20 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.delivery.permits import buy
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.dispatch.dispatcher_choice import check_joins, make_dispatcher
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
+from magnetar.broker.topic.dispatch.members import Members
 from magnetar.broker.topic.nonpersistent.fan_out import FanOutGroup
 from magnetar.broker.topic.ports import ConsumerConnection, Done, notify
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
-from magnetar.broker.topic.subscription.subscription import TopicIdentity
 from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats, Totals, consumers_stats
-from magnetar.model.errors import ConsumerBusyError, MetadataError
-from magnetar.model.subscription_types import AUTO_SPLIT, KeySharedMeta, SubType
+from magnetar.model.errors import MetadataError
+from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.runtime.clock import Clock
 
 _UNLIMITED = 1 << 62
@@ -66,10 +65,7 @@ class NoAcknowledgements:
 
 
 class NonPersistentSubscription:
-    """Made by its topic for its first consumer, forgotten with its last. ``settings``.
-
-    Of ``nonpersistent_settings``.
-    """
+    """Made by its topic for its first consumer, forgotten with its last; takes :func:`nonpersistent_settings`."""
 
     mark_delete = -1
 
@@ -88,31 +84,35 @@ class NonPersistentSubscription:
         self.settings = settings
         self.durable = False
         """Whatever the client asked for: nothing of it outlives its consumers."""
-        self.sub_type: SubType | None = None
-        self.key_shared = AUTO_SPLIT
         self.acks = NoAcknowledgements()
         self.totals = Totals()
         self.dropped = 0
         """Messages that passed and that nobody could take."""
-        self.dispatcher: Dispatcher | None = None
         self._clock = clock
         self._sticky_key = sticky_key
-        self._members: dict[ConsumerState, Consumer] = {}
+        self._members = Members(topic, name)
 
     # -- members -----------------------------------------------------------------------------------------------
 
     @property
     def consumers(self) -> list[Consumer]:
-        """In join order."""
-        return list(self._members.values())
+        """The consumers in join order."""
+        return self._members.consumers
 
     @property
     def active_consumer(self) -> Consumer | None:
-        """Of Exclusive and Failover: who is served."""
-        dispatcher = self.dispatcher
-        if isinstance(dispatcher, SingleActiveConsumer) and dispatcher.active is not None:
-            return self._members[dispatcher.active]
-        return None
+        """The consumer that Exclusive and Failover serve."""
+        return self._members.active
+
+    @property
+    def sub_type(self) -> SubType | None:
+        """The type that the first consumer asked for."""
+        return self._members.sub_type
+
+    @property
+    def dispatcher(self) -> Dispatcher | None:
+        """What chooses the consumers; None before the first one."""
+        return self._members.dispatcher
 
     def add_consumer(
         self,
@@ -127,28 +127,10 @@ class NonPersistentSubscription:
         info: dict[str, Any] | None = None,
     ) -> Consumer:
         """A consumer joins, with 0 permits. Raises ConsumerBusyError or ConsumerAssignError, then nothing changed."""
-        meta = key_shared or AUTO_SPLIT
-        dispatcher = self.dispatcher
-        if dispatcher is None or not self._members:
-            dispatcher = make_dispatcher(
-                sub_type, meta, self.settings, self.topic.name, self.topic.partition, chunks=False
-            )
-        elif self.sub_type is not None:
-            check_joins(self.sub_type, self.key_shared, sub_type, meta)
-        limit = self.settings.max_consumers_per_subscription
-        if limit and len(self._members) >= limit:
-            raise ConsumerBusyError("Subscription reached max consumers limit")
-        state = ConsumerState(name, connection, priority, meta.hash_ranges or None)
-        state.description = (
-            f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
-            f"topic={self.topic.name}}}"
-        )
-        dispatcher.add(state)
-        consumer = Consumer(state, connection, consumer_id, epoch, info or {})
-        self._members[state] = consumer
-        if self.dispatcher is not dispatcher:
-            self.dispatcher = dispatcher
-            self.sub_type, self.key_shared = sub_type, meta
+        consumer, _ = self._members.join(
+            connection, self.settings, name=name, consumer_id=consumer_id, sub_type=sub_type, priority=priority,
+            key_shared=key_shared, epoch=epoch, info=info,
+        )  # fmt: skip
         return consumer
 
     def remove_consumer(self, consumer: Consumer) -> None:
@@ -156,9 +138,8 @@ class NonPersistentSubscription:
         self._leave(consumer)
 
     def _leave(self, consumer: Consumer) -> bool:
-        if self.dispatcher is None or self._members.pop(consumer.state, None) is None:
+        if self._members.leave(consumer) is None:
             return False
-        self.dispatcher.remove(consumer.state)
         self.totals.add(consumer)
         return True
 
@@ -172,21 +153,22 @@ class NonPersistentSubscription:
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         """FLOW; the connection has refused ``permits`` below 1 (5.2.1)."""
-        if self.dispatcher is not None and consumer.state in self._members:
+        dispatcher = self._members.dispatcher
+        if dispatcher is not None and consumer.state in self._members.by_state:
             consumer.last_flow_ms = self._clock.now_ms()
-            self.dispatcher.flow(consumer.state, permits)
+            dispatcher.flow(consumer.state, permits)
 
     def resume(self, consumer: Consumer) -> None:
         """The socket takes more again: what comes from now on."""
 
     def deliver(self, group: FanOutGroup) -> None:
         """Messages pass."""
-        dispatcher = self.dispatcher
+        dispatcher, consumers = self._members.dispatcher, self._members.by_state
         given = 0
-        if dispatcher is not None and self._members:
+        if dispatcher is not None and consumers:
             now = self._clock.now_ms()
             for piece in self._choose(dispatcher, group):
-                consumer = self._members[piece.consumer]
+                consumer = consumers[piece.consumer]
                 entries = group.entries[piece.start : piece.stop]
                 consumer.connection.deliver_unstored(entries)
                 counts = group.counts
@@ -233,7 +215,7 @@ class NonPersistentSubscription:
             for other in others:
                 if self._leave(other):
                     other.connection.close()
-        elif others or consumer.state not in self._members:
+        elif others or consumer.state not in self._members.by_state:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
 
     # -- statistics --------------------------------------------------------------------------------------------
@@ -278,5 +260,5 @@ class NonPersistentSubscription:
         """Assert that nothing is remembered; for tests."""
         dispatcher = self.dispatcher
         assert dispatcher is None or (not dispatcher.unacked and not dispatcher.in_replay)
-        if dispatcher is not None and self._members:
+        if dispatcher is not None and self._members.by_state:
             dispatcher.check()

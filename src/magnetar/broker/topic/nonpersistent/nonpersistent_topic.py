@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.nonpersistent.fan_out import FanOut, FanOutGroup, InFlight
 from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import (
@@ -21,7 +22,6 @@ from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.publish.topic_epoch import MemoryEpoch
-from magnetar.broker.topic.subscription.subscription import TopicIdentity
 from magnetar.broker.topic.topic_api import SubscriptionApi
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 from magnetar.model.ids import Position
@@ -184,7 +184,7 @@ class NonPersistentTopic:
     def close(self) -> None:
         """Unload or delete: everybody is disconnected."""
         self.closed = True
-        self.log.flush()
+        self.log.close()
         self.producers.close_all()
         for subscription in list(self.subscriptions.values()):
             subscription.close()

@@ -75,7 +75,7 @@ class NonPersistentTopics:
         """For producers that are connected; the others ask when they come."""
         for topic in list(self.by_name.values()):
             if concerned(topic.name):
-                topic.checks.policies_changed(self._policies_of(topic.name))
+                topic.checks.set_policies(self._policies_of(topic.name))
 
     def close(self) -> None:
         """The broker ends."""

@@ -48,7 +48,7 @@ class _Fact:
 
 
 class Chunking:
-    """One per loaded topic; ``begun`` is called when the first chunk ever is published."""
+    """One per loaded topic; ``begun`` is called when the topic has chunks: now, or with the first one."""
 
     def __init__(self, ledger: ManagedLedger, begun: Callable[[], None]) -> None:
         self._log = ledger
@@ -60,6 +60,7 @@ class Chunking:
         """Chunks since the topic was loaded."""
         if self.seen:
             self._open()
+            begun()
 
     def published_one(self) -> None:
         """A chunk was appended in this turn of the loop."""

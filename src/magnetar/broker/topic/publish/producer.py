@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from magnetar.broker.topic.ports import WritableLog
-from magnetar.model.errors import PersistenceError
+from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.entries import DELIVER_AT, messages_in
 
@@ -105,6 +105,12 @@ class Producer:
         self.publish: Publish = self.store
         """What is done with a SEND; raises the MagnetarError that refuses it."""
 
+    def close(self) -> None:
+        """The topic or its client has let the producer go: nothing more is published."""
+        self.open = False
+        self.publish = _refuse
+        self.append = self._plain
+
     def store(self, message: CommandSend) -> None:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
         entry, messages = message[8], message[2]
@@ -118,6 +124,10 @@ class Producer:
             append = self.append
         count = messages_in(entry, messages) if messages > 1 else 1
         append(entry, count, _new_pending(PendingEntry, (self, message[1], highest)))
+
+
+def _refuse(message: CommandSend) -> None:
+    raise ServiceNotReadyError("the producer is closed")
 
 
 _new_pending = tuple.__new__  # a third of what calling the class takes, once per message

@@ -67,6 +67,10 @@ class Producers:
         """Who has this name now."""
         return self._by_name.get(name)
 
+    def connected(self, name: str) -> bool:
+        """Whether a producer has this name now."""
+        return name in self._by_name
+
     def admit(self, producer: Producer, epoch: int | None, limits: ProducerLimits, admitted: Admitted) -> bool:
         """Let the producer in; ``admitted`` is called when it may publish, at once if it is a shared one.
 
@@ -101,7 +105,7 @@ class Producers:
         if held is None or held.connection.session is not producer.connection.session:
             return
         if held.info.producer_id == info.producer_id and info.epoch > held.info.epoch:
-            held.open = False
+            held.close()
             del self._by_name[info.name]
             if held is self._exclusive:
                 self._exclusive = self._entering = None
@@ -144,7 +148,7 @@ class Producers:
         """Everybody goes: who waits is told so, who is there will notice (3.2.3)."""
         self._refuse_waiting(_fenced("Fenced out"))
         for producer in self._by_name.values():
-            producer.open = False
+            producer.close()
             producer.connection.fence()
         self._by_name.clear()
         self._exclusive = None
@@ -173,12 +177,12 @@ class Producers:
             del self._by_name[self._entering.producer.info.name]
             self._exclusive = self._entering = None
         for each in waiting:
-            each.producer.open = False
+            each.producer.close()
             each.admitted(error)
 
     def remove(self, producer: Producer) -> None:
         """The producer left; its entries in flight still become durable, their receipts go nowhere."""
-        producer.open = False
+        producer.close()
         self._queue = [waiting for waiting in self._queue if waiting.producer is not producer]
         if self._by_name.get(producer.info.name) is not producer:
             return
@@ -192,7 +196,7 @@ class Producers:
         try:
             self._check_epoch(waiting.epoch)
         except ProducerFencedError as fenced:
-            waiting.producer.open = False
+            waiting.producer.close()
             waiting.admitted(fenced)
         else:
             self._own(waiting.producer, waiting.epoch, waiting.admitted)
@@ -202,7 +206,7 @@ class Producers:
         self._refuse_waiting(ServiceNotReadyError(f"{_PREFIX}TopicFencedException: Topic is temporarily unavailable"))
         self._exclusive = None
         for producer in list(self._by_name.values()):
-            producer.open = False
+            producer.close()
             producer.connection.close()
         self._by_name.clear()
 

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from magnetar.broker.topic.publish.deduplication import DEDUPLICATION, Deduplication, DeduplicationSettings
 from magnetar.broker.topic.publish.producer import Producer, Publish
 from magnetar.broker.topic.publish.producers import ProducerLimits, Producers
 from magnetar.broker.topic.publish.publish_rate import PublishLimit
+from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.model.errors import MetadataError, NotAllowedError, ProtocolError
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import CommandSend
@@ -31,8 +34,8 @@ class PublishSettings(NamedTuple):
     """maxSameAddressProducersPerTopic; 0 without limit."""
 
 
-class PublishChecks:
-    """Of one topic."""
+class PublishChecks(TopicFeature):
+    """What one topic's policies ask of every message."""
 
     def __init__(
         self, topic: str, producers: Producers, policies: TopicPolicies, clock: Clock, settings: PublishSettings,
@@ -78,8 +81,12 @@ class PublishChecks:
             raise NotAllowedError("Exceed maximum message size")
         publish(message)
 
-    def policies_changed(self, now: TopicPolicies) -> None:
-        """For those who are here already."""
+    @override
+    def policies_changed(self, before: TopicPolicies, now: TopicPolicies) -> None:
+        self.set_policies(now)
+
+    def set_policies(self, now: TopicPolicies) -> None:
+        """Ask this of the producers that are connected already, and of those to come."""
         self._policies = now
         self._switch_limit()
         self._switch_deduplication()
@@ -102,7 +109,7 @@ class PublishChecks:
         if self._policies.deduplication_enabled:
             if self.deduplication is None:
                 self.deduplication = Deduplication(
-                    self._log, self._settings.deduplication, self._connected, self._clock.now_ms()
+                    self._log, self._settings.deduplication, self._producers.connected, self._clock.now_ms()
                 )
             return
         if self.deduplication is not None:
@@ -110,9 +117,6 @@ class PublishChecks:
             self.deduplication = None
         elif (kept := self._log.feature_states.get(DEDUPLICATION)) is not None and kept.exists:
             kept.remove()  # it was switched off while the topic was not loaded
-
-    def _connected(self, name: str) -> bool:
-        return self._producers.holder(name) is not None
 
     def when_settled(self, name: str, go_on: Callable[[], None]) -> None:
         """Go on when nothing of an earlier life of that producer is in flight: at once without deduplication."""

@@ -48,7 +48,7 @@ class Acknowledgements:
 
     def take(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None:
         """Individual acknowledgement of whole entries; ``durable`` is called once the cursor has it on disk."""
-        dispatcher = self._pump.dispatcher
+        dispatcher = self._pump.members.dispatcher
         if consumer.state not in self._pump.consumers:
             notify(durable)
             return
@@ -59,7 +59,7 @@ class Acknowledgements:
 
     def take_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
         """Individual acknowledgement of messages within batches; without effect if that is off (5.7.7)."""
-        dispatcher = self._pump.dispatcher
+        dispatcher = self._pump.members.dispatcher
         if not self.parts_count or not acks or dispatcher is None or consumer.state not in self._pump.consumers:
             notify(durable)
             return
@@ -88,7 +88,7 @@ class Acknowledgements:
         Ignored, but answered, on Shared and Key_Shared (5.5.6). Allowed from a consumer that is not active (5.4.7).
         """
         gone = consumer.state not in self._pump.consumers
-        if gone or not isinstance(self._pump.dispatcher, SingleActiveConsumer):
+        if gone or not isinstance(self._pump.members.dispatcher, SingleActiveConsumer):
             notify(durable)
             return
         before = self._cursor.backlog()

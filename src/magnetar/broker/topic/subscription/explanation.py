@@ -40,7 +40,7 @@ def explain(subscription: Subscription) -> list[Obstacle]:
         found += _keys(subscription, dispatcher)
     out = sum(len(consumer.pending) for consumer in dispatcher.consumers)
     if isinstance(dispatcher, SingleActiveConsumer):
-        out = backlog if subscription.next_ahead() is None else 0
+        out = backlog if subscription.pump.next_ahead() is None else 0
     if out >= backlog:
         found.insert(0, _all_out(subscription, dispatcher, backlog))
     if not found:
@@ -105,7 +105,7 @@ def _gate(subscription: Subscription) -> list[Obstacle]:
 
 
 def _disk(subscription: Subscription) -> list[Obstacle]:
-    trouble = subscription.read_trouble
+    trouble = subscription.pump.reads.trouble
     unreadable = subscription.unreadable
     if unreadable.waiting is not None:
         start, stop = unreadable.waiting
@@ -118,7 +118,7 @@ def _disk(subscription: Subscription) -> list[Obstacle]:
     if trouble:
         step = "See the log; mend the disk, or bring back the object if it names an offloaded ledger's."
         return [Obstacle("read-failed", f"Reading fails: {trouble}.", step)]
-    if subscription.reading:
+    if subscription.pump.reads.reading:
         return [Obstacle("reading", "Entries are being read from the disk.", "Wait a moment and ask again.")]
     return []
 

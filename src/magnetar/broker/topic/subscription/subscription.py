@@ -11,41 +11,33 @@ Ids are ordinals: the connection converts, and must drop the id of an entry that
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
-from magnetar.broker.delivery.dispatchers.failover import Failover
 from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
-from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchFilter, DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.dispatch.dispatcher_choice import check_joins, make_dispatcher
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
+from magnetar.broker.topic.dispatch.members import Members
 from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
 from magnetar.broker.topic.ports import ConsumerConnection, Done, Log, SubscriptionCursor, notify
 from magnetar.broker.topic.subscription.acknowledgements import Acknowledgements
+from magnetar.broker.topic.subscription.active_consumer import ActiveConsumerSwitch
+from magnetar.broker.topic.subscription.mark_delete_watch import MarkDeleteWatch
 from magnetar.broker.topic.subscription.progress import Progress, progress, should_send
-from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats, Totals, consumers_stats
+from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats, Totals, subscription_stats
 from magnetar.broker.topic.subscription.transactional_acks import TransactionalAcks
-from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError, ServiceNotReadyError
-from magnetar.model.subscription_types import AUTO_SPLIT, KeySharedMeta, SubType
+from magnetar.model.errors import MagnetarError, MetadataError, ServiceNotReadyError
+from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
-
-
-class TopicIdentity(NamedTuple):
-    """What the choice of an active consumer depends on (5.4.1, 5.4.2)."""
-
-    name: str
-    partition: int = -1
 
 
 class Subscription:
@@ -77,18 +69,14 @@ class Subscription:
         self.cursor = cursor
         self.settings = settings
         self.durable = durable
-        self.sub_type: SubType | None = None
-        """None before the first consumer; the last type while there is none (5.1.1)."""
-        self.key_shared = AUTO_SPLIT
-        self.terminated = terminated
         self.totals = Totals()
         self._clock = clock
-        self._pump = Pump(f"{topic.name}/{name}", log, cursor, settings, clock, sticky_key)
+        self._members = members = Members(topic, name)
+        self._watch = MarkDeleteWatch(cursor, members, self.totals, clock, created=created, terminated=terminated)
+        self.pump = Pump(f"{topic.name}/{name}", log, cursor, settings, clock, sticky_key, members)
         parts_count = settings.acknowledgment_at_batch_index_level_enabled
-        self.acks = Acknowledgements(self._pump, cursor, clock, self._mark_moved, parts_count=parts_count)
-        self._activation: asyncio.TimerHandle | None = None
-        self._mark = cursor.mark_delete
-        self._end_told = terminated and not created and cursor.backlog() == 0
+        self.acks = Acknowledgements(self.pump, cursor, clock, self._watch.moved, parts_count=parts_count)
+        self._switch = ActiveConsumerSwitch(self.pump, settings)
         self._seeking = False
         self.closed = False
 
@@ -96,8 +84,27 @@ class Subscription:
 
     @property
     def consumers(self) -> list[Consumer]:
-        """In join order."""
-        return list(self._pump.consumers.values())
+        """The consumers in join order."""
+        return self._members.consumers
+
+    @property
+    def sub_type(self) -> SubType | None:
+        """None before the first consumer; the last type while there is none (5.1.1)."""
+        return self._members.sub_type
+
+    @sub_type.setter
+    def sub_type(self, sub_type: SubType) -> None:
+        self._members.sub_type = sub_type
+
+    @property
+    def key_shared(self) -> KeySharedMeta:
+        """How Key_Shared divides its keys, as the first consumer asked."""
+        return self._members.key_shared
+
+    @property
+    def terminated(self) -> bool:
+        """Whether no entry will follow."""
+        return self._watch.terminated
 
     @property
     def mark_delete(self) -> int:
@@ -106,15 +113,12 @@ class Subscription:
 
     @property
     def dispatcher(self) -> Dispatcher | None:
-        return self._pump.dispatcher
+        return self._members.dispatcher
 
     @property
     def active_consumer(self) -> Consumer | None:
-        """Of Exclusive and Failover: who is served. The connection pings it before a newcomer is refused (5.3.1)."""
-        dispatcher = self._pump.dispatcher
-        if isinstance(dispatcher, SingleActiveConsumer) and dispatcher.active is not None:
-            return self._pump.consumers[dispatcher.active]
-        return None
+        """The consumer that Exclusive and Failover serve; it is pinged before a newcomer is refused (5.3.1)."""
+        return self._members.active
 
     def add_consumer(
         self,
@@ -129,110 +133,69 @@ class Subscription:
         info: dict[str, Any] | None = None,
     ) -> Consumer:
         """A consumer joins, with 0 permits. Raises ConsumerBusyError or ConsumerAssignError, then nothing changed."""
-        meta = key_shared or AUTO_SPLIT
-        pump = self._pump
-        dispatcher = pump.dispatcher
-        limit = self.settings.max_consumers_per_subscription
-        if dispatcher is None or not pump.consumers:
-            chunks = pump.chunk_of is not None
-            dispatcher = make_dispatcher(sub_type, meta, self.settings, self.topic.name, self.topic.partition, chunks)
-        elif self.sub_type is not None:
-            check_joins(self.sub_type, self.key_shared, sub_type, meta)
-        if limit and len(pump.consumers) >= limit:
-            raise ConsumerBusyError("Subscription reached max consumers limit")
-        state = ConsumerState(name, connection, priority, meta.hash_ranges or None)
-        state.description = (
-            f"Consumer{{subscription={self.name}, consumerId={consumer_id}, consumerName={name}, "
-            f"topic={self.topic.name}}}"
-        )
-        instructions = dispatcher.add(state)
-        consumer = Consumer(state, connection, consumer_id, epoch, info or {})
-        pump.consumers[state] = consumer
-        if pump.dispatcher is not dispatcher:
-            pump.dispatcher = dispatcher
-            self.sub_type, self.key_shared = sub_type, meta
-            if pump.dispatch_filter is not None:
-                pump.dispatch_filter.choose(sub_type)
-        self._perform(instructions)
+        members, pump = self._members, self.pump
+        before = members.dispatcher
+        consumer, instructions = members.join(
+            connection, self.settings, name=name, consumer_id=consumer_id, sub_type=sub_type, priority=priority,
+            key_shared=key_shared, epoch=epoch, info=info, chunks=pump.chunk_of is not None,
+        )  # fmt: skip
+        if members.dispatcher is not before and pump.dispatch_filter is not None:
+            pump.dispatch_filter.choose(sub_type)
+        self._switch.perform(instructions)
         pump.turn()
         return consumer
 
     def read_through(self, source: Log) -> None:
         """While nobody is connected: what the next consumers read, the log itself or its compacted view (5.9.13)."""
-        if source is not self.log and not self._pump.consumers:
+        if source is not self.log and not self._members.by_state:
             self.log = source
-            self._pump.read_through(source)
+            self.pump.read_through(source)
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """It left or its connection was lost: what it did not acknowledge goes to the others (5.9.14, 5.4.8)."""
         if self._leave(consumer):
-            self._pump.turn()
+            self.pump.turn()
 
     def _leave(self, consumer: Consumer) -> bool:
-        dispatcher = self._pump.dispatcher
-        if dispatcher is None or consumer.state not in self._pump.consumers:
+        instructions = self._members.leave(consumer)
+        if instructions is None:
             return False
-        instructions = dispatcher.remove(consumer.state)
-        del self._pump.consumers[consumer.state]
         self.totals.add(consumer)
-        self._perform(instructions)
+        self._switch.perform(instructions)
         return True
-
-    def _perform(self, instructions: list[Instruction]) -> None:
-        for instruction in instructions:
-            if isinstance(instruction, ActiveChange):
-                self._pump.consumers[instruction.consumer].connection.active_change(instruction.active)
-            elif instruction is Do.REWIND:
-                self._pump.rewind()
-            elif instruction is Do.ARM:
-                delay_s = self.settings.active_consumer_failover_delay_ms / 1000
-                self._activation = asyncio.get_running_loop().call_later(delay_s, self._activate)
-            else:
-                self._disarm()
-
-    def _activate(self) -> None:
-        self._activation = None
-        if isinstance(self._pump.dispatcher, Failover):
-            self._perform(self._pump.dispatcher.activate())
-            self._pump.turn()
-
-    def _disarm(self) -> None:
-        if self._activation is not None:
-            self._activation.cancel()
-            self._activation = None
 
     def has_chunks(self, chunk_of: Callable[[bytes], ChunkInfo | None]) -> None:
         """The topic has chunked messages, or may have from now on (3.6)."""
-        pump = self._pump
-        pump.chunk_of = chunk_of
-        if type(pump.dispatcher) is Shared:
-            pump.dispatcher = SharedChunks.of(pump.dispatcher)
+        self.pump.chunk_of = chunk_of
+        dispatcher = self._members.dispatcher
+        if type(dispatcher) is Shared:
+            self._members.dispatcher = SharedChunks.of(dispatcher)
 
     def set_settings(self, settings: DispatchSettings) -> None:
         """A policy changed a limit; who is above it now keeps what it has."""
         self.settings = settings
         self.acks.parts_count = settings.acknowledgment_at_batch_index_level_enabled
-        dispatcher = self._pump.dispatcher
+        dispatcher = self._members.dispatcher
         if dispatcher is not None:
             dispatcher.set_limits(settings.limits())
-            self._pump.turn()
+            self.pump.turn()
 
     # -- flow --------------------------------------------------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         """FLOW; the connection has refused ``permits`` below 1 (5.2.1)."""
-        dispatcher = self._pump.dispatcher
-        if dispatcher is None or consumer.state not in self._pump.consumers:
+        dispatcher = self._members.dispatcher
+        if dispatcher is None or consumer.state not in self._members.by_state:
             return
         consumer.last_flow_ms = self._clock.now_ms()
         dispatcher.flow(consumer.state, permits)
-        self._pump.turn()
-        if self.terminated:
-            self._check_end()
+        self.pump.turn()
+        if self._watch.terminated:
+            self._watch.check_end()
 
     def entries_appended(self) -> None:
         """``log.end`` moved; call once per group of entries."""
-        self._pump.turn()
+        self.pump.turn()
 
     # -- gate: what is not to be sent, or not yet ----------------------------------------------------------------
 
@@ -241,22 +204,22 @@ class Subscription:
 
         See :mod:`magnetar.broker.topic.dispatch.dispatch_filter`.
         """
-        pump = self._pump
+        pump = self.pump
         if pump.dispatch_filter is None:
             pump.dispatch_filter = DispatchFilter()
-            pump.on_acknowledged = self._mark_may_have_moved
+            pump.on_acknowledged = self._watch.moved_now
         pump.dispatch_filter.add(reason, self.sub_type)
 
     def remove_dispatch_rule(self, reason: DispatchRule) -> None:
         """``reason`` has nothing to say any more; what it kept closed must have been let through before."""
-        dispatch_filter = self._pump.dispatch_filter
+        dispatch_filter = self.pump.dispatch_filter
         if dispatch_filter is not None:
             dispatch_filter.remove(reason, self.sub_type)
-        self._pump.turn()
+        self.pump.turn()
 
     def dispatch_filter_changed(self) -> None:
         """More may be read, or entries became dead."""
-        self._pump.turn()
+        self.pump.turn()
 
     def let_through(self, ordinals: Iterable[int], reason: DispatchRule | None = None) -> None:
         """These entries are open now and are sent, in this order, unless they are acknowledged.
@@ -266,7 +229,7 @@ class Subscription:
         Those that a consumer has are taken from it without counting a redelivery; what the pump has not reached
         yet it will find by itself.
         """
-        pump = self._pump
+        pump = self.pump
         dispatcher, dispatch_filter = pump.dispatcher, pump.dispatch_filter
         if (
             dispatcher is None
@@ -283,28 +246,28 @@ class Subscription:
     @property
     def in_order(self) -> bool:
         """Exclusive or Failover: a cumulative acknowledgement means something (5.5.6)."""
-        return isinstance(self._pump.dispatcher, SingleActiveConsumer)
+        return isinstance(self._members.dispatcher, SingleActiveConsumer)
 
     def transactional(self) -> TransactionalAcks:
         """What transactions do with entries of this subscription."""
-        return TransactionalAcks(self._pump, self.cursor, self._mark_may_have_moved)
+        return TransactionalAcks(self.pump, self.cursor, self._watch.moved_now)
 
     def resume(self, consumer: Consumer) -> None:
         """The consumer's socket drained below its low-water mark."""
-        self._pump.turn()
+        self.pump.turn()
 
     # -- what needs no consumer any more -----------------------------------------------------------------------
 
     def skip_until(self, ordinal: int, durable: Done | None = None) -> None:
         """Expiry and REST skip: everything up to ``ordinal`` needs no consumer any more."""
         self.cursor.acknowledge_until(ordinal, durable)
-        dispatcher = self._pump.dispatcher
+        dispatcher = self._members.dispatcher
         if dispatcher is not None:
             dispatcher.acknowledged_until(ordinal)
-            for state in self._pump.consumers:
+            for state in self._members.by_state:
                 dispatcher.acknowledged(state, [pending for pending in state.pending if pending <= ordinal])
-        self._mark_moved(self._clock.now_ms())
-        self._pump.turn()
+        self._watch.moved_now()
+        self.pump.turn()
 
     def expire_until(self, ordinal: int) -> int:
         """Time to live or a quota: nobody gets what lies before; how many entries that were (4.5.2)."""
@@ -319,30 +282,19 @@ class Subscription:
         """The log lost its front: a non-durable cursor there goes on behind it (4.3.2)."""
         if self.cursor.mark_delete < self.log.first - 1:
             self.cursor.trimmed()
-        self._pump.turn()
-
-    def _mark_may_have_moved(self) -> None:
-        self._mark_moved(self._clock.now_ms())
-
-    def _mark_moved(self, now_ms: int) -> None:
-        mark = self.cursor.mark_delete
-        if mark != self._mark:
-            self._mark = mark
-            self.totals.last_mark_delete_advanced_ms = now_ms
-            if self.terminated:
-                self._check_end()
+        self.pump.turn()
 
     # -- redelivery --------------------------------------------------------------------------------------------
 
     def redeliver(self, consumer: Consumer, ordinals: Sequence[int] | None, epoch: int | None = None) -> None:
         """REDELIVER of these entries or, None, of everything the consumer has (5.8.1, 5.8.2)."""
-        dispatcher = self._pump.dispatcher
-        if dispatcher is None or consumer.state not in self._pump.consumers:
+        dispatcher = self._members.dispatcher
+        if dispatcher is None or consumer.state not in self._members.by_state:
             return
         if epoch is not None:
             consumer.epoch = epoch
-        self._perform(dispatcher.redeliver(consumer.state, ordinals))
-        self._pump.turn()
+        self._switch.perform(dispatcher.redeliver(consumer.state, ordinals))
+        self.pump.turn()
 
     # -- seek, unsubscribe, end --------------------------------------------------------------------------------
 
@@ -358,7 +310,7 @@ class Subscription:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         if self._seeking:
             raise MagnetarError("Error when resetting subscription: Failed to fence subscription")
-        left = self._pump.sizes.remaining(ordinal, ack_set, batch_size) if ack_set else None
+        left = self.pump.sizes.remaining(ordinal, ack_set, batch_size) if ack_set else None
 
         def finished() -> None:
             self._seeking = False
@@ -376,31 +328,21 @@ class Subscription:
         except BaseException:
             self._seeking = False
             raise
-        self._mark = self.cursor.mark_delete
-        self._end_told = False
-        self._pump.rewind()
-        self._pump.turn()
+        self._watch.sought()
+        self.pump.rewind()
+        self.pump.turn()
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
         """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (5.9.9)."""
         others = [other for other in self.consumers if other is not consumer]
         if force:
             self._disconnect(others)
-        elif others or consumer.state not in self._pump.consumers:
+        elif others or consumer.state not in self._members.by_state:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
 
     def topic_terminated(self) -> None:
         """No entry will follow."""
-        self.terminated = True
-        if self._pump.consumers:
-            self._check_end()
-
-    def _check_end(self) -> None:
-        """Terminated and nothing left, acknowledgements included: said once (5.9.11)."""
-        if not self._end_told and self.cursor.backlog() == 0:
-            self._end_told = True
-            for consumer in self.consumers:
-                consumer.connection.end_of_topic()
+        self._watch.terminate()
 
     def disconnect_all(self) -> None:
         """CLOSE_CONSUMER to everybody."""
@@ -410,8 +352,8 @@ class Subscription:
         """Unload or delete: everybody is disconnected, nothing runs any more."""
         self.closed = True
         self._disconnect(self.consumers)
-        self._disarm()
-        self._pump.close()
+        self._switch.disarm()
+        self.pump.close()
 
     def _disconnect(self, consumers: list[Consumer]) -> None:
         for consumer in consumers:
@@ -425,46 +367,32 @@ class Subscription:
 
     @property
     def dispatch_filter(self) -> DispatchFilter | None:
-        return self._pump.dispatch_filter
-
-    @property
-    def reading(self) -> bool:
-        """Whether the disk was asked and has not answered."""
-        return self._pump.reading
-
-    @property
-    def read_trouble(self) -> str:
-        """Why reading fails; "" while it does not."""
-        return self._pump.trouble
+        return self.pump.dispatch_filter
 
     @property
     def unreadable(self) -> UnreadableRanges:
         """What of the backlog is damaged on disk, and what was skipped for that."""
-        return self._pump.unreadable
+        return self.pump.unreadable
 
     def skip_unreadable(self) -> int:
         """Damaged entries in front are not waited for any more; how many."""
-        skipped = self._pump.skip_unreadable()
-        self._mark_may_have_moved()
+        skipped = self.pump.skip_unreadable()
+        self._watch.moved_now()
         return skipped
-
-    def next_ahead(self) -> int | None:
-        """The next new entry that may be sent."""
-        return self._pump.next_ahead()
 
     def progress(self) -> Progress:
         """Changes whenever something happens."""
-        return progress(self._pump, self.cursor)
+        return progress(self.pump, self.cursor)
 
     def should_send(self) -> str:
         """Why it ought to be sending now; "" if it need not (:mod:`magnetar.broker.topic.subscription.progress`)."""
-        return should_send(self._pump, self.cursor)
+        return should_send(self.pump, self.cursor)
 
     def heal(self, *, firmly: bool) -> None:
         """It stands still and should not: try again; ``firmly``: everybody connects anew, and it starts afresh."""
         if firmly:
             self._disconnect(self.consumers)
-        self._pump.restart()
+        self.pump.restart()
 
     # -- statistics --------------------------------------------------------------------------------------------
 
@@ -474,41 +402,14 @@ class Subscription:
 
     def delayed_entries(self) -> int:
         """Of the backlog, what waits for its time (7.8)."""
-        dispatch_filter = self._pump.dispatch_filter
+        dispatch_filter = self.pump.dispatch_filter
         return (
             dispatch_filter.delayed(self.cursor, self.log.end) if dispatch_filter and self.sub_type is not None else 0
         )
 
     def stats(self, only: Consumer | None = None) -> SubscriptionStats:
         """All values of 5.10 that are ours, as of now; with ``only`` of that consumer alone, without its keys."""
-        consumers, dispatcher = self.consumers, self._pump.dispatcher
-        totals = self.counters()
-        active = self.active_consumer
-        key_shared = self.sub_type is SubType.Key_Shared
-        return SubscriptionStats(
-            type="None" if self.sub_type is None else self.sub_type.name,
-            backlog_entries=self.cursor.backlog(),
-            delayed_entries=self.delayed_entries(),
-            unacked_messages=dispatcher.unacked if dispatcher else 0,
-            in_replay=dispatcher.in_replay if dispatcher else 0,
-            blocked_on_unacked=dispatcher.blocked if dispatcher else False,
-            active_consumer_name=active.name if active else "",
-            entries_out=totals.entries_out,
-            messages_out=totals.messages_out,
-            bytes_out=totals.bytes_out,
-            messages_redelivered=totals.messages_redelivered,
-            acked_entries=totals.acked_entries,
-            expired=totals.expired,
-            last_expired_ms=totals.last_expired_ms,
-            jumped=self.cursor.jumped,
-            last_flow_ms=totals.last_flow_ms,
-            last_sent_ms=totals.last_sent_ms,
-            last_acked_ms=totals.last_acked_ms,
-            last_mark_delete_advanced_ms=totals.last_mark_delete_advanced_ms,
-            is_durable=self.durable,
-            allow_out_of_order=key_shared and self.key_shared.allow_out_of_order_delivery,
-            key_shared_mode=self.key_shared.mode.name if key_shared else "",
-            mark_delete=self.cursor.mark_delete,
-            read_at=max(self._pump.read_at, self.cursor.mark_delete + 1),
-            consumers=consumers_stats(consumers, dispatcher, only),
-        )
+        return subscription_stats(
+            self._members, self.counters(), self.cursor, only, delayed=self.delayed_entries(), durable=self.durable,
+            read_at=max(self.pump.read_at, self.cursor.mark_delete + 1),
+        )  # fmt: skip

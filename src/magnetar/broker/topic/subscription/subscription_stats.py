@@ -13,6 +13,9 @@ from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHash
 from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.dispatch.members import Members
+from magnetar.broker.topic.ports import SubscriptionCursor
+from magnetar.model.subscription_types import SubType
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,42 @@ class Totals:
         for consumer in consumers:
             result.add(consumer)
         return result
+
+
+def subscription_stats(
+    members: Members, totals: Totals, cursor: SubscriptionCursor, only: Consumer | None, *, delayed: int, durable: bool,
+    read_at: int,
+) -> SubscriptionStats:  # fmt: skip
+    """Everything that a persistent subscription shows now; with ``only`` of that consumer alone, without its keys."""
+    dispatcher, active = members.dispatcher, members.active
+    key_shared = members.sub_type is SubType.Key_Shared
+    return SubscriptionStats(
+        type="None" if members.sub_type is None else members.sub_type.name,
+        backlog_entries=cursor.backlog(),
+        delayed_entries=delayed,
+        unacked_messages=dispatcher.unacked if dispatcher else 0,
+        in_replay=dispatcher.in_replay if dispatcher else 0,
+        blocked_on_unacked=dispatcher.blocked if dispatcher else False,
+        active_consumer_name=active.name if active else "",
+        entries_out=totals.entries_out,
+        messages_out=totals.messages_out,
+        bytes_out=totals.bytes_out,
+        messages_redelivered=totals.messages_redelivered,
+        acked_entries=totals.acked_entries,
+        expired=totals.expired,
+        last_expired_ms=totals.last_expired_ms,
+        jumped=cursor.jumped,
+        last_flow_ms=totals.last_flow_ms,
+        last_sent_ms=totals.last_sent_ms,
+        last_acked_ms=totals.last_acked_ms,
+        last_mark_delete_advanced_ms=totals.last_mark_delete_advanced_ms,
+        is_durable=durable,
+        allow_out_of_order=key_shared and members.key_shared.allow_out_of_order_delivery,
+        key_shared_mode=members.key_shared.mode.name if key_shared else "",
+        mark_delete=cursor.mark_delete,
+        read_at=read_at,
+        consumers=consumers_stats(members.consumers, dispatcher, only),
+    )
 
 
 def consumers_stats(

@@ -9,13 +9,16 @@ acknowledgements go to their cursors or their entries out again, then subscripti
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+
+from typing_extensions import override
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.broker.topic.publish.producer import PendingEntry
+from magnetar.broker.topic.publish.publish_results import PublishResults
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscriptions import Subscriptions
+from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.broker.topic.transactions.isolation import PendingAckRule, ReadCommittedRule, UnreservedIndexes
 from magnetar.model.errors import TransactionConflictError
 from magnetar.protocol.commands.ids import TxnId
@@ -31,25 +34,14 @@ log = logging.getLogger(__name__)
 Done = Callable[[], None]
 
 
-class TransactionalTopic(Protocol):
-    """The loaded topic."""
-
-    bytes_in: int
-
-    @property
-    def subscriptions(self) -> Mapping[str, Subscription]: ...
-    def add_dispatch_rule(self, reason: DispatchRule) -> None: ...
-    def dispatch_filter_changed(self) -> None: ...
-
-
 class _MarkerProducer:
     """Markers come from nobody, what becomes of them is told to nobody, and no statistics count their bytes."""
 
     open = False
     msg_in = 0
 
-    def __init__(self, host: TransactionalTopic) -> None:
-        self._host = host
+    def __init__(self, results: PublishResults) -> None:
+        self._results = results
 
     @property
     def bytes_in(self) -> int:
@@ -57,7 +49,7 @@ class _MarkerProducer:
 
     @bytes_in.setter
     def bytes_in(self, size: int) -> None:
-        self._host.bytes_in -= size
+        self._results.bytes_in -= size
 
     @property
     def connection(self) -> _MarkerProducer:
@@ -66,28 +58,32 @@ class _MarkerProducer:
     def dropped(self, count: int) -> None: ...
 
 
-class TopicTransactions:
-    """Of one loaded topic; lives on the event loop."""
+class TopicTransactions(TopicFeature):
+    """One loaded topic's part in transactions; lives on the event loop."""
 
-    def __init__(self, name: str, source: ManagedLedger, host: TransactionalTopic, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, name: str, source: ManagedLedger, subscriptions: Subscriptions, results: PublishResults,
+        now_ms: Callable[[], int],
+    ) -> None:  # fmt: skip
         self._name = name
         self._log = source
-        self._host = host
+        self._subscriptions = subscriptions
         self._now_ms = now_ms
         self._annex = source.feature_state(TRANSACTIONS)
         self.beside = self._annex.open(TransactionFeatureState)
         self.beside.on_end_durable = self.carry_out
         self._guards: dict[str, PendingAckRule] = {}
         self._owing: set[tuple[str, TxnId]] = set()
-        self._add_marker = _MarkerProducer(host)
+        self._add_marker = _MarkerProducer(results)
         self.buffer: TransactionBuffer = self.beside.settled.buffer
         self.buffer.committed = self.buffer.aborted = 0
-        host.add_dispatch_rule(ReadCommittedRule(self.buffer))
+        subscriptions.add_dispatch_rule(ReadCommittedRule(self.buffer))
         for subscription, pending in self.beside.now.items():
-            if pending and subscription in host.subscriptions:
-                self._guard(host.subscriptions[subscription], pending)
+            if pending and subscription in subscriptions:
+                self._guard(subscriptions[subscription], pending)
         self.carry_out()
 
+    @override
     def close(self) -> None:
         """The topic is unloaded; what is in flight is dealt with at the next load."""
         if self.beside.on_end_durable == self.carry_out:
@@ -220,16 +216,16 @@ class TopicTransactions:
                     released.append((name, entries))
         self._hand_over()
         for name, ordinals in released:
-            subscription = self._host.subscriptions.get(name)
+            subscription = self._subscriptions.get(name)
             if subscription is not None:
                 _send_again(subscription, ordinals)
         for name, pending in list(self.beside.now.items()):
             if not pending:
                 del self.beside.now[name]
-                if name in self._host.subscriptions:
-                    self._unguard(self._host.subscriptions[name])
+                if name in self._subscriptions:
+                    self._unguard(self._subscriptions[name])
         if ended:
-            self._host.dispatch_filter_changed()
+            self._subscriptions.dispatch_filter_changed()
 
     def _hand_over(self) -> None:
         """Give committed acknowledgements to their cursors, and note that with them in one block."""
@@ -237,7 +233,7 @@ class TopicTransactions:
             if (name, txn) in self._owing:
                 continue
             self._owing.add((name, txn))
-            subscription = self._host.subscriptions.get(name)
+            subscription = self._subscriptions.get(name)
             if subscription is not None:
                 subscription.transactional().commit(held.whole, held.parts.values(), held.until)
             self.beside.note(["d", name, txn.most, txn.least])
@@ -246,13 +242,15 @@ class TopicTransactions:
 
     # upkeep ------------------------------------------------------------------------------------------------------
 
-    def forget(self, subscription: str) -> None:
-        """It is gone, and what transactions held of it."""
-        self._guards.pop(subscription, None)
-        if self.beside.now.pop(subscription, None) is not None:
-            self.beside.note(["x", subscription])
+    @override
+    def subscription_gone(self, name: str) -> None:
+        """Forget what transactions held of it."""
+        self._guards.pop(name, None)
+        if self.beside.now.pop(name, None) is not None:
+            self.beside.note(["x", name])
             self._annex.touch()
 
+    @override
     def trimmed(self, first: int) -> None:
         """Nothing below ``first`` exists any more."""
         if self.buffer.next_hidden(0, first) < first:

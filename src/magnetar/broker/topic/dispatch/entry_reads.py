@@ -1,0 +1,156 @@
+"""Disk reads for one subscription: at most one at a time, tried again when they fail.
+
+What memory has is answered at once. Otherwise the disk is asked, and the pump takes another turn when it has answered.
+A read that fails is tried again after a growing pause; a range that is damaged on disk stays in the way until an
+operator or a setting says that it is to be skipped (:mod:`magnetar.broker.topic.dispatch.unreadable_ranges`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import Final, Protocol
+
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
+from magnetar.broker.topic.ports import EntryRun, Log, SubscriptionCursor
+from magnetar.model.errors import UnreadableError
+
+log = logging.getLogger(__name__)
+
+_RETRY_MAX_S: Final = 60.0
+
+
+class ReadOwner(Protocol):
+    """The pump that the entries are read for."""
+
+    def turn(self) -> object:
+        """Go on: a read has returned, or it is time to try again."""
+        ...
+
+    def skip_unreadable(self) -> object:
+        """The damaged range in the way is to be skipped."""
+        ...
+
+
+class EntryReads:
+    """One subscription's source of entries; on the loop of its topic."""
+
+    def __init__(
+        self, name: str, source: Log, cursor: SubscriptionCursor, settings: DispatchSettings, owner: ReadOwner
+    ) -> None:
+        self._name = name
+        self._source = source
+        self._topic_log = source
+        self._cursor = cursor
+        self._settings = settings
+        self._owner: ReadOwner | None = owner
+        self._fetched: EntryRun | None = None
+        """What the last disk read brought."""
+        self.reading = False
+        """Whether the disk was asked and has not answered."""
+        self._generation = 0
+        """Restarts and changes of the source; a read that began before the last one counts no more."""
+        self._asked = 0
+        """Where the read that is under way begins."""
+        self._retry: asyncio.TimerHandle | None = None
+        self._retry_s = settings.read_retry_s
+        self.trouble = ""
+        """What the last read said, while it is to be tried again."""
+        self.unreadable = UnreadableRanges()
+
+    def restart(self) -> None:
+        """Forget what is under way."""
+        self._cancel_retry()
+        self._forget()
+
+    def change_source(self, source: Log) -> None:
+        """Read from there from now on."""
+        self._source = source
+        self._forget()
+
+    def _forget(self) -> None:
+        self._fetched = None
+        self.reading = False
+        self._generation += 1
+
+    def close(self) -> None:
+        """A read under way is ignored when it returns."""
+        self._owner = None
+        self._fetched = None
+        self._cancel_retry()
+
+    def _cancel_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    def run_at(self, start: int, entries_max: int) -> EntryRun | None:
+        """A run that covers ``start``; None: the disk was asked, or is still busy."""
+        fetched = self._fetched
+        if fetched is not None:
+            if fetched.first <= start < fetched.first + len(fetched.entries):
+                return fetched
+            self._fetched = None
+        bytes_max = self._settings.dispatcher_max_read_size_bytes
+        run = self._source.cached(start, entries_max, bytes_max)
+        if run is None and not self.reading and self._retry is None:
+            self.reading = True
+            self._asked = start
+            self._source.read(start, entries_max, bytes_max, partial(self._read_done, self._generation))
+        return run
+
+    def _read_done(self, generation: int, result: EntryRun | Exception) -> None:
+        if generation != self._generation:
+            return
+        self.reading = False
+        self.trouble = ""
+        owner = self._owner
+        if owner is None:
+            return
+        if isinstance(result, Exception):
+            self.trouble = str(result)
+            if isinstance(result, UnreadableError) and self._source is self._topic_log:
+                self._met_unreadable(owner, result)
+                return
+            log.warning("subscription %s: read failed, next try in %.0f s: %s", self._name, self._retry_s, result)
+            self._try_again_in(self._retry_s)
+            self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
+            return
+        self._retry_s = self._settings.read_retry_s
+        self._fetched = result
+        self.unreadable.waiting = None
+        owner.turn()
+
+    def _met_unreadable(self, owner: ReadOwner, error: UnreadableError) -> None:
+        """Name the range once; then skip it if that is allowed, or try again now and then: a disk may be repaired."""
+        start, stop = self._asked, min(error.stop, self._source.end)
+        if self.unreadable.met(start, stop):
+            ids = f"{self._source.position(start)} to {self._source.position(stop - 1)}"
+            log.error("subscription %s: messages %s cannot be read: %s", self._name, ids, error)
+        if self._settings.auto_skip_non_recoverable_data:
+            owner.skip_unreadable()
+        else:
+            self._try_again_in(_RETRY_MAX_S)
+
+    def skip_unreadable(self) -> list[int]:
+        """Acknowledge what cannot be read and is in the way; the ordinals that were not acknowledged before."""
+        if self.unreadable.waiting is None:
+            return []
+        start, stop = self.unreadable.waiting
+        left = [ordinal for ordinal in range(start, stop) if not self._cursor.acknowledged(ordinal)]
+        self.unreadable.passed(len(left))
+        log.error("subscription %s: %d messages that cannot be read are skipped", self._name, len(left))
+        self._cursor.acknowledge(left)
+        self.trouble = ""
+        self._cancel_retry()
+        return left
+
+    def _try_again_in(self, seconds: float) -> None:
+        self._retry = asyncio.get_running_loop().call_later(seconds, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        if self._owner is not None:
+            self._owner.turn()

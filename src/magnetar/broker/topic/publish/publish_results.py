@@ -1,0 +1,69 @@
+"""The results of one topic's entries, once per group commit: receipts to producers, and what was stored."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from magnetar.broker.topic.publish.producer import PendingEntry
+from magnetar.broker.topic.publish.producers import Producers
+from magnetar.model.errors import PersistenceError
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.log.write_group import PendingExtent
+
+
+class PublishResults:
+    """Counts what was stored since the topic was loaded, and answers the producers."""
+
+    def __init__(self, producers: Producers) -> None:
+        self._producers = producers
+        self.msg_in = 0
+        self.bytes_in = 0
+
+    def durable(self, extent: PendingExtent) -> None:
+        """Entries are on disk: a receipt for each, one call per stretch of one producer."""
+        results = cast("list[PendingEntry]", extent.tags)
+        counts = extent.counts
+        n = len(results)
+        self.msg_in += n if counts is None else sum(counts)
+        self.bytes_in += extent.size
+        start = 0
+        while start < n:
+            producer = results[start][0]
+            stop = start + 1
+            while stop < n and results[stop][0] is producer:
+                stop += 1
+            producer.msg_in += stop - start if counts is None else sum(counts[start:stop])
+            producer.bytes_in += sum(map(len, extent.entries[start:stop])) if stop - start < n else extent.size
+            if producer.open:
+                producer.connection.receipts(extent.ledger, extent.entry + start, results[start:stop])
+            else:
+                producer.connection.dropped(stop - start)
+            start = stop
+
+    def failed(self, extent: PendingExtent, error: PersistenceError) -> None:
+        """The disk refused: errors for these entries, then every producer has to come again (SEMANTICS 3.3.5)."""
+        for result in cast("list[PendingEntry]", extent.tags):
+            if result.producer.open:
+                result.producer.connection.failed((result,), error)
+            else:
+                result.producer.connection.dropped(1)
+        self._producers.close_all()
+
+
+def detach(log: ManagedLedger) -> None:
+    """The topic is closed and its producers with it: entries in flight are only counted down on their connections."""
+    log.on_durable = _closed
+    log.on_failed = _closed_and_failed
+    log.on_group = _nothing
+
+
+def _closed(extent: PendingExtent) -> None:
+    for result in cast("list[PendingEntry]", extent.tags):
+        result.producer.connection.dropped(1)
+
+
+def _closed_and_failed(extent: PendingExtent, error: PersistenceError) -> None:
+    _closed(extent)
+
+
+def _nothing() -> None: ...

@@ -1,0 +1,183 @@
+"""All subscriptions of one topic, and what happens to each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
+from typing import Any
+
+from typing_extensions import override
+
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
+from magnetar.broker.topic.ports import Done, SentTotals
+from magnetar.broker.topic.publish.chunking import chunk
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.model.cursor_properties import REPLICATED, is_replicated
+from magnetar.model.errors import NotAllowedError
+from magnetar.protocol.entries import sticky_key
+from magnetar.runtime.clock import Clock
+from magnetar.runtime.endings import end_all
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+
+class Subscriptions(Mapping[str, Subscription]):
+    """By name, in the order in which they were made."""
+
+    def __init__(self, topic: TopicIdentity, log: ManagedLedger, settings: DispatchSettings, clock: Clock) -> None:
+        self._topic = topic
+        self._log = log
+        self._settings = settings
+        self._clock = clock
+        self._by_name: dict[str, Subscription] = {}
+        self._chunks = False
+        self.rules: tuple[DispatchRule, ...] = ()
+        """What every subscription asks before it sends; see :mod:`magnetar.broker.topic.dispatch.dispatch_filter`."""
+        self.terminated = False
+        """Whether nothing more is published to the topic."""
+        self._sent_before = SentTotals(0, 0)
+        """By subscriptions that are gone."""
+
+    @override
+    def __getitem__(self, name: str) -> Subscription:
+        return self._by_name[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    @override
+    def values(self) -> ValuesView[Subscription]:
+        return self._by_name.values()
+
+    # coming and going --------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Make the subscriptions of the cursors that the log has."""
+        for cursor in list(self._log.cursors.values()):
+            self._add(cursor, durable=True, created=False)
+
+    def open(
+        self, name: str, *, durable: bool, ordinal: Callable[[], int], properties: Mapping[str, Any], done: Done
+    ) -> Subscription:
+        """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
+
+        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12).
+        """
+        found = self._by_name.get(name)
+        if found is None:
+            cursor = self._log.open_cursor(name, ordinal(), durable=durable, properties=dict(properties), done=done)
+            return self._add(cursor, durable=durable, created=True)
+        if found.durable != durable:
+            kind = "Durable" if found.durable else "NonDurable"
+            raise NotAllowedError(f"{kind} subscription with the same name already exists.")
+        if durable:
+            stored = self._log.cursors.get(name)
+            if stored is not None and is_replicated(properties) and not is_replicated(stored.properties):
+                stored.set_properties({**stored.properties, **REPLICATED})
+            self._log.barrier(done)
+        else:
+            done()
+        return found
+
+    def _add(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
+        subscription = Subscription(
+            self._topic, cursor.name, self._log, cursor, self._settings, self._clock, sticky_key,
+            durable=durable, created=created, terminated=self.terminated,
+        )  # fmt: skip
+        for rule in self.rules:
+            subscription.add_dispatch_rule(rule)
+        if self._chunks:
+            subscription.has_chunks(chunk)
+        self._by_name[cursor.name] = subscription
+        return subscription
+
+    def remove(self, name: str) -> Subscription:
+        """Forget a subscription and disconnect its consumers; its cursor is the caller's affair."""
+        subscription = self._by_name.pop(name)
+        subscription.close()
+        gone, before = subscription.counters(), self._sent_before
+        self._sent_before = SentTotals(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
+        return subscription
+
+    def close(self) -> None:
+        """Disconnect every consumer and forget the subscriptions; their cursors stay with the log."""
+        end_all(self._topic.name, [subscription.close for subscription in self._by_name.values()])
+        self._by_name.clear()
+        self.rules = ()
+
+    # what concerns all of them -----------------------------------------------------------------------------------
+
+    def entries_appended(self) -> None:
+        """A group of entries is durable."""
+        for subscription in self._by_name.values():
+            subscription.entries_appended()
+
+    def set_settings(self, settings: DispatchSettings) -> None:
+        """A policy changed a limit."""
+        self._settings = settings
+        for subscription in list(self._by_name.values()):
+            subscription.set_settings(settings)
+
+    def has_chunks(self) -> None:
+        """The topic has chunked messages, or may have from now on (3.6)."""
+        self._chunks = True
+        for subscription in self._by_name.values():
+            subscription.has_chunks(chunk)
+
+    def add_dispatch_rule(self, rule: DispatchRule) -> None:
+        """All subscriptions, those to come included, ask ``rule`` before they read."""
+        self.rules += (rule,)
+        for subscription in self._by_name.values():
+            subscription.add_dispatch_rule(rule)
+
+    def remove_dispatch_rule(self, rule: DispatchRule) -> None:
+        """Call :meth:`Subscription.remove_dispatch_rule` of all of them."""
+        self.rules = tuple(other for other in self.rules if other is not rule)
+        for subscription in self._by_name.values():
+            subscription.remove_dispatch_rule(rule)
+
+    def dispatch_filter_changed(self) -> None:
+        """More may be read, or entries became dead."""
+        for subscription in list(self._by_name.values()):
+            subscription.dispatch_filter_changed()
+
+    def let_through(self, ordinals: Sequence[int], rule: DispatchRule | None = None) -> None:
+        """Call :meth:`Subscription.let_through` of all of them: these entries are open now."""
+        for subscription in list(self._by_name.values()):
+            subscription.let_through(ordinals, rule)
+
+    def trimmed(self) -> None:
+        """The log lost its front: non-durable cursors there go on after it, and count what they lost (4.3.2)."""
+        for subscription in self._by_name.values():
+            if not subscription.durable:
+                subscription.trimmed()
+
+    # what they show ----------------------------------------------------------------------------------------------
+
+    def slowest(self) -> int:
+        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
+        marks = [s.cursor.mark_delete for s in self._by_name.values() if s.durable]
+        return min(marks, default=self._log.end - 1)
+
+    def sent(self) -> SentTotals:
+        """What has gone out since the topic was loaded, by subscriptions that are gone too."""
+        messages, size = self._sent_before
+        for subscription in self._by_name.values():
+            counted = subscription.counters()
+            messages += counted.messages_out
+            size += counted.bytes_out
+        return SentTotals(messages, size)
+
+    def consumer_count(self) -> int:
+        """Connected consumers of all subscriptions."""
+        return sum(len(subscription.consumers) for subscription in self._by_name.values())
