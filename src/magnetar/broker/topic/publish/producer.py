@@ -113,9 +113,9 @@ class Producer:
 
     def store(self, message: CommandSend) -> None:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
-        entry, messages = message[8], message[2]
-        highest = message[3]
-        if not highest or highest < message[1]:  # 3.3.3
+        entry, messages, sequence_id = message.entry, message.num_messages, message.sequence_id
+        highest = message.highest_sequence_id
+        if not highest or highest < sequence_id:  # it means nothing then (SEMANTICS 3.3.3)
             highest = 0
         append = self._plain
         # what comes between only wants single messages that may be delayed (7.11); nearly all have less than 256 bytes
@@ -123,7 +123,7 @@ class Producer:
         if messages <= 1 and (entry.find(DELIVER_AT, 10, 10 + entry[9]) >= 0 or entry[8] or entry[7]):
             append = self.append
         count = messages_in(entry, messages) if messages > 1 else 1
-        append(entry, count, _new_pending(PendingEntry, (self, message[1], highest)))
+        append(entry, count, _new_pending(PendingEntry, (self, sequence_id, highest)))
 
 
 def _refuse(message: CommandSend) -> None:

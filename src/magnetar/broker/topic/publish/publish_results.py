@@ -28,9 +28,9 @@ class PublishResults:
         self.bytes_in += extent.size
         start = 0
         while start < n:
-            producer = results[start][0]
+            producer = results[start].producer
             stop = start + 1
-            while stop < n and results[stop][0] is producer:
+            while stop < n and results[stop].producer is producer:
                 stop += 1
             producer.msg_in += stop - start if counts is None else sum(counts[start:stop])
             producer.bytes_in += sum(map(len, extent.entries[start:stop])) if stop - start < n else extent.size
