@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.admin.local_broker.broker import LocalBroker
+from magnetar.admin.local_broker.broker import local_ports
 from magnetar.broker.service import BrokerService
 from magnetar.config.settings import Settings
 from magnetar.model.names import TopicName
@@ -154,16 +154,16 @@ def deleting(use: Use, domain: str) -> Callable[[World], Coroutine[Any, Any, Non
         await world.boot()
         client = await RawClient.open(HOST, PORT)
         await client.connect()
-        service = world.machine.broker.service
-        rest = LocalBroker(service, world.machine.broker.rates, world.machine.broker.connections)
+        broker = world.machine.broker
+        service, ports = broker.service, local_ports(broker.service, broker.rates, broker.connections)
 
         async def all_of_it(topic: str) -> None:
             await use(world, client, topic)
             name = TopicName.parse(topic)
             if name.persistent:
-                await rest.delete_topic(name, force=True)
+                await ports.topics.delete_topic(name, force=True)
             else:
-                service.delete_unstored(name)
+                service.delete_nonpersistent(name)
             await asyncio.sleep(0.5)
 
         await all_of_it(f"{domain}://public/default/warm-up")

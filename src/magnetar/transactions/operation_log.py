@@ -17,7 +17,9 @@ S = TypeVar("S", bound=ReplayedState)
 
 
 class OperationLog(Generic[S]):
-    """What an annex asks. ``survives`` says what is left of an operation whose group could not be written.
+    """A feature state whose changes are operations.
+
+    ``survives`` says what is left of an operation whose group could not be written.
 
     ``on_durable`` is called with the operations that are on disk now.
     """
@@ -30,7 +32,7 @@ class OperationLog(Generic[S]):
         self._written: list[Op] = []
 
     def note(self, op: Op) -> None:
-        """Write it with the next group; touch the annex as well."""
+        """Write it with the next group; touch the feature state as well."""
         self._waiting.append(op)
 
     def last(self) -> Op | None:
@@ -41,7 +43,7 @@ class OperationLog(Generic[S]):
         """Noted and not durable."""
         return self._written + self._waiting
 
-    # what the annex asks -----------------------------------------------------------------------------------------
+    # feature state -----------------------------------------------------------------------------------------
 
     def changes(self) -> StateChange | None:
         self._written, self._waiting = self._waiting, []

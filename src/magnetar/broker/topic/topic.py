@@ -145,7 +145,7 @@ class Topic:
     ) -> Subscription:  # fmt: skip
         """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
 
-        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12) or there are too many (5.1.6).
+        Raises NotAllowedError if it exists with the other durability (rule 0.12) or there are too many (5.1.6).
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
@@ -154,7 +154,7 @@ class Topic:
         return self.subscriptions.open(name, durable=durable, ordinal=ordinal, properties=properties, done=done)
 
     def check_consumer(self, sub_type: SubType) -> None:
-        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (SEMANTICS 5.1.5, 5.1.6)."""
+        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""
         check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def create_subscription(
@@ -172,7 +172,7 @@ class Topic:
         return self.subscriptions.rules
 
     def transacting(self) -> TopicTransactions:
-        """The topic's part in transactions (SEMANTICS 9)."""
+        """The topic's part in transactions (rules of group 9)."""
         if self.transactions is None:
             self.transactions = TopicTransactions(
                 self.name.fqn, self.log, self.subscriptions, self.results, self.clock.now_ms
@@ -181,7 +181,7 @@ class Topic:
         return self.transactions
 
     def consumer_gone(self, subscription: SubscriptionApi) -> None:
-        """A consumer has left; a non-durable subscription goes with its last one (SEMANTICS 4.3.2)."""
+        """A consumer has left; a non-durable subscription goes with its last one (rule 4.3.2)."""
         if not subscription.durable and not subscription.consumers:
             if self.subscriptions.get(subscription.name) is subscription:
                 self._forget(subscription.name)
@@ -258,7 +258,7 @@ class Topic:
             first_since(self.log, publish_time_ms, done)
 
     def last_visible(self) -> int:
-        """Ordinal of the last entry that consumers may see (SEMANTICS 5.9.12); below ``log.first`` if there is none."""
+        """Ordinal of the last entry that consumers may see (rule 5.9.12); below ``log.first`` if there is none."""
         return (
             last_visible(self.dispatch_rules, self.log.first, self.log.end) if self.dispatch_rules else self.log.end - 1
         )
@@ -287,7 +287,7 @@ class Topic:
     # upkeep ------------------------------------------------------------------------------------------------------
 
     def trim(self) -> int:
-        """Drop ledgers that all durable subscriptions have consumed; how many (SEMANTICS 4.2.2, 4.2.3).
+        """Drop ledgers that all durable subscriptions have consumed; how many (rules 4.2.2, 4.2.3).
 
         If the topic retains more than that, :func:`apply_retention` lets go instead.
         """

@@ -433,7 +433,7 @@ class ManagedLedger:
     def dissolve(self) -> None:
         """The deletion is durable: let go of what refers back to the log, so that nobody has to search for it."""
         self.cursors.clear()
-        self.annexes.clear()
+        self.feature_states.clear()
         self.on_durable, self.on_failed, self.on_group = _nothing, _nothing_failed, _nothing_happened
 
     def retained_bytes(self) -> int:

@@ -1,10 +1,11 @@
 """Delayed delivery of one topic: notices it at publish, keeps it on disk, closes what is not due (rules of group 7).
 
 Theory of operation. A message with deliver_at_time is stored like any other. That it is delayed, and until when, goes
-into the annex ``delays`` in the same group as the entry itself: a restart reads that, not the backlog. While entries
-are not due they are closed for Shared and Key_Shared subscriptions (7.2); one timer of the topic opens what became due
-and lets it through to the subscriptions, by time, then by position. Acknowledging, skipping, expiring and seeking work
-on cursors and need nothing from here; an entry that has gone out once is due and never closed again (7.12).
+into the feature state ``delays`` in the same group as the entry itself: a restart reads that, not the backlog. While
+entries are not due they are closed for Shared and Key_Shared subscriptions (7.2); one timer of the topic opens what
+became due and lets it through to the subscriptions, by time, then by position. Acknowledging, skipping, expiring and
+seeking work on cursors and need nothing from here; an entry that has gone out once is due and never closed again
+(7.12).
 
 Strict: nothing goes out before its time, and it goes out at its time (at most 10 ms and one turn of the loop later).
 Not strict (7.4): what is due within one tick goes at once, and a wake-up takes everything due within the next tick.
@@ -48,7 +49,10 @@ _NAP_S: Final = 60.0
 
 
 class DelayState:
-    """What the annex holds: (ordinal, time) of what is delayed. Entries that were not due when it was loaded."""
+    """What the feature state holds: (ordinal, time) of what is delayed.
+
+    Entries that were not due when it was loaded.
+    """
 
     def __init__(self, on_durable: Callable[[], None]) -> None:
         self.index = DelayIndex()
@@ -57,7 +61,7 @@ class DelayState:
         self._writing: list[tuple[int, int]] = []
 
     def note(self, ordinal: int, time_ms: int) -> None:
-        """An entry that was just appended; the annex has to be touched in the same turn of the loop."""
+        """An entry that was just appended; the feature state has to be touched in the same turn of the loop."""
         self._waiting.append((ordinal, time_ms))
 
     def changes(self) -> StateChange | None:
@@ -104,7 +108,7 @@ class Delays(DispatchRule, TopicFeature):
         self._policy = policy
         self._strict = strict
         self._state: DelayState | None = None
-        self._annex: FeatureState | None = None
+        self._feature_state: FeatureState | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._woken_s = -_REST_S
@@ -160,8 +164,8 @@ class Delays(DispatchRule, TopicFeature):
             # the policy was off when the topic was loaded: what was delayed before has gone out
             state = self._state or self._open(forget_below=ordinal)
             state.note(ordinal, time_ms)
-            assert self._annex is not None
-            self._annex.touch()
+            assert self._feature_state is not None
+            self._feature_state.touch()
         return ordinal
 
     def _horizon(self, now_ms: int) -> int:
@@ -171,7 +175,7 @@ class Delays(DispatchRule, TopicFeature):
     # the index ------------------------------------------------------------------------------------------------------
 
     def _open(self, forget_below: int) -> DelayState:
-        feature_state = self._annex = self._log.feature_state(DELAYS)
+        feature_state = self._feature_state = self._log.feature_state(DELAYS)
         state = self._state = feature_state.open(self._restore)
         state.on_durable = self._added
         state.index.forget_below(forget_below)

@@ -1,7 +1,7 @@
 """Whether a topic has ever had chunked messages (rules of 3.6): one durable fact, known from the first chunk on.
 
-Only then is every entry that goes out asked whether it is a chunk. The fact stands in the annex ``chunks`` in the same
-group as the first chunk, so a Shared subscription keeps messages together after a restart as well.
+Only then is every entry that goes out asked whether it is a chunk. The fact stands in the feature state ``chunks`` in
+the same group as the first chunk, so a Shared subscription keeps messages together after a restart as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def chunk(entry: bytes) -> ChunkInfo | None:
 
 
 class _Fact:
-    """What the annex holds: that it is so."""
+    """What the feature state holds: that it is so."""
 
     def __init__(self, so: bool) -> None:
         self.so = so

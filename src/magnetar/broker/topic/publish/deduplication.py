@@ -47,8 +47,8 @@ class Deduplication:
         self._log = log
         self._settings = settings
         self._connected = connected
-        self._annex = log.feature_state(DEDUPLICATION)
-        self._ids = self._annex.open(SequenceIds)
+        self._feature_state = log.feature_state(DEDUPLICATION)
+        self._ids = self._feature_state.open(SequenceIds)
         self._away = dict.fromkeys(self._ids, now_ms)
         """Since when producers are not connected, as far as this life of the topic knows."""
 
@@ -80,7 +80,7 @@ class Deduplication:
         if verdict is Verdict.NEW:
             self._append(connection, entry, message)
             ids.push(name, highest)
-            self._annex.touch()
+            self._feature_state.touch()
         elif verdict is Verdict.DUPLICATE:
             connection.duplicate(entry)
         elif verdict is Verdict.UNKNOWN:
@@ -123,7 +123,7 @@ class Deduplication:
             ids.forget(gone)
             for name in gone:
                 away.pop(name, None)
-            self._annex.touch()
+            self._feature_state.touch()
 
     def _oldest(self, count: int, streams: bool, leaving: frozenset[str]) -> list[str]:
         """Who of streaming queries, or of the others, published longest ago and may be forgotten."""
@@ -136,7 +136,7 @@ class Deduplication:
 
     def remove(self) -> None:
         """The policy says no: forget everything, because from now on nobody takes note."""
-        self._annex.remove()
+        self._feature_state.remove()
 
 
 def _is_last_chunk(entry: bytes) -> bool:

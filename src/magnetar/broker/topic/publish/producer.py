@@ -115,7 +115,7 @@ class Producer:
         """Fix the entry's place; the receipt follows when it is durable. Raises what ``append`` does."""
         entry, messages, sequence_id = message.entry, message.num_messages, message.sequence_id
         highest = message.highest_sequence_id
-        if not highest or highest < sequence_id:  # it means nothing then (SEMANTICS 3.3.3)
+        if not highest or highest < sequence_id:  # it means nothing then (rule 3.3.3)
             highest = 0
         append = self._plain
         # what comes between only wants single messages that may be delayed (7.11); nearly all have less than 256 bytes

@@ -41,7 +41,7 @@ class PublishResults:
             start = stop
 
     def failed(self, extent: PendingExtent, error: PersistenceError) -> None:
-        """The disk refused: errors for these entries, then every producer has to come again (SEMANTICS 3.3.5)."""
+        """The disk refused: errors for these entries, then every producer has to come again (rule 3.3.5)."""
         for result in cast("list[PendingEntry]", extent.tags):
             if result.producer.open:
                 result.producer.connection.failed((result,), error)

@@ -1,11 +1,11 @@
 """What deduplication knows of a topic's producers: the highest sequence id of each (rules of 3.4). Pure.
 
 Two numbers per name: *pushed* includes what is in flight, *persisted* only what is durable. A message is judged by
-both. The persisted ones are an annex of the log (:mod:`magnetar.storage.ledgers.feature_state`): they are written in
-the block of the very entries that they speak of, so after a crash the log holds an entry exactly if its id counts as
-sent.
+both. The persisted ones are a feature state of the log (:mod:`magnetar.storage.ledgers.feature_state`): they are
+written in the block of the very entries that they speak of, so after a crash the log holds an entry exactly if its id
+counts as sent.
 
-In the annex: a change is a series of ``u8 1 | u32 length | name | i64 id`` (set) and ``u8 0 | u32 length | name``
+On disk: a change is a series of ``u8 1 | u32 length | name | i64 id`` (set) and ``u8 0 | u32 length | name``
 (forgotten), a snapshot a version byte, 1, and such a series of sets, the longest unused name first.
 """
 
@@ -99,7 +99,8 @@ class SequenceIds:
                 found.append(name)
         return found
 
-    # annex -------------------------------------------------------------------------------------------------------
+    # feature state
+    # -------------------------------------------------------------------------------------------------------
 
     def changes(self) -> StateChange | None:
         """See :class:`magnetar.storage.ledgers.feature_state.DurableState`."""

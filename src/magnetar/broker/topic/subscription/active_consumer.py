@@ -1,6 +1,6 @@
 """Carries out what a dispatcher decides about its active consumer: ACTIVE_CONSUMER_CHANGE, rewind, activation delay.
 
-A Failover subscription waits a moment before a new active consumer takes over (SEMANTICS 5.4.6): the only timer of a
+A Failover subscription waits a moment before a new active consumer takes over (rule 5.4.6): the only timer of a
 subscription besides the one for reads that failed.
 """
 

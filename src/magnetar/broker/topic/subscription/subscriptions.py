@@ -17,7 +17,7 @@ from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import NotAllowedError
 from magnetar.protocol.entries import sticky_key
 from magnetar.runtime.clock import Clock
-from magnetar.runtime.endings import end_all
+from magnetar.runtime.teardown import call_all
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
@@ -71,7 +71,7 @@ class Subscriptions(Mapping[str, Subscription]):
     ) -> Subscription:
         """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
 
-        Raises NotAllowedError if it exists with the other durability (SEMANTICS 0.12).
+        Raises NotAllowedError if it exists with the other durability (rule 0.12).
         """
         found = self._by_name.get(name)
         if found is None:
@@ -111,7 +111,7 @@ class Subscriptions(Mapping[str, Subscription]):
 
     def close(self) -> None:
         """Disconnect every consumer and forget the subscriptions; their cursors stay with the log."""
-        end_all(self._topic.name, [subscription.close for subscription in self._by_name.values()])
+        call_all(self._topic.name, [subscription.close for subscription in self._by_name.values()])
         self._by_name.clear()
         self.rules = ()
 

@@ -69,8 +69,8 @@ class TopicTransactions(TopicFeature):
         self._log = source
         self._subscriptions = subscriptions
         self._now_ms = now_ms
-        self._annex = source.feature_state(TRANSACTIONS)
-        self.beside = self._annex.open(TransactionFeatureState)
+        self._feature_state = source.feature_state(TRANSACTIONS)
+        self.beside = self._feature_state.open(TransactionFeatureState)
         self.beside.on_end_durable = self.carry_out
         self._guards: dict[str, PendingAckRule] = {}
         self._owing: set[tuple[str, TxnId]] = set()
@@ -98,7 +98,7 @@ class TopicTransactions(TopicFeature):
             last[4] = ordinal + 1
         else:
             self.beside.note(["w", txn.most, txn.least, ordinal, ordinal + 1])
-        self._annex.touch()
+        self._feature_state.touch()
 
     # acknowledging -----------------------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class TopicTransactions(TopicFeature):
 
     def _note_reserved(self, subscription: Subscription, txn: TxnId, held: TransactionAcks, done: Done) -> None:
         self.beside.note(["p", subscription.name, txn.most, txn.least, held.encode()])
-        self._annex.touch(done)
+        self._feature_state.touch(done)
 
     def _left(self, subscription: Subscription, ordinal: int) -> int:
         """Messages of a batch that nobody has acknowledged in any way."""
@@ -202,7 +202,7 @@ class TopicTransactions(TopicFeature):
             entry = marker(txn, commit=commit, now_ms=self._now_ms())
             at = self._log.append(entry, 0, PendingEntry(self._add_marker, -1, 0))  # type: ignore[arg-type]  # takes receipts as one does
         self.beside.note(["e", txn.most, txn.least, int(commit), at])
-        self._annex.touch(self.beside.carry_out)
+        self._feature_state.touch(self.beside.carry_out)
 
     def carry_out(self) -> None:
         """Deal with the acknowledgements of transactions whose end is durable."""
@@ -237,7 +237,7 @@ class TopicTransactions(TopicFeature):
             if subscription is not None:
                 subscription.transactional().commit(held.whole, held.parts.values(), held.until)
             self.beside.note(["d", name, txn.most, txn.least])
-            self._annex.touch()
+            self._feature_state.touch()
         self._owing.intersection_update(self.beside.settled.owed)
 
     # upkeep ------------------------------------------------------------------------------------------------------
@@ -248,14 +248,14 @@ class TopicTransactions(TopicFeature):
         self._guards.pop(name, None)
         if self.beside.now.pop(name, None) is not None:
             self.beside.note(["x", name])
-            self._annex.touch()
+            self._feature_state.touch()
 
     @override
     def trimmed(self, first: int) -> None:
         """Nothing below ``first`` exists any more."""
         if self.buffer.next_hidden(0, first) < first:
             self.beside.note(["t", first])
-            self._annex.touch()
+            self._feature_state.touch()
 
 
 def _send_again(subscription: Subscription, ordinals: Sequence[int]) -> None:
