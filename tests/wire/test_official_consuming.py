@@ -187,8 +187,8 @@ def partitioned(server: Server, topic: str, count: int) -> None:
 
 
 def test_partitions_and_patterns(server: Server, client: Any, topic: str) -> None:
-    """One consumer object receives from all partitions, and from all topics that match a pattern (rules 5.1.9, 6.7.1 to
-    6.7.9 and 6.8.2)."""
+    """One consumer object receives from all partitions, and from all topics that match a pattern (rules 5.1.9, 6.7.1,
+    6.8.2)."""
     partitioned(server, f"{topic}-parted", 3)
     assert len(client.get_topic_partitions(f"{topic}-parted")) == 3
     everything = client.subscribe(re.compile(f"persistent://public/default/{topic}-.*"), "pattern", Kind.Shared)
