@@ -29,17 +29,17 @@ def write_rows(path: Path, kind: type[tuple[Any, ...]], rows: Sequence[NamedTupl
     JSON is the summary with the key ``rows``. Parquet has the columns of ``kind``, and the summary as JSON in its
     schema's metadata, under ``magnetar``.
     """
-    dicts = [row._asdict() for row in rows]
-    beside = path.with_name(f".{path.name}.new")
-    if path.suffix == ".json":
-        beside.write_text(json.dumps({**summary, "rows": dicts}, indent=1) + "\n")
-    else:
-        import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
+    from magnetar.spark.durable_files import replace_whole, write_whole
 
-        schema = pa.schema(_columns(kind), metadata={"magnetar": json.dumps(summary)})
-        pq.write_table(pa.Table.from_pylist(dicts, schema), beside)
-    beside.replace(path)
+    dicts = [row._asdict() for row in rows]
+    if path.suffix == ".json":
+        write_whole(path, json.dumps({**summary, "rows": dicts}, indent=1) + "\n")
+        return
+    import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # publishes no types
+
+    schema = pa.schema(_columns(kind), metadata={"magnetar": json.dumps(summary)})
+    replace_whole(path, lambda beside: pq.write_table(pa.Table.from_pylist(dicts, schema), beside))
 
 
 def _columns(kind: type[tuple[Any, ...]]) -> list[Any]:

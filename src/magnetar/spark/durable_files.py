@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -48,11 +49,16 @@ def make_directory(directory: Path) -> None:
         sync(one.parent)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all, also after a loss of power."""
+def replace_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Have ``write`` make a file beside ``path``, which takes its place whole or not at all, also after a power loss."""
     make_directory(path.parent)
     beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text)
+    write(beside)
     sync(beside)
     beside.replace(path)
     sync(path.parent)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all, also after a loss of power."""
+    replace_whole(path, lambda beside: beside.write_text(text))
