@@ -50,7 +50,7 @@ def make_directory(directory: Path) -> None:
 
 
 def replace_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Have ``write`` make a file beside ``path``, which takes its place whole or not at all, also after a power loss."""
+    """Have ``write`` make a file beside ``path``, which takes its place whole, also after a loss of power."""
     make_directory(path.parent)
     beside = path.with_name(f".{path.name}.new")
     write(beside)
