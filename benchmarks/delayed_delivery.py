@@ -31,7 +31,8 @@ from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
 from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store_settings import StoreSettings
 
 NAME = TopicName.parse("persistent://public/default/delayed")
 STORE = StoreSettings(cache_bytes=8 << 20)
@@ -90,7 +91,7 @@ async def measure(messages: int, spread_ms: int) -> None:
     settings = DispatchSettings(deliver_at_time_strict=True, max_unacked_messages_per_consumer=0,
                                 max_unacked_messages_per_subscription=0)  # fmt: skip
     with tempfile.TemporaryDirectory() as directory:
-        store = LedgerStore(OsFileSystem(directory), clock, STORE)
+        store = LocalLedgerStore(OsFileSystem(directory), clock, STORE)
         store.open()
         topic = Topic(NAME, store, settings, clock, rng, TopicPolicies())
         created = asyncio.Event()
@@ -114,7 +115,7 @@ async def measure(messages: int, spread_ms: int) -> None:
         gc.collect()
         before = resident_mb()
         started = time.perf_counter()
-        store = LedgerStore(OsFileSystem(directory), clock, STORE)
+        store = LocalLedgerStore(OsFileSystem(directory), clock, STORE)
         store.open()
         topic = Topic(NAME, store, settings, clock, rng, TopicPolicies())
         subscription = topic.subscriptions["s"]

@@ -32,7 +32,8 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backends.sync_process import SyncProcess
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.rawclient import RawClient
 
 PASS_SECONDS: Final = 10.0
@@ -69,7 +70,7 @@ class Directory:
         settings = StoreSettings(
             ledger_entries_max=100, ledger_min_rollover_ms=0, cache_bytes=16 << 20, reclaim_bytes_per_second=reclaim
         )
-        self.store = LedgerStore(OsFileSystem(str(path)), SystemClock(), settings, committer=SyncProcess)
+        self.store = LocalLedgerStore(OsFileSystem(str(path)), SystemClock(), settings, committer=SyncProcess)
         self.store.open()
         self.written = 0
         self.samples: list[Sample] = []
@@ -88,10 +89,10 @@ class Directory:
             dropped += log.trim(min(marks) + 1)
         if dropped:
             await self.store.journal.drain()
-            await self.store.remove_dead()
+            await self.store.keeper.remove_dead()
 
     async def _reclaim(self) -> None:
-        await self.store.rescue.run()
+        await self.store.cleaner.run()
 
     def log(self, name: str) -> ManagedLedger:
         """A topic with a subscription that has consumed nothing."""
@@ -121,7 +122,7 @@ class Directory:
         occupancy = self.store.occupancy
         living = sum(span.living for log in self.store.logs() for span in log.spans)
         assert occupancy is not None
-        self.samples.append(Sample(self.written, self.disk(), living, self.store.rescue.moved_bytes))
+        self.samples.append(Sample(self.written, self.disk(), living, self.store.cleaner.moved_bytes))
         return self.samples[-1]
 
     async def close(self) -> None:
@@ -155,7 +156,8 @@ async def scattered(path: Path, gigabytes: float, reclaim: int) -> None:
         if directory.samples[-1].disk < 1e6:
             break
     print(
-        f"living messages {sum(log.end - log.first for log in quiet)}, moved {directory.store.rescue.moved_bytes} bytes"
+        f"living messages {sum(log.end - log.first for log in quiet)}, "
+        f"moved {directory.store.cleaner.moved_bytes} bytes"
     )
     await directory.close()
 

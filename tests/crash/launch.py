@@ -13,7 +13,7 @@ from magnetar.app import main, node
 from magnetar.broker.upkeep import periodic_passes
 from magnetar.config.settings import Settings
 from magnetar.storage.space import segment_cleaner
-from magnetar.storage.store import StoreSettings
+from magnetar.storage.store_settings import StoreSettings
 
 _store_settings = node.store_settings
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.file_names import segment_numbers
+from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.recovery.recovery import NAMELESS
 from magnetar.storage.store import LedgerStore

@@ -27,7 +27,7 @@ from magnetar.model.errors import MetadataError, PersistenceError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.commands import SubType
-from magnetar.storage.backends.segment_names import segment_numbers
+from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.verify import verify
 from magnetar.testing.broker import BrokerMachine
 from magnetar.testing.faultfiles import FaultFileSystem

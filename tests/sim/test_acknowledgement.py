@@ -10,7 +10,7 @@ from magnetar.protocol.commands import SubType
 from magnetar.storage.log import records
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.write_group import DirtyCursor, Done
-from magnetar.storage.store import StoreSettings
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.history import Delivered
 from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber

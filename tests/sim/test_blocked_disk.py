@@ -17,6 +17,7 @@ from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MetadataError
 from magnetar.protocol import commands as c
+from magnetar.storage.backends.segment_writer import LocalSegmentWriter
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.write_group import DirtyCursor, DirtyFeatureState, Done, Failed
 from magnetar.testing.rawclient import RawClientError
@@ -143,7 +144,9 @@ def disk_not_waited_for(broker: Broker) -> None:
     def commit(file: object, chunks: object, sync: bool, done: Callable[[None], None], lead: int | None = None) -> None:
         asyncio.get_running_loop().call_soon(done, None)
 
-    broker.store.journal._committer.commit = commit  # type: ignore[method-assign]
+    writer = broker.store.journal._writer
+    assert isinstance(writer, LocalSegmentWriter)
+    writer._committer.commit = commit  # type: ignore[method-assign]
 
 
 def barrier_open(broker: Broker) -> None:

@@ -11,9 +11,11 @@ import pytest
 from magnetar.app.node import Broker
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import SubType
-from magnetar.storage.backends.committer import Committed, Committer
-from magnetar.storage.backends.files import Chunk, File
-from magnetar.storage.space.reserve import Reserve
+from magnetar.storage.backends.committer import Committer
+from magnetar.storage.backends.files import File
+from magnetar.storage.backends.journal_backend import Chunk, Committed
+from magnetar.storage.backends.reserve import Reserve
+from magnetar.storage.backends.segment_writer import LocalSegmentWriter
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
 from magnetar.testing.history import Crashed, Receipted
 from magnetar.testing.history_check import Order, Rules
@@ -199,8 +201,9 @@ class Hopeful:
 
 
 def hopeful(broker: Broker) -> None:
-    journal = broker.store.journal
-    journal._committer = Hopeful(journal._committer)  # type: ignore[assignment]  # a wrong build
+    writer = broker.store.journal._writer
+    assert isinstance(writer, LocalSegmentWriter)
+    writer._committer = Hopeful(writer._committer)  # type: ignore[assignment]  # a wrong build
 
 
 def deaf(broker: Broker) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from magnetar.app.node import Broker
 from magnetar.protocol.commands import SubType
-from magnetar.storage.backends.files import FileSystem
+from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.history import Crashed
 from magnetar.testing.history_check import Order, Rules
@@ -79,7 +79,9 @@ def test_stops_and_crashes_mixed() -> None:
 
 def lying_disk(broker: Broker) -> None:
     """Syncs succeed and do nothing."""
-    files: FileSystem = broker.store._files
+    backend = broker.store._backend
+    assert isinstance(backend, LocalJournal)
+    files = backend._files
     assert isinstance(files, FaultFileSystem)
     files.faults.lying_sync = True
 

@@ -9,7 +9,7 @@ import pytest
 from magnetar.config.settings import Settings
 from magnetar.protocol.commands import CommandMessage, InitialPosition, SubType
 from magnetar.storage.ledgers.entry_cache import EntryCache
-from magnetar.storage.store import StoreSettings
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.network import Direction
 from magnetar.testing.rawclient import RawClient

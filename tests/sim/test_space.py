@@ -178,4 +178,4 @@ def test_removing_what_only_the_newest_checkpoint_knows_of_is_noticed() -> None:
 
 
 def _by_the_newest(store: LedgerStore, number: int, border: int) -> bool:
-    return number <= store.covered()[1] and number not in store.occupancy
+    return number <= store.keeper.covered()[1] and number not in store.occupancy

@@ -14,7 +14,7 @@ from typing import Any
 
 from magnetar.config.settings import Settings
 from magnetar.offload.parquet_archive import ParquetArchive
-from magnetar.storage.store import StoreSettings
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.broker import BrokerMachine, Tamper
 from magnetar.testing.history import Crashed, Drained, Event
 from magnetar.testing.history_check import Rules, verify

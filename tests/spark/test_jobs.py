@@ -22,7 +22,7 @@ from magnetar.jobs.verification.comparison import WAYS, Comparison, Side, compar
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.protocol import commands as c
 from magnetar.protocol.batches import Batch
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.support.batch_writer import BatchWriter
 from tests.support.real_broker import TOPIC, RealBroker, real_broker

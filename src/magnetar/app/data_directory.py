@@ -15,8 +15,8 @@ from typing import Final
 from magnetar.metadata.sqlite import BESIDE, only_refuses, read_records, refuse_older
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.directory import close_to_others, lock_directory, make_directory, sync_directory
+from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
-from magnetar.storage.backends.segment_names import segment_numbers
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.metadata_log.metadata_scan import COPIES
 

@@ -32,9 +32,11 @@ from magnetar.runtime.memory_trim import MemoryTrimmer
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import FileSystem, OsFileSystem
+from magnetar.storage.backends.local_journal import take
 from magnetar.storage.backends.sync_process import SyncProcess
+from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
-from magnetar.storage.store import LedgerStore, StoreSettings, take
+from magnetar.storage.store_settings import StoreSettings
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +75,7 @@ class Broker:
     ) -> None:
         archive = archive or ParquetArchive()
         self.settings = settings
-        self.store = LedgerStore(
+        self.store = LocalLedgerStore(
             files,
             clock,
             storage or store_settings(settings),
@@ -84,7 +86,7 @@ class Broker:
         if isinstance(metadata, MetadataLog):
             self.store.belong_to(metadata.instance)
             self.store.keep_all = metadata.doubt
-            metadata.make_room = self.store.room.run_out
+            metadata.make_room = self.store.full_disk.run_out
         self._metadata = metadata
         self.resources = Resources(metadata, settings)
         self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance(rng), archive)

@@ -40,8 +40,8 @@ def _look(directory: Path, accept: bool) -> str | None:
     """The doubt that stays."""
     from magnetar.app.data_directory import DataDirectory
     from magnetar.storage.backends.files import OsFileSystem
+    from magnetar.storage.backends.local_journal import take
     from magnetar.storage.metadata_log.metadata_log import MetadataLog
-    from magnetar.storage.store import take
 
     if not (directory / "ledgers").is_dir():
         raise PersistenceError(f"there is no directory {directory / 'ledgers'}")

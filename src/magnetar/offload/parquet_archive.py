@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.model.errors import PersistenceError
 from magnetar.offload.object_store import ObjectStore, object_store_at
-from magnetar.storage.ledgers.archive import LedgerPiece, Offload
+from magnetar.storage.ledgers.archive import ArchivedEntries, Offload
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -44,11 +44,11 @@ class ParquetArchive:
                 found = self._places.setdefault(url, made)
         return found
 
-    def piece(self, offload: Offload, ledger: int, entry: int) -> LedgerPiece:
+    def piece(self, offload: Offload, ledger: int, entry: int) -> ArchivedEntries:
         """See :meth:`magnetar.storage.ledgers.archive.Archive.piece`."""
         first, data, counts, _ = self.columns(offload, ledger, entry)
         plain = bool((counts == 1).all())
-        return LedgerPiece(first, data.to_pylist(), None if plain else counts.tolist())
+        return ArchivedEntries(first, data.to_pylist(), None if plain else counts.tolist())
 
     def columns(self, offload: Offload, ledger: int, entry: int) -> tuple[int, Any, Any, Any]:
         """The row group that holds an entry: its first entry's number, entries (pyarrow binary array), message counts

@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from magnetar.model.errors import PersistenceError
+from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import FileSystem
-from magnetar.storage.backends.newest_segment import loss, lost_newest
-from magnetar.storage.backends.segment_names import index_name, segment_name, segment_numbers
+from magnetar.storage.backends.journal_backend import index_name, segment_name
+from magnetar.storage.backends.newest_segment import lost_newest
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.log.segment import SegmentIndex
 from magnetar.storage.log.segment_scan import SegmentScan
 from magnetar.storage.metadata_log.metadata_log import examine
 from magnetar.storage.metadata_log.metadata_scan import COPIES
-from magnetar.storage.recovery.recovery import gap_behind
+from magnetar.storage.recovery.recovery import gap_behind, newest_lost
 
 
 class FoundExtent(NamedTuple):
@@ -111,7 +112,7 @@ class _Verification:
             self._damaged(gap)
         lost = lost_newest(self._files, covered)
         if lost is not None:
-            self._damaged(loss(lost))
+            self._damaged(newest_lost(lost))
         for number in numbers:
             self._border(number)
         for number in numbers:
@@ -160,7 +161,7 @@ class _Verification:
 
     def _checkpoints(self) -> checkpoint.Checkpoint | None:
         newest = None
-        for name in checkpoint.checkpoint_names(self._names):
+        for name in checkpoint_names(self._names):
             try:
                 found = checkpoint.decode(self._content(name))
                 checkpoint.require_owner(found, self._owner)

@@ -20,8 +20,9 @@ from magnetar.app.node import Broker
 from magnetar.broker.connection.listener import factory
 from magnetar.config.settings import Settings
 from magnetar.offload.parquet_archive import ParquetArchive
+from magnetar.storage.backends.local_journal import take
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
-from magnetar.storage.store import StoreSettings, take
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import Faults
 from magnetar.testing.machine import Machine
 from magnetar.testing.network import Network

@@ -25,7 +25,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from magnetar.storage.backends.files import Chunk, File, ReadBuffer
+from magnetar.storage.backends.files import File
+from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer
 from magnetar.testing.diskmodel import DiskDirectory, Inode
 
 Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock"]

@@ -16,7 +16,7 @@ from magnetar.app import node
 from magnetar.app.node import store_settings
 from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
-from magnetar.storage.store import StoreSettings
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.rawclient import payload_of
 from tests.support.real_broker import TOPIC, RealBroker, real_broker
 

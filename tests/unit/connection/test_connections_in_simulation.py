@@ -6,7 +6,7 @@ import asyncio
 
 from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
-from magnetar.storage.store import StoreSettings
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.network import Direction
 from magnetar.testing.rawclient import RawClient

@@ -11,7 +11,9 @@ from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from tests.unit.storage.lives import InlineExecutor
 
 T = "persistent://public/default/t"
@@ -19,7 +21,9 @@ SMALL = StoreSettings(segment_bytes=4096, cache_bytes=1, ledger_entries_max=10, 
 
 
 def open_store(directory: Path, settings: StoreSettings = SMALL) -> LedgerStore:
-    store = LedgerStore(OsFileSystem(str(directory / "ledgers")), SystemClock(), settings, lambda _: InlineExecutor())
+    store = LocalLedgerStore(
+        OsFileSystem(str(directory / "ledgers")), SystemClock(), settings, lambda _: InlineExecutor()
+    )
     store.open()
     return store
 

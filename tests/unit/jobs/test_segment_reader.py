@@ -17,10 +17,12 @@ from magnetar.jobs.reader.snapshot import DirectorySnapshot, ledgers_of
 from magnetar.jobs.reader.topic_ledgers import read_directory
 from magnetar.jobs.reader.unit_reader import Access, Missing, read, tasks_of, units
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
+from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.backends.segment_names import index_name, segment_name, segment_numbers
+from magnetar.storage.backends.journal_backend import index_name, segment_name
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeatureState
 from tests.unit.jobs.stores import T, append, message, open_store, settled, stored
 
@@ -53,12 +55,12 @@ async def emptied(store: LedgerStore, segments: set[int]) -> None:
     """What lives in these segments is moved, and they are removed."""
     logs = {log.id: log for log in store.logs()}
     for number in sorted(segments):
-        await store.rescue._empty(number, logs)
+        await store.cleaner._empty(number, logs)
     for _ in range(3):  # both kept checkpoints have to know of it
         store.journal.roll(lambda: None, lambda error: None)
         await store.journal.drain()
         await settled()
-    await store.remove_dead()
+    await store.keeper.remove_dead()
 
 
 @pytest.mark.parametrize("index", [True, False])

@@ -13,7 +13,9 @@ from typing_extensions import override
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 
 T = TypeVar("T")
@@ -43,7 +45,7 @@ def disk(seed: int = 0) -> FaultFileSystem:
 
 
 def opened(files: FaultFileSystem, settings: StoreSettings = SMALL) -> LedgerStore:
-    store = LedgerStore(files, SystemClock(), settings, lambda name: InlineExecutor())
+    store = LocalLedgerStore(files, SystemClock(), settings, lambda name: InlineExecutor())
     store.open()
     return store
 

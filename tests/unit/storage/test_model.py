@@ -21,7 +21,8 @@ from typing_extensions import override
 from magnetar.model.ids import Position
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from tests.unit.storage.lives import disk, opened, read, settled
 
 SETTINGS = StoreSettings(
@@ -156,7 +157,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def remove_dead(self) -> None:
         async def main() -> None:
-            await self.store.remove_dead()
+            await self.store.keeper.remove_dead()
 
         self.do(main)
 
@@ -171,7 +172,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def rescue(self) -> None:
         async def main() -> None:
-            await self.store.rescue.run()
+            await self.store.cleaner.run()
             await self.drained()
 
         self.do(main)
@@ -180,7 +181,7 @@ class StoreMachine(RuleBasedStateMachine):
     def power_off_during_rescue(self, name: str, calls: int, trims: bool) -> None:
         async def main() -> None:
             managed, model = await self.log(name)
-            moving = asyncio.get_running_loop().create_task(self.store.rescue.run())
+            moving = asyncio.get_running_loop().create_task(self.store.cleaner.run())
             await settled()
             if trims and not model.cursors:
                 managed.trim(managed.end)

@@ -16,7 +16,9 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 
 SMALL = StoreSettings(segment_bytes=4096, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
 
@@ -26,7 +28,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def opened(path: Path, settings: StoreSettings = SMALL) -> LedgerStore:
-    store = LedgerStore(OsFileSystem(str(path)), SystemClock(), settings)
+    store = LocalLedgerStore(OsFileSystem(str(path)), SystemClock(), settings)
     store.open()
     return store
 

@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 from magnetar.app.main import app
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.file_names import checkpoint_names
 from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.backends.newest_segment import NAME as NEWEST
-from magnetar.storage.backends.segment_names import segment_name
-from magnetar.storage.log import checkpoint, records
-from magnetar.storage.store import LedgerStore
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.log import records
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.unit.storage.lives import SMALL, append, disk, killed, numbered, opened, run, settled
@@ -72,7 +73,7 @@ def test_what_was_let_go_after_the_newest_checkpoint_is_no_damage_after_a_kill(d
         else:
             managed.trim(150)
         await store.journal.drain()
-        assert await store.remove_dead()
+        assert await store.keeper.remove_dead()
         return await killed(store, files)
 
     for entries in range(200, 216):
@@ -129,7 +130,7 @@ def test_it_refuses_while_a_broker_runs() -> None:
 
 def test_the_command_says_it_with_its_exit_code(tmp_path: Path) -> None:
     async def fill() -> None:
-        store = LedgerStore(OsFileSystem(str(tmp_path / "data" / "ledgers")), SystemClock(), SMALL)
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path / "data" / "ledgers")), SystemClock(), SMALL)
         store.open()
         await append(store, store.open_log("a"), *numbered(0, 30, 100))
         refused = CliRunner().invoke(app, ["verify", str(tmp_path / "data")])
@@ -155,7 +156,7 @@ def test_it_changes_nothing_and_needs_no_right_to(tmp_path: Path, monkeypatch: p
     """So that a snapshot on a read-only file system can be looked at."""
 
     async def fill() -> None:
-        store = LedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), SMALL)
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), SMALL)
         store.open()
         await append(store, store.open_log("a"), *numbered(0, 30, 100))
         await store.close()
@@ -183,7 +184,7 @@ def test_it_changes_nothing_and_needs_no_right_to(tmp_path: Path, monkeypatch: p
 
 def test_a_start_that_would_be_refused_for_a_missing_segment_is_damage() -> None:
     files = filled()
-    for name in checkpoint.checkpoint_names(files.names()):
+    for name in checkpoint_names(files.names()):
         files.remove(name)
     assert segment_name(1) not in files.names()
     with pytest.raises(PersistenceError, match="segment-0000000000000001 is"):

@@ -25,7 +25,8 @@ from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.simloop import SimClock
 from tests.unit.topic.compaction.test_compacted_source import deletion
@@ -46,7 +47,7 @@ class Place:
         self.boot()
 
     def boot(self) -> None:
-        self.store = LedgerStore(self.files, self.clock, SMALL)
+        self.store = LocalLedgerStore(self.files, self.clock, SMALL)
         self.store.open()
         self.load()
 

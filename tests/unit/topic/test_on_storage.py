@@ -17,7 +17,9 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from tests.unit.topic.fakes import FakeConnection
 
 SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=64, ledger_min_rollover_ms=0)
@@ -39,7 +41,7 @@ class EntryConnection(FakeConnection):
 
 
 def opened(path: Path) -> LedgerStore:
-    store = LedgerStore(OsFileSystem(str(path)), SystemClock(), SMALL)
+    store = LocalLedgerStore(OsFileSystem(str(path)), SystemClock(), SMALL)
     store.open()
     return store
 

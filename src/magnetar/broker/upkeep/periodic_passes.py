@@ -49,7 +49,7 @@ class Upkeep:
             _Pass("retention", settings.retentionCheckIntervalInSeconds, self.retain),
             _Pass("at rest", _AT_REST_SECONDS, self.look_at_unused),
             _Pass("offload", _OFFLOAD_SECONDS, self.offload),
-            _Pass("space", _SPACE_SECONDS, service.store.rescue.run),
+            _Pass("space", _SPACE_SECONDS, service.store.cleaner.run),
             _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire),
             _Pass(
                 "inactive topics",
@@ -75,7 +75,7 @@ class Upkeep:
                 doubt,
             )
             return
-        self._service.store.room.let_go = self.trim
+        self._service.store.full_disk.let_go = self.trim
         for one in self._passes:
             self._tasks.repeat(one.seconds, one.run, one.name)
 
@@ -129,7 +129,7 @@ class Upkeep:
     async def _give_back(self, dropped: int) -> None:
         if dropped:
             await self._service.store.journal.drain()
-            await self._service.store.remove_dead()
+            await self._service.store.keeper.remove_dead()
 
     async def offload(self) -> int:
         """What offloading has to do unasked; how many ledgers' local entries were released."""

@@ -23,7 +23,7 @@ from magnetar.columnar.kernels.compiled import kernel
 from magnetar.jobs.reader.snapshot import FrozenFiles
 from magnetar.jobs.reader.topic_ledgers import SegmentPiece, moved_pieces
 from magnetar.model.errors import MagnetarError
-from magnetar.storage.backends.segment_names import index_name, segment_name
+from magnetar.storage.backends.journal_backend import index_name, segment_name
 from magnetar.storage.log import records
 from magnetar.storage.log.segment import ExtentOffsets, SegmentIndex, Span
 from magnetar.storage.log.segment_scan import SegmentScan

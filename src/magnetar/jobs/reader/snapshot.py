@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
-from magnetar.storage.backends.files import Chunk, File, ReadBuffer
-from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
+from magnetar.storage.backends.files import File
+from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer, segment_name
 from magnetar.storage.log import checkpoint, records
 
 _ATTEMPTS: Final = 5
@@ -41,7 +42,7 @@ def ledgers_of(directory: Path) -> Path:
             names = os.listdir(place)
         except OSError:
             continue
-        if segment_numbers(names) or checkpoint.checkpoint_names(names):
+        if segment_numbers(names) or checkpoint_names(names):
             return place
     raise InvalidValueError(
         f"{directory} is no data directory of a magnetar broker that can be read: it has no segments; give the "
@@ -190,7 +191,7 @@ class DirectorySnapshot(FrozenFiles):
 
     def _take(self) -> None:
         covered, durable = 0, -1
-        for name in checkpoint.checkpoint_names(os.listdir(self.path)):
+        for name in checkpoint_names(os.listdir(self.path)):
             try:
                 image = checkpoint.decode(self.freeze(name).content())
             except (records.RecordError, ValueError, KeyError):

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, cast
 
 from magnetar.jobs.reader.snapshot import DirectorySnapshot, ledgers_of
 from magnetar.model.ids import Position
+from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.managed_ledger import LogHome, ManagedLedger
 from magnetar.storage.log.journal import Journal
@@ -166,7 +167,7 @@ def read_directory(directory: Path) -> DirectoryContents:
     """
     ledgers = ledgers_of(directory)
     with DirectorySnapshot(ledgers) as files:
-        found = recover(files, _RecoveryHome())
+        found = recover(LocalJournal(files), _RecoveryHome())
         return DirectoryContents(
             ledgers, {log.name: _topic_ledgers(log) for log in found.logs.values()}, tuple(found.damage)
         )

@@ -9,13 +9,12 @@ around it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Protocol
 
-from magnetar.storage.backends.files import Chunk, File
-
-Committed = Callable[[BaseException | None], None]
+from magnetar.storage.backends.files import File
+from magnetar.storage.backends.journal_backend import Chunk, Committed
 
 
 class Committer(Protocol):

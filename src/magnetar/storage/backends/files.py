@@ -7,13 +7,11 @@ All calls block; the journal makes them from its own thread, start-up makes them
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import mmap
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from magnetar.storage.backends.directory import (
     PRIVATE_DIRECTORY,
@@ -23,6 +21,7 @@ from magnetar.storage.backends.directory import (
     make_directory,
     sync_directory,
 )
+from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer, is_full
 
 _IOV_MAX: Final = 1024
 _O_DIRECT: Final = getattr(os, "O_DIRECT", 0)
@@ -30,8 +29,6 @@ _PAGE: Final = 4096
 _DIRECT_READ_MIN: Final = 128 << 10
 """Smaller reads profit more from the page cache."""
 
-Chunk = bytes | bytearray | memoryview
-ReadBuffer: TypeAlias = mmap.mmap
 
 _OURS: Final = ("segment-", "checkpoint-", "quarantine-", "metadata-", "LOCK", "newest", "reserve")
 """How names of the broker's files begin; what an operator put beside them is left alone."""
@@ -45,16 +42,6 @@ def suppress_full() -> Iterator[None]:
     except OSError as error:
         if not is_full(error):
             raise
-
-
-def is_full(error: BaseException | None) -> bool:
-    """Whether the disk, or what this user may have of it, is used up."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def read_buffer(size: int) -> ReadBuffer:
-    """Memory that large reads go into, on whole pages."""
-    return mmap.mmap(-1, size)
 
 
 class File(Protocol):

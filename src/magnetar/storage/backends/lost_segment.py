@@ -10,7 +10,7 @@ import logging
 from typing import Final
 
 from magnetar.storage.backends.files import File, FileSystem
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.journal_backend import segment_name
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,9 @@ from typing import Final
 
 from crc32c import crc32c
 
+from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
-from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.journal_backend import segment_name
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +47,6 @@ def lost_newest(files: FileSystem, covered: int) -> int | None:
         if data == _line(number) and number > max([covered, *segment_numbers(files.names())]):
             return number
     return None
-
-
-def loss(number: int) -> str:
-    """In words."""
-    return (
-        f"{segment_name(number)}, the newest, is missing: what was written since the segment before it is lost. "
-        "Put it back before the broker starts again; after that start it cannot be used any more"
-    )
 
 
 def _line(number: int) -> bytes:

@@ -27,8 +27,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from magnetar.storage.backends.committer import Committed, Committer
-from magnetar.storage.backends.files import Chunk, File, OsFile
+from magnetar.storage.backends.committer import Committer
+from magnetar.storage.backends.files import File, OsFile
+from magnetar.storage.backends.journal_backend import Chunk, Committed
 
 log = logging.getLogger(__name__)
 

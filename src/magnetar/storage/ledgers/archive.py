@@ -48,7 +48,7 @@ class Offload(NamedTuple):
         return cls(*values[: len(cls._fields)])
 
 
-class LedgerPiece(NamedTuple):
+class ArchivedEntries(NamedTuple):
     """Consecutive entries of one ledger, read back."""
 
     entry: int
@@ -61,7 +61,7 @@ class LedgerPiece(NamedTuple):
 class Archive(Protocol):
     """Reads objects. Called from several threads."""
 
-    def piece(self, offload: Offload, ledger: int, entry: int) -> LedgerPiece:
+    def piece(self, offload: Offload, ledger: int, entry: int) -> ArchivedEntries:
         """A handy number of entries, among them ``entry``.
 
         Raises OSError or PersistenceError if the object is gone, damaged, another ledger's, or cannot be reached.
@@ -72,5 +72,5 @@ class Archive(Protocol):
 class NoArchive:
     """Of a store that was not given one: there is nothing that could read an object."""
 
-    def piece(self, offload: Offload, ledger: int, entry: int) -> LedgerPiece:
+    def piece(self, offload: Offload, ledger: int, entry: int) -> ArchivedEntries:
         raise PersistenceError("this process was not given a way to read offloaded ledgers")

@@ -20,14 +20,13 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar.model.errors import PersistenceError, UnreadableError
-from magnetar.storage.backends.files import FileSystem, ReadBuffer, read_buffer, write_atomically
-from magnetar.storage.backends.segment_names import index_name, segment_name
+from magnetar.storage.backends.journal_backend import JournalBackend, ReadBuffer, index_name, read_buffer, segment_name
 from magnetar.storage.ledgers.archive import Archive
 from magnetar.storage.ledgers.entry_cache import EntryCache, StoredRun, cut
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import NEVER, ManagedLedger, ReadDone
 from magnetar.storage.log import records
-from magnetar.storage.log.segment import ExtentOffsets, SegmentFiles, Span, index_bytes, spans_of
+from magnetar.storage.log.segment import ExtentOffsets, SegmentIndexes, Span, index_bytes, spans_of
 from magnetar.storage.log.segment_scan import places_of
 
 log = logging.getLogger(__name__)
@@ -92,13 +91,13 @@ class EntryReader:
     """
 
     def __init__(
-        self, files: FileSystem, segments: SegmentFiles, cache: EntryCache, thread: Executor, archive: Archive,
+        self, backend: JournalBackend, cache: EntryCache, thread: Executor, archive: Archive,
         archive_threads: Executor,
     ) -> None:  # fmt: skip
         self._archive = archive
         self._archive_threads = archive_threads
-        self._files = files
-        self._segments = segments
+        self._backend = backend
+        self._indexes = SegmentIndexes(backend)
         # a part of its own: what is read once soon makes room for the next, in memory that is still warm
         self._cache = EntryCache(cache.bytes_max // _PART_OF_CACHE)
         self._thread = thread
@@ -152,6 +151,14 @@ class EntryReader:
             newest.further = _READS_AHEAD
         elif managed.read_end >= 0 and self._wanted(managed, managed.read_end):
             self._begin(managed, managed.read_end, _READS_AHEAD - 1)
+
+    async def forget(self, number: int) -> None:
+        """Close a segment that is about to be removed."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._forget, number)
+
+    def _forget(self, number: int) -> None:
+        self._indexes.forget(number)
+        self._backend.forget(number)
 
     async def living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[LivingExtent]:
         """The extents of spans, each from an ordinal on, as they are to be written at their second place.
@@ -243,7 +250,7 @@ class EntryReader:
             last = self._stretch(places, i, stop, left)
             at = places.offsets[i]
             size = places.offsets[last] + places.lengths[last] - at
-            data, begin = self._segments.file(span.segment).read_large(at, size, self._buffer)
+            data, begin = self._backend.reader(span.segment).read_large(at, size, self._buffer)
             self.reads += 1
             self.bytes_read += size
             left -= size
@@ -275,7 +282,7 @@ class EntryReader:
                 last = self._stretch(places, i, stop, left)
                 offset = places.offsets[i]
                 size = places.offsets[last] + places.lengths[last] - offset
-                data, begin = self._segments.file(span.segment).read_large(offset, size, self._buffer)
+                data, begin = self._backend.reader(span.segment).read_large(offset, size, self._buffer)
                 for j in range(i, last + 1):
                     raw = self._raw(span, data, begin + places.offsets[j] - offset)
                     head = records.extent_head(raw.body)
@@ -353,10 +360,10 @@ class EntryReader:
 
     def _places(self, span: Span) -> ExtentOffsets:
         try:
-            return self._segments.places(span)
+            return self._indexes.places(span)
         except (OSError, records.RecordError) as error:
             log.error("%s is unreadable (%s); it is made anew from its segment", index_name(span.segment), error)
-            everything = places_of(self._files, span.segment)
+            everything = places_of(self._backend, span.segment)
             self._rebuild(span.segment, everything)
             found = everything.get((span.log, span.ledger))
             if found is None:
@@ -366,6 +373,6 @@ class EntryReader:
 
     def _rebuild(self, number: int, everything: dict[tuple[int, int], ExtentOffsets]) -> None:
         try:
-            write_atomically(self._files, index_name(number), index_bytes(number, spans_of(number, everything)))
+            self._backend.write_index(number, index_bytes(number, spans_of(number, everything)))
         except OSError as error:
             log.error("%s cannot be written: %s", index_name(number), error)

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar.storage.backends.files import FileSystem, write_atomically
+from magnetar.storage.backends.journal_backend import JournalBackend
 from magnetar.storage.log import records
 
 log = logging.getLogger(__name__)
@@ -26,8 +25,6 @@ log = logging.getLogger(__name__)
 _MAGIC: Final = b"MGTRCKP1"
 _U32: Final = struct.Struct("<I")
 _FEATURE_STATE: Final = struct.Struct("<HHI")
-_PREFIX: Final = "checkpoint-"
-_NAME: Final = re.compile(_PREFIX + "([0-9a-f]{16})")
 KEPT: Final = 2
 FORMAT: Final = 2
 """Of the whole directory; without the number it is 1. 2: extents that were moved."""
@@ -144,34 +141,28 @@ def _decode_log(blob: bytes) -> LogImage:
     return LogImage(about, cursors, feature_states)
 
 
-def save(files: FileSystem, number: int, data: bytes) -> None:
+def save(backend: JournalBackend, number: int, data: bytes) -> None:
     """Write checkpoint ``number`` and remove those older than the one before it."""
-    write_atomically(files, f"{_PREFIX}{number:016x}", data)
-    for old in _numbers(files):
+    backend.write_checkpoint(number, data)
+    for old in backend.checkpoints():
         if old <= number - KEPT:
-            files.remove(f"{_PREFIX}{old:016x}")
+            backend.remove_checkpoint(old)
 
 
-def load(files: FileSystem, owner: int | None = None) -> tuple[int, Checkpoint | None]:
-    """The newest whole checkpoint and its number; damaged ones are set aside under ``quarantine-…``.
+def load(backend: JournalBackend, owner: int | None = None) -> tuple[int, Checkpoint | None]:
+    """The newest whole checkpoint and its number; damaged ones are set aside.
 
     So is one that another directory's broker wrote, if ``owner``, this one's secret, is known.
     """
-    numbers = _numbers(files)
+    numbers = backend.checkpoints()
     for number in reversed(numbers):
-        name = f"{_PREFIX}{number:016x}"
-        file = files.open(name)
         try:
-            data = file.read(0, file.size())
-        finally:
-            file.close()
-        try:
-            found = decode(data)
+            found = decode(backend.read_checkpoint(number))
             require_owner(found, owner)
             return number, found
         except (records.RecordError, ValueError, KeyError, struct.error) as error:
-            files.rename(name, f"quarantine-{name}")
-            log.error("%s is damaged (%s); kept as quarantine-%s, the one before it is used", name, error, name)
+            kept = backend.reject_checkpoint(number)
+            log.error("checkpoint-%016x is damaged (%s); kept as %s, the one before it is used", number, error, kept)
     return (numbers[-1] if numbers else 0), None
 
 
@@ -179,12 +170,3 @@ def require_owner(found: Checkpoint, owner: int | None) -> None:
     """Raises RecordError if another directory's broker wrote it."""
     if owner is not None and found.head["secret"] != owner:
         raise records.RecordError("it belongs to another broker's directory")
-
-
-def checkpoint_names(names: Iterable[str]) -> list[str]:
-    """The checkpoints among these files, oldest first."""
-    return sorted(name for name in names if _NAME.fullmatch(name))
-
-
-def _numbers(files: FileSystem) -> list[int]:
-    return [int(name.removeprefix(_PREFIX), 16) for name in checkpoint_names(files.names())]

@@ -12,20 +12,14 @@ the segment ends at the last durable byte, and the next group begins a new segme
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
 from functools import partial
 from typing import Final
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
-from magnetar.storage.backends.committer import Committer, ThreadCommitter
-from magnetar.storage.backends.files import Chunk, File, FileSystem, is_full
-from magnetar.storage.backends.lost_segment import require_in_place, restore
-from magnetar.storage.backends.newest_segment import note_newest
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.journal_backend import Chunk, SegmentWriter, is_full, segment_name
 from magnetar.storage.log import records
 from magnetar.storage.log.write_group import (
     DirtyCursor,
@@ -41,7 +35,6 @@ from magnetar.storage.log.write_group import (
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 1.0
-_LOOK_SECONDS: Final = 1.0
 _MOVE_SECONDS: Final = 0.005
 """So long a move waits for a group that is written for somebody who waits."""
 _CALLBACK_FAILED: Final = (
@@ -50,36 +43,31 @@ _CALLBACK_FAILED: Final = (
 
 
 class Journal:
-    """The one writer of the log. Lives on the event loop; only the write itself happens in ``writer``'s thread."""
+    """The one writer of the log. Lives on the event loop; ``writer`` does the writing elsewhere."""
 
     def __init__(
         self,
-        files: FileSystem,
+        writer: SegmentWriter,
         clock: Clock,
-        writer: Executor,
         *,
-        committer: Committer | None = None,
         sync_data: bool = True,
         segment_bytes: int = 128 << 20,
         aligned_bytes_min: int = 32 << 10,
         ack_delay: float = 0.02,
-        on_sealed: Callable[[int, int, int], None] = lambda number, length, sequence: None,
     ) -> None:
-        self._files = files
-        self._clock = clock
         self._writer = writer
-        self._committer = committer or ThreadCommitter(writer)
+        self._clock = clock
         self.sync_data = sync_data
         self._segment_bytes = segment_bytes
         self._aligned_bytes_min = aligned_bytes_min
         self._ack_delay = ack_delay
-        self._on_sealed = on_sealed
+        self.on_sealed: Callable[[int, int, int], None] = _nothing_sealed
+        """Called with a segment's number, its length and the next block's sequence when it takes no more."""
         self._loop: asyncio.AbstractEventLoop
         self._group = WriteGroup()
         self._writing: WriteGroup | None = None
         self._scheduled = False
         self._lazy: asyncio.TimerHandle | None = None
-        self._file: File | None = None
         self._own_segment = False
         self.segment = 0
         """Number of the segment that is being written."""
@@ -101,10 +89,6 @@ class Journal:
         self.moved_bytes = 0
         """Of those written, what was there already."""
         self._rolling = False
-        self._look_at = 0.0
-        """When it is looked next whether somebody removed the segment."""
-        self._lost = False
-        """The open file has no name any more: what it holds must get one before anything else is written."""
         self._written_to = 0
         """Where the group that is being written ends."""
         self._write_size = 0
@@ -156,7 +140,7 @@ class Journal:
     @property
     def open_bytes(self) -> int:
         """Bytes in the segment that takes the next group, if there is one already."""
-        return self.length if self._own_segment and self._file is not None else 0
+        return self.length if self._own_segment and self._writer.takes_blocks else 0
 
     def add_move(self, move: PendingMove) -> None:
         """Have it behind everything else in the next group; there is at most one in each.
@@ -213,16 +197,17 @@ class Journal:
         self._group = WriteGroup()
         self._scheduled = False
         self._writing = group
-        new = self._file is None or self._rolling or self.length >= self._segment_bytes
+        new = not self._writer.takes_blocks or self._rolling or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
         chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
         self._written_to = base + size
         self._write_size = self._written_to if new else size
-        if not new and self._file is not None:
-            self._committer.commit(self._file, chunks, self.sync_data, self._written, lead)
+        if not new:
+            self._writer.append(chunks, size, self.sync_data, self._written, lead)
             return
-        work = self._loop.run_in_executor(self._writer, self._begin_segment, chunks)
-        work.add_done_callback(self._begun)
+        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, self._clock.now_ms(), self._secret)
+        chunks.insert(0, records.segment_header(header))
+        self._writer.begin(header.number, chunks, self._written_to, self.sync_data, self._begun)
 
     def _encode(self, group: WriteGroup, base: int, *, may_align: bool) -> tuple[list[Chunk], int, int | None]:
         """The group as one block; tells every extent where it will lie.
@@ -283,66 +268,12 @@ class Journal:
             chunks.append(bytes(tail))
         return chunks, size + tail, lead
 
-    def _begin_segment(self, chunks: list[Chunk]) -> File:
-        """In the writer's thread: a new segment with its header and its first group."""
-        if self._file is not None and (self._lost or not self._in_place()):
-            restore(self._files, self.segment, self._file, self.length).close()
-        require_in_place(self._files)
-        now = self._clock.now_ms()
-        header = records.SegmentHeader(self.segment + 1, self.length, self.sequence, now, self._secret)
-        file = self._files.open(segment_name(header.number), create=True)
-        try:
-            file.truncate(0)
-            file.append([records.segment_header(header), *chunks])
-            if self.sync_data:
-                file.sync()
-            self._files.sync()
-            note_newest(self._files, header.number)
-        except BaseException:
-            # in the page cache it would count at a start after a kill, and be gone after a power loss
-            with contextlib.suppress(OSError):
-                file.truncate(0)
-            file.close()
-            raise
-        return file
-
-    def _in_place(self) -> bool:
-        """Whether the segment's name, and the directory's, still lead to what is open."""
-        return self._file is None or self._files.holds(segment_name(self.segment), self._file)
-
-    def _look(self, group: WriteGroup) -> bool:
-        """Whether what was written can be found again; if not, nothing of it is said before it can."""
-        self._look_at = self._loop.time() + _LOOK_SECONDS
-        if self._file is None or self._in_place():
-            return True
-        self._writing = group
-        self._lost = self._rolling = True
-        work = self._loop.run_in_executor(
-            self._writer, restore, self._files, self.segment, self._file, self._written_to
-        )
-        work.add_done_callback(self._restored)
-        return False
-
-    def _restored(self, work: asyncio.Future[File]) -> None:
-        error = work.exception()
+    def _begun(self, error: BaseException | None) -> None:
         if error is None:
-            # the next group begins a segment: readers that have the old file open find all of this one in it
-            if self._file is not None:
-                self._file.close()
-            self._file = work.result()
-            self._lost = False
-        self._written(error)
-
-    def _begun(self, work: asyncio.Future[File]) -> None:
-        error = work.exception()
-        if error is None:
-            if self._file is not None:
-                self._file.close()
-            self._file = work.result()
             if self._own_segment:
-                self._on_sealed(self.segment, self.length, self.sequence)
+                self.on_sealed(self.segment, self.length, self.sequence)
             self._own_segment = True
-            self._rolling = self._lost = False
+            self._rolling = False
             self.segment += 1
             self.length = 0
         self._written(error)
@@ -353,8 +284,6 @@ class Journal:
         assert group is not None
         if error is not None:
             self._write_failed(group, error)
-            return
-        if self._loop.time() >= self._look_at and not self._look(group):
             return
         self.bytes_written += self._write_size
         if group.move is not None:
@@ -390,24 +319,12 @@ class Journal:
         _tell([owner.group_finished for owner in owners])
         self._release()
 
-    def _abandon(self, file: File) -> None:
-        """Cut off what was refused: after a failed sync it may be readable now and gone after a power loss."""
-        try:
-            file.truncate(self.length)
-        except OSError as error:
-            log.warning("%s could not be cut to %d bytes: %s", segment_name(self.segment), self.length, error)
-        file.close()
-
     def _write_failed(self, group: WriteGroup, cause: BaseException) -> None:
         error = PersistenceError(f"writing {segment_name(self.segment)} failed: {cause}; nothing of it was accepted")
         if self.failing is None:
             log.error("%s", error, exc_info=None if isinstance(cause, OSError) else cause)
         self.failing = error
-        if not self._lost and not self._in_place():
-            self._lost = self._rolling = True  # what it holds is nowhere else
-        if self._file is not None and not self._lost:
-            self._abandon(self._file)
-            self._file = None
+        self._writer.abandon()
         if is_full(cause):
             self.on_full()
         waiting, self._group = self._group, WriteGroup()
@@ -464,18 +381,11 @@ class Journal:
         if self._lazy is not None:
             self._lazy.cancel()
             self._lazy = None
-        self._committer.close()
-        if self._file is not None:
-            if not self._in_place():
-                try:
-                    restore(self._files, self.segment, self._file, self.length).close()
-                except OSError as error:
-                    log.error("%s is gone, and so is what was written to it: %s", segment_name(self.segment), error)
-            self._file.close()
-            self._file = None
+        self._writer.close()
 
 
 def _nothing() -> None: ...
+def _nothing_sealed(number: int, length: int, sequence: int) -> None: ...
 
 
 def _tell(callbacks: Iterable[Done]) -> None:

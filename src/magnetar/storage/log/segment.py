@@ -7,7 +7,6 @@ needs them. An index holds nothing that the segment itself does not say: a damag
 
 from __future__ import annotations
 
-import errno
 import struct
 from array import array
 from bisect import bisect_right
@@ -17,14 +16,12 @@ from typing import Final
 
 from crc32c import crc32c
 
-from magnetar.storage.backends.files import File, FileSystem
-from magnetar.storage.backends.segment_names import index_name, segment_name
+from magnetar.storage.backends.journal_backend import JournalBackend, index_name
 from magnetar.storage.log import records
 
 _INDEX_MAGIC: Final = b"MGTRIDX1"
 _INDEX_HEAD: Final = struct.Struct("<8sQI")
 _INDEX_SPAN: Final = struct.Struct("<QQQI")
-_OPEN_FILES_MAX: Final = 128
 _INDEXES_MAX: Final = 64
 
 
@@ -163,63 +160,26 @@ def _first(listed: tuple[int, int, int]) -> int:
     return listed[0]
 
 
-class SegmentFiles:
-    """Open segment files and loaded indexes, a bounded number of each; used from reader threads under one lock."""
+class SegmentIndexes:
+    """The indexes that were read last, a bounded number; used in one thread."""
 
-    def __init__(self, files: FileSystem) -> None:
-        self._files = files
-        self._open: OrderedDict[int, File] = OrderedDict()
+    def __init__(self, backend: JournalBackend) -> None:
+        self._backend = backend
         self._indexes: OrderedDict[int, SegmentIndex] = OrderedDict()
 
-    def file(self, number: int) -> File:
-        """The segment's file, opened if need be."""
-        found = self._open.get(number)
-        if found is None:
-            found = self._open[number] = self._open_one(segment_name(number))
-            while len(self._open) > _OPEN_FILES_MAX:
-                self._open.popitem(last=False)[1].close()
-        return found
-
-    def _open_one(self, name: str) -> File:
-        while True:
-            try:
-                return self._files.open(name)
-            except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
-                    raise
-                # the process may have fewer than we keep: what was not asked for lately is closed
-                self._open.popitem(last=False)[1].close()
-
     def places(self, span: Span) -> ExtentOffsets:
-        """Places of a span, from memory or its segment's index file. Raises OSError, RecordError."""
+        """Where the extents of a span lie, from memory or its segment's index. Raises OSError, RecordError."""
         places = span.places  # the loop may take it away once the index is written
         if places is not None:
             return places
         index = self._indexes.get(span.segment)
         if index is None:
-            index = SegmentIndex(span.segment, self._read_all(index_name(span.segment)))
+            index = SegmentIndex(span.segment, self._backend.read_index(span.segment))
             self._indexes[span.segment] = index
             while len(self._indexes) > _INDEXES_MAX:
                 self._indexes.popitem(last=False)
         return index.places(span)
 
-    def _read_all(self, name: str) -> bytes:
-        file = self._files.open(name)
-        try:
-            return file.read(0, file.size())
-        finally:
-            file.close()
-
     def forget(self, number: int) -> None:
-        """Close a segment that is about to be removed."""
+        """Drop the index of a segment that is about to be removed."""
         self._indexes.pop(number, None)
-        file = self._open.pop(number, None)
-        if file is not None:
-            file.close()
-
-    def close(self) -> None:
-        """Close everything."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
-        self._indexes.clear()

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final, NamedTuple
 
-from magnetar.storage.backends.files import File, FileSystem, is_full
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.journal_backend import JournalBackend, SegmentReader, is_full, segment_name
 from magnetar.storage.log import records
 from magnetar.storage.log.segment import ExtentOffsets
 
@@ -35,19 +33,19 @@ class SegmentScan:
 
     def __init__(
         self,
-        files: FileSystem | None,
+        backend: JournalBackend | None,
         number: int,
-        file: File,
+        file: SegmentReader,
         limit: int | None = None,
         before: int | None = None,
         secret: int | None = None,
     ) -> None:
-        """``files``: where to keep what is unreadable; None to only look.
+        """``backend`` keeps what is unreadable; None to only look.
 
         ``limit``: bytes known to have been durable. ``before``: blocks from this sequence on are void. ``secret``: the
         directory's, in case the segment's own header is damaged.
         """
-        self._files = files
+        self._backend = backend
         self._number = number
         self._file = file
         size = file.size()
@@ -200,39 +198,25 @@ class SegmentScan:
         log.warning("%s", self.torn)
 
     def _quarantine(self, why: str, start: int, stop: int) -> str:
-        if self._files is None:
+        if self._backend is None:
             return "this file"
-        name = f"quarantine-{segment_name(self._number)}-{start:x}-{why}"
+        stop = min(stop, self._limit)
+        parts = (self._file.read(at, min(_WINDOW, stop - at)) for at in range(start, stop, _WINDOW))
         try:
-            self._copy(name, start, stop)
+            return self._backend.keep_aside(self._number, start, why, parts)
         except OSError as error:
             if not is_full(error):
                 raise
-            with suppress(OSError):
-                self._files.remove(name)  # half a copy of what stays where it is
             self.kept_in_place = True
             return "this file, for the disk is full"
-        return name
-
-    def _copy(self, name: str, start: int, stop: int) -> None:
-        assert self._files is not None
-        copy = self._files.open(name, create=True)
-        try:
-            copy.truncate(0)
-            for at in range(start, min(stop, self._limit), _WINDOW):
-                copy.append([self._file.read(at, min(_WINDOW, stop - at))])
-            copy.sync()
-        finally:
-            copy.close()
-        self._files.sync()
 
 
-def places_of(files: FileSystem, number: int) -> dict[tuple[int, int], ExtentOffsets]:
+def places_of(backend: JournalBackend, number: int) -> dict[tuple[int, int], ExtentOffsets]:
     """Places of all extents of a segment, by log and ledger, read from the segment itself (its index is damaged)."""
     found: dict[tuple[int, int], ExtentOffsets] = {}
-    file = files.open(segment_name(number))
+    file = backend.open(number)
     try:
-        for block in SegmentScan(files, number, file):
+        for block in SegmentScan(backend, number, file):
             for raw in block.records:
                 if raw.kind == records.RecordKind.EXTENT:
                     head = records.extent_head(raw.body)

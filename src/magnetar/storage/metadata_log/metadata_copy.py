@@ -8,8 +8,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
+from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import File, FileSystem
-from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.metadata_log.metadata_scan import Head, MetadataChange, change_line, head_line
 
@@ -164,7 +165,7 @@ def directory_secrets(files: FileSystem) -> list[int]:
             header = _read(files, segment_name(number), records.SEGMENT_HEADER_SIZE)
             found[records.parse_segment_header(header).secret] += 1
     if len(found) != 1:
-        for name in checkpoint.checkpoint_names(names):
+        for name in checkpoint_names(names):
             with suppress(OSError, records.RecordError, ValueError, KeyError):
                 found[checkpoint.decode(_read(files, name, None)).head["secret"]] += 1
     return [secret for secret, _ in found.most_common()]

@@ -22,8 +22,9 @@ from typing import Final, NamedTuple
 
 from magnetar.metadata.store import ABSENT, Record, Unwatch, Watcher, Watchers
 from magnetar.model.errors import BadVersionError, MetadataError, NotFoundError, PersistenceError
-from magnetar.storage.backends.files import FileSystem, is_full
-from magnetar.storage.backends.segment_names import segment_numbers
+from magnetar.storage.backends.file_names import segment_numbers
+from magnetar.storage.backends.files import FileSystem
+from magnetar.storage.backends.journal_backend import is_full
 from magnetar.storage.metadata_log.metadata_copy import MetadataCopy, Rewriting, directory_secrets
 from magnetar.storage.metadata_log.metadata_scan import (
     COPIES,

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.files import FileSystem
-from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.journal_backend import JournalBackend, segment_name
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.ledger import Ledger
@@ -82,14 +81,22 @@ def gap_behind(covered: int, segments: Iterable[int]) -> str | None:
     return None
 
 
-def recover(files: FileSystem, factory: LogFactory, owner: int | None = None) -> Recovered:
-    """Read the directory; ``owner`` is its secret, if that is known.
+def newest_lost(number: int) -> str:
+    """What it means that the newest segment is gone, in words."""
+    return (
+        f"{segment_name(number)}, the newest, is missing: what was written since the segment before it is lost. "
+        "Put it back before the broker starts again; after that start it cannot be used any more"
+    )
+
+
+def recover(backend: JournalBackend, factory: LogFactory, owner: int | None = None) -> Recovered:
+    """Read the journal; ``owner`` is its secret, if that is known.
 
     Raises PersistenceError if it cannot be understood without loss; nothing is changed then.
     """
     found = Recovered()
-    segments = segment_numbers(files.names())
-    found.checkpoint_number, image = checkpoint.load(files, owner)
+    segments = backend.segments()
+    found.checkpoint_number, image = checkpoint.load(backend, owner)
     if image is not None:
         _Replay(found, factory).image(image)
     elif segments and segments[0] != 1:
@@ -106,19 +113,19 @@ def recover(files: FileSystem, factory: LogFactory, owner: int | None = None) ->
         found.secret = owner
     replay = _Replay(found, factory)
     for i, number in enumerate(young):
-        limit, before = _border(files, young[i + 1]) if i + 1 < len(young) else (None, None)
-        _scan(files, number, limit, before, replay)
+        limit, before = _border(backend, young[i + 1]) if i + 1 < len(young) else (None, None)
+        _scan(backend, number, limit, before, replay)
     if young:
-        files.sync()
+        backend.sync()
     replay.settle()
     return found
 
 
-def _border(files: FileSystem, number: int) -> tuple[int | None, int | None]:
+def _border(backend: JournalBackend, number: int) -> tuple[int | None, int | None]:
     """What segment ``number`` says of the one before it: its durable length, or else where its own blocks begin."""
-    file = files.open(segment_name(number))
+    file = backend.open(number)
     try:
-        scan = SegmentScan(files, number, file)
+        scan = SegmentScan(backend, number, file)
         try:
             return scan.header().previous_length, None
         except records.RecordError:
@@ -127,11 +134,11 @@ def _border(files: FileSystem, number: int) -> tuple[int | None, int | None]:
         file.close()
 
 
-def _scan(files: FileSystem, number: int, limit: int | None, before: int | None, replay: _Replay) -> None:
+def _scan(backend: JournalBackend, number: int, limit: int | None, before: int | None, replay: _Replay) -> None:
     found = replay.found
-    file = files.open(segment_name(number))
+    file = backend.open(number)
     try:
-        scan = SegmentScan(files, number, file, limit, before, found.secret)
+        scan = SegmentScan(backend, number, file, limit, before, found.secret)
         scan.sequence = found.sequence - 1
         for block in scan:
             replay.damaged = bool(found.damage or scan.damage)

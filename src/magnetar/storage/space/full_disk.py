@@ -14,8 +14,8 @@ from typing import Final
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.tasks import TaskGroup
+from magnetar.storage.backends.journal_backend import SpaceReserve
 from magnetar.storage.log.journal import Journal
-from magnetar.storage.space.reserve import Reserve
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class FullDisk:
     """Of one store; lives on its loop."""
 
     def __init__(
-        self, reserve: Reserve, journal: Journal, remove: Callable[[int], Awaitable[None]], tasks: TaskGroup
+        self, reserve: SpaceReserve, journal: Journal, remove: Callable[[int], Awaitable[None]], tasks: TaskGroup
     ) -> None:
         """``remove(least)``: remove what nobody needs, and do what removing waits for if so many bytes wait."""
         self.reserve = reserve

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.tasks import in_turns
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.ledgers.entry_reader import EntryReader, LivingExtent
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.ledgers.span_table import ExtentPlace
@@ -27,6 +27,7 @@ from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
 from magnetar.storage.log.write_group import PendingMove
 from magnetar.storage.space.occupancy import Occupancy
+from magnetar.storage.space.segment_keeper import SegmentKeeper
 from magnetar.storage.space.victims import SPARSE, SegmentUse, excess, victims
 
 log = logging.getLogger(__name__)
@@ -65,27 +66,16 @@ class SegmentCleanerHome(Protocol):
     occupancy: Occupancy
 
     def logs(self) -> Iterable[ManagedLedger]: ...
-    def covered(self) -> tuple[int, int]:
-        """The segments up to which the two kept checkpoints reach."""
-        ...
-
-    async def measure(self) -> list[int]:
-        """Know the sizes of all sealed segments; the numbers of all that exist."""
-        ...
-
-    async def remove_dead(self) -> list[int]: ...
-
-    @property
-    def sealing(self) -> tuple[float, float]:
-        """When a segment was sealed last, in the loop's time, and how long the checkpoint for it took."""
-        ...
 
 
 class SegmentCleaner:
     """Of one store; lives on its loop."""
 
-    def __init__(self, home: SegmentCleanerHome, reader: EntryReader, slack: int, bytes_per_second: int) -> None:
+    def __init__(
+        self, home: SegmentCleanerHome, keeper: SegmentKeeper, reader: EntryReader, slack: int, bytes_per_second: int
+    ) -> None:
         self._home = home
+        self._keeper = keeper
         self._reader = reader
         self._slack = slack
         self._rate = bytes_per_second
@@ -101,11 +91,11 @@ class SegmentCleaner:
         """One pass. Whatever fails is named and left for a later one."""
         async with self._one:
             while True:
-                present = await self._home.measure()
-                await self._home.remove_dead()
+                present = await self._keeper.measure()
+                await self._keeper.remove_dead()
                 if self._may_move():
                     await self._empty_victims()
-                    await self._home.remove_dead()
+                    await self._keeper.remove_dead()
                 await self._roll_if_due(present)
                 if not self._may_move() or not self._urgent():
                     return
@@ -115,15 +105,15 @@ class SegmentCleaner:
     async def make_room(self, least: int) -> None:
         """On a full disk nothing is moved, but what is dead goes; a segment is begun if so many bytes wait for it."""
         async with self._one:
-            present = await self._home.measure()
-            await self._home.remove_dead()
+            present = await self._keeper.measure()
+            await self._keeper.remove_dead()
             journal, occupancy = self._home.journal, self._home.occupancy
-            waiting = occupancy.waiting(present, self._home.covered()[0])
+            waiting = occupancy.waiting(present, self._keeper.covered()[0])
             if not occupancy.living(journal.segment):
                 waiting += journal.open_bytes
             now = asyncio.get_running_loop().time()
             # a checkpoint that the disk refused is not worth another segment every second
-            if waiting > least and (self._home.covered()[1] >= journal.segment - 1 or now >= self._again):
+            if waiting > least and (self._keeper.covered()[1] >= journal.segment - 1 or now >= self._again):
                 self._again = now + _REFUSED_SECONDS
                 await self._roll()
 
@@ -137,7 +127,7 @@ class SegmentCleaner:
     # emptying ----------------------------------------------------------------------------------------------------
 
     def _uses(self) -> list[SegmentUse]:
-        newest = self._home.covered()[1]
+        newest = self._keeper.covered()[1]
         return [use for use in self._home.occupancy.uses() if use.number <= newest and use.number not in self._damaged]
 
     async def _empty_victims(self) -> None:
@@ -229,13 +219,13 @@ class SegmentCleaner:
 
     async def _roll_if_due(self, present: Iterable[int]) -> None:
         home, loop = self._home, asyncio.get_running_loop()
-        sealed_at, took = home.sealing
+        sealed_at, took = self._keeper.sealing
         quiet = loop.time() - sealed_at
         copied = home.occupancy.copied > self._slack
         rest = max(_ROUND_SECONDS, _HURRIED_REST * took) if copied else max(_ROLL_SECONDS, _REST * took)
         if quiet < rest or loop.time() < self._not_before:
             return
-        waiting = home.occupancy.waiting(present, home.covered()[0])
+        waiting = home.occupancy.waiting(present, self._keeper.covered()[0])
         newest = home.journal.open_bytes
         if quiet >= _NEWEST_SECONDS and home.occupancy.living(home.journal.segment) * SPARSE <= newest:
             waiting += newest

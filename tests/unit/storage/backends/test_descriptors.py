@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.log.segment_scan import SegmentScan
 from tests.unit.storage.lives import append, numbered, run, settled
 from tests.unit.storage.lives import opened as opened_in_memory
@@ -41,7 +42,7 @@ def test_a_scan_that_quarantines(tmp_path: Path) -> None:
             file = files.open(segment_name(1), create=True)
             file.truncate(0)
             file.append([data])
-            list(SegmentScan(files, 1, file))
+            list(SegmentScan(LocalJournal(files), 1, file))
             file.close()
 
 

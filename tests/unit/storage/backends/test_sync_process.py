@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from magnetar.storage.backends.committer import ThreadCommitter
-from magnetar.storage.backends.files import Chunk, File, OsFile, OsFileSystem
+from magnetar.storage.backends.files import File, OsFile, OsFileSystem
+from magnetar.storage.backends.journal_backend import Chunk
 from magnetar.storage.backends.sync_process import SyncProcess
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.ledgers.archive import LedgerPiece, Offload
+from magnetar.storage.ledgers.archive import ArchivedEntries, Offload
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -25,12 +26,12 @@ class Copies:
         self.shift = 0
         self.reads = 0
 
-    def piece(self, offload: Offload, ledger: int, entry: int) -> LedgerPiece:
+    def piece(self, offload: Offload, ledger: int, entry: int) -> ArchivedEntries:
         self.reads += 1
         if offload.name not in self.held:
             raise FileNotFoundError(offload.name)
         first = entry // 4 * 4 + self.shift
-        return LedgerPiece(first, self.held[offload.name][first : first + 4], None)
+        return ArchivedEntries(first, self.held[offload.name][first : first + 4], None)
 
 
 COPIES = Copies()
@@ -43,7 +44,7 @@ def no_copies() -> None:
 
 
 def opened(files: FaultFileSystem) -> LedgerStore:
-    store = LedgerStore(files, SystemClock(), SMALL, lambda name: InlineExecutor(), archive=COPIES)
+    store = LocalLedgerStore(files, SystemClock(), SMALL, lambda name: InlineExecutor(), archive=COPIES)
     store.open()
     return store
 
@@ -96,7 +97,7 @@ def test_released_entries_come_from_the_copy_and_free_the_disk() -> None:
             released = ledger.offload._replace(released=True)
             managed.record_offload(ledger.id, released, lambda: None, lambda error: None)
         await store.journal.drain()
-        await store.remove_dead()
+        await store.keeper.remove_dead()
         assert segments(files) < before / 2
         assert await read(managed) == numbered(0, 200)
         assert COPIES.reads > 18
@@ -297,7 +298,7 @@ def test_a_store_that_was_given_no_archive_says_so() -> None:
         store, managed = await filled(files)
         await record(managed, 0, copy_of(managed, 0)._replace(released=True))
         await store.close()
-        store = LedgerStore(files, SystemClock(), SMALL, lambda name: InlineExecutor())
+        store = LocalLedgerStore(files, SystemClock(), SMALL, lambda name: InlineExecutor())
         store.open()
         with pytest.raises(MagnetarError, match="not given a way"):
             await read(found(store))

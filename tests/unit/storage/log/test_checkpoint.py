@@ -8,6 +8,7 @@ import random
 import pytest
 
 from magnetar.storage.backends.files import FileSystem, write_atomically
+from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.log.checkpoint import KEPT, save
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
 
@@ -64,6 +65,6 @@ def test_what_was_written_outlives_a_power_cut() -> None:
 def test_so_many_checkpoints_are_kept() -> None:
     files = FaultFileSystem(random.Random(0))
     for number in range(1, 7):
-        save(files, number, b"%d" % number)
+        save(LocalJournal(files), number, b"%d" % number)
         kept = [int(name.rpartition("-")[2], 16) for name in files.names()]
         assert kept == list(range(max(number - KEPT + 1, 1), number + 1))

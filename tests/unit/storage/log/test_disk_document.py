@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from magnetar.storage.backends.segment_names import index_name
+from magnetar.storage.backends.journal_backend import index_name
 from magnetar.storage.log import checkpoint
 from tests.crash.test_cut import restored, snapshot
 from tests.unit.storage.lives import opened, read, run

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from magnetar.runtime.clock import SystemClock
+from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent
-from magnetar.storage.store import LedgerStore
 from tests.unit.storage.lives import (
     SMALL,
     InlineExecutor,
@@ -166,7 +166,7 @@ def test_an_acknowledgment_timer_that_fires_during_a_write_does_not_stop_the_jou
         files = disk()
         writer = HeldExecutor()
         settings = replace(SMALL, ack_delay_seconds=0.01)
-        store = LedgerStore(
+        store = LocalLedgerStore(
             files, SystemClock(), settings, lambda name: writer if name == "writer" else InlineExecutor()
         )
         store.open()

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.backends.committer import Committed, Committer
-from magnetar.storage.backends.files import Chunk, File, OsFileSystem
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.backends.committer import Committer
+from magnetar.storage.backends.files import File, OsFileSystem
+from magnetar.storage.backends.journal_backend import Chunk, Committed
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store_settings import StoreSettings
 
 
 class Held:
@@ -35,7 +37,7 @@ def test_an_unawaited_ack_that_rode_along_does_not_stop_later_writes(tmp_path: P
             return made[0]
 
         settings = StoreSettings(ack_delay_seconds=0.01)
-        store = LedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), settings, committer=hold)
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), settings, committer=hold)
         store.open()
         waiting = made[0].waiting
         managed = store.open_log("a")

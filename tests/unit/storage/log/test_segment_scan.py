@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.log import records
 from magnetar.storage.log.segment_scan import SegmentScan
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -37,7 +38,7 @@ def scanned(
     files = disk()
     file = files.open(segment_name(1), create=True)
     file.append([data])
-    scan = SegmentScan(files, 1, file, limit, before)
+    scan = SegmentScan(LocalJournal(files), 1, file, limit, before)
     return [found.sequence for found in scan], scan, files
 
 
@@ -88,14 +89,14 @@ def test_where_there_is_no_room_for_a_copy_the_bytes_stay_in_place_and_no_half_c
     file.append([data])
     for code in (errno.ENOSPC, errno.EDQUOT):
         files.fail("append", code=code)
-        scan = SegmentScan(files, 1, file)
+        scan = SegmentScan(LocalJournal(files), 1, file)
         assert [found.sequence for found in scan] == [0, 2]
         assert scan.kept_in_place
         assert files.names() == [segment_name(1)]
     files.fail("append", code=errno.EIO)
     with pytest.raises(OSError, match="Input/output"):
-        list(SegmentScan(files, 1, file))
-    again = SegmentScan(files, 1, file)
+        list(SegmentScan(LocalJournal(files), 1, file))
+    again = SegmentScan(LocalJournal(files), 1, file)
     list(again)
     assert not again.kept_in_place
     (copy,) = [name for name in files.names() if name.startswith("quarantine")]
@@ -179,4 +180,4 @@ def test_the_first_sequence_is_that_of_the_first_block_that_counts(before: int |
     files = disk()
     file = files.open(segment_name(1), create=True)
     file.append([segment(b"?" * 7, block(5, b"x"), block(6, b"y"), first=5)])
-    assert SegmentScan(files, 1, file, before=before).first_sequence() == first
+    assert SegmentScan(LocalJournal(files), 1, file, before=before).first_sequence() == first

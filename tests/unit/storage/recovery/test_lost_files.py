@@ -8,14 +8,25 @@ from pathlib import Path
 import pytest
 
 from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.backends.segment_names import segment_name, segment_numbers
+from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.backends.segment_writer import LocalSegmentWriter
 from magnetar.storage.backends.sync_process import SyncProcess
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
 from tests.unit.storage.recovery.test_recovery_in_simulation import Disk, publish, read_all, simulated
 
 KEPT = "quarantine-segment-0000000000000001-stranger-0"
+
+
+def look_again(store: LedgerStore) -> None:
+    """The next write is looked at, as one is each second."""
+    writer = store.journal._writer
+    assert isinstance(writer, LocalSegmentWriter)
+    writer._look_at = 0.0
 
 
 @simulated
@@ -132,7 +143,7 @@ async def test_a_start_names_a_covered_segment_that_is_gone(disk: Disk) -> None:
 async def on_files(path: Path, act: str) -> tuple[list[object], list[str]]:
     """A store on real files with the sync process; what failed after ``act``, and what a later start finds."""
     ledgers = path / "ledgers"
-    store = LedgerStore(OsFileSystem(str(ledgers)), SystemClock(), StoreSettings(), committer=SyncProcess)
+    store = LocalLedgerStore(OsFileSystem(str(ledgers)), SystemClock(), StoreSettings(), committer=SyncProcess)
     store.open()
     log = store.open_log("a")
     failed: list[object] = []
@@ -144,18 +155,18 @@ async def on_files(path: Path, act: str) -> tuple[list[object], list[str]]:
         ledgers.rename(path / "moved")
     if act == "replace":
         ledgers.mkdir()
-    store.journal._look_at = 0.0
+    look_again(store)
     await publish(store, log, 5, 6)
     if act != "unlink":
         assert list(ledgers.iterdir() if ledgers.exists() else []) == []
         if ledgers.exists():
             ledgers.rmdir()
         (path / "moved").rename(ledgers)
-    store.journal._look_at = 0.0
+    look_again(store)
     await asyncio.sleep(0)
     await publish(store, log, log.end, 8)
     await store.close()
-    again = LedgerStore(OsFileSystem(str(ledgers)), SystemClock(), StoreSettings())
+    again = LocalLedgerStore(OsFileSystem(str(ledgers)), SystemClock(), StoreSettings())
     again.open()
     found = [entry.decode() for entry in await read_all(again.open_log("a"))]
     assert again.damage == []

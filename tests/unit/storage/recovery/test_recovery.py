@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.segment_names import index_name, segment_name
+from magnetar.storage.backends.journal_backend import index_name, segment_name
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.unit.storage.lives import append, disk, killed, numbered, opened, read, run, settled
 
@@ -91,7 +91,7 @@ def test_a_ledger_known_only_to_the_checkpoint_does_not_disturb_positions() -> N
         await append(store, managed, *numbered(0, 5))
         for entry in numbered(5, 25):
             managed.append(entry, 1, None)  # opens ledgers at 10 and 20; nothing of it becomes durable
-        await store._seal(store.journal.segment, store.journal.length, store.journal.sequence)
+        await store.keeper.seal(store.journal.segment, store.journal.length, store.journal.sequence)
         files = files.reopened()
         await store.journal.drain()
         store = opened(files)
@@ -119,8 +119,8 @@ def test_a_subscription_made_again_under_its_name_survives_a_replay_over_the_che
         managed.open_cursor("s", 2)
         await store.journal.drain()
         # what a slow keeper does: the checkpoint for an older border holds the state of now
-        store._checkpoints = [-1]
-        await store._seal(0, 0, 0)
+        store.keeper._checkpoints = [-1]
+        await store.keeper.seal(0, 0, 0)
         store = opened(await killed(store, files))
         assert store.damage == []
         assert store.open_log("a").cursors["s"].mark_delete == 1

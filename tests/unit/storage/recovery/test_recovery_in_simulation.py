@@ -10,7 +10,9 @@ from typing import Any
 
 from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.simloop import SimClock, run
 
@@ -28,7 +30,7 @@ class Disk:
 
     def open(self) -> LedgerStore:
         loop = asyncio.get_running_loop()
-        store = LedgerStore(self.files, SimClock(loop), self.settings, lambda _: ThreadPoolExecutor(1))
+        store = LocalLedgerStore(self.files, SimClock(loop), self.settings, lambda _: ThreadPoolExecutor(1))
         store.open()
         return store
 
@@ -190,7 +192,7 @@ async def test_a_subscription_made_again_under_its_name_survives_an_older_one_in
     """The checkpoint knew the new cursor already; replaying the old one's deletion took it away."""
     store = disk.open()
     log = store.open_log("a")
-    async with store._keeping:  # the checkpoint is slow
+    async with store.keeper._one:  # the checkpoint is slow
         await publish(store, log, 0, 12)
         assert store.journal.segment > 1
         for _ in range(2):
@@ -249,7 +251,7 @@ async def test_a_damaged_checkpoint_can_be_done_without_after_a_trim(disk: Disk)
     log = store.open_log("a")
     log.trim(log.end)
     await store.journal.drain()
-    await store.remove_dead()
+    await store.keeper.remove_dead()
     disk.kill()
     newest = max(name for name in disk.files.names() if name.startswith("checkpoint-"))
     disk.files.flip_bit(newest, 20)
@@ -268,7 +270,7 @@ async def test_a_segment_that_was_sealed_on_a_full_disk_is_indexed_later(disk: D
     disk.files.fail("rename", times=2)
     await publish(store, log, 9, 40)
     await asyncio.sleep(1)
-    sealed = [n for n in store._segment_numbers() if n < store.journal.segment]
+    sealed = [n for n in store._backend.segments() if n < store.journal.segment]
     assert len(sealed) > 3
     assert {f"segment-{n:016x}.index" for n in sealed} <= set(disk.files.names())
     disk.files.fail("rename", times=100)

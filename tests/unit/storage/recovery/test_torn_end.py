@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.metadata_log.metadata_copy import set_aside
 from magnetar.storage.recovery import recovery
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -26,7 +27,7 @@ def left(files: FaultFileSystem, limit: int | None) -> bytes:
     file.append([WHOLE + TORN])
     found = SimpleNamespace(secret=None, sequence=0, damage=[], scanned=[], length=0)
     replay = cast(Any, SimpleNamespace(found=found, record=lambda number, offset, raw: None))
-    recovery._scan(files, 1, limit, None, replay)
+    recovery._scan(LocalJournal(files), 1, limit, None, replay)
     assert (found.sequence, found.scanned, found.length) == (1, [1], len(WHOLE))
     return file.read(0, 1 << 20)
 

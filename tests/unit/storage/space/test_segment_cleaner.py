@@ -10,7 +10,9 @@ from dataclasses import replace
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.segment_names import index_name, segment_name, segment_numbers
+from magnetar.storage.backends.file_names import segment_numbers
+from magnetar.storage.backends.journal_backend import index_name, segment_name
+from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -19,7 +21,8 @@ from magnetar.storage.log import checkpoint, records
 from magnetar.storage.log.segment import ExtentOffsets, Span
 from magnetar.storage.space import segment_cleaner
 from magnetar.storage.space.occupancy import Occupancy
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.unit.storage.recovery.test_recovery_in_simulation import Disk, publish, read_all, simulated
@@ -66,7 +69,7 @@ async def filled(store: LedgerStore, segments: int = 12) -> tuple[list[ManagedLe
 
 async def passes(store: LedgerStore, count: int = 10, seconds: float = 15.0) -> None:
     for _ in range(count):
-        await store.rescue.run()
+        await store.cleaner.run()
         await asyncio.sleep(seconds)
 
 
@@ -86,7 +89,7 @@ async def test_few_living_messages_keep_nothing_else_on_an_idle_broker(disk: Dis
     assert before > 10 * SMALL.segment_bytes / 2
     assert used(disk.files) < SMALL.segment_bytes / 2, disk.files.names()
     await check(store)
-    assert store.rescue.moved_bytes < 1000
+    assert store.cleaner.moved_bytes < 1000
     await store.close()
     assert verify(disk.files).damage == []
     for end in (disk.kill, disk.power_off):
@@ -114,7 +117,7 @@ async def test_without_a_rate_nothing_is_moved(disk: Disk) -> None:
     store = disk.open()
     await filled(store)
     await passes(store)
-    assert store.rescue.moved_bytes == 0
+    assert store.cleaner.moved_bytes == 0
     assert used(disk.files) > SMALL.segment_bytes
     await check(store)
 
@@ -126,10 +129,10 @@ async def test_the_rate_is_kept(disk: Disk) -> None:
     await filled(store)
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    await store.rescue.run()
-    await store.rescue.run()
-    assert store.rescue.moved_bytes > 100
-    assert loop.time() - begun >= store.rescue.moved_bytes / 10
+    await store.cleaner.run()
+    await store.cleaner.run()
+    assert store.cleaner.moved_bytes > 100
+    assert loop.time() - begun >= store.cleaner.moved_bytes / 10
 
 
 @simulated
@@ -139,7 +142,7 @@ async def test_a_segment_goes_only_when_both_checkpoints_know_of_the_move(disk: 
     await filled(store)
     seen = 0
     for _ in range(12):
-        await store.rescue.run()
+        await store.cleaner.run()
         await asyncio.sleep(12)
         for kept in (0, 1):
             names = [name for name in disk.files.names() if name.startswith("checkpoint-")]
@@ -192,7 +195,7 @@ async def test_a_segment_that_cannot_be_read_is_named_once(disk: Disk) -> None:
     quiet, _ = await filled(store)
     await roll(store)
     span = next(iter(quiet[1].spans))
-    places = store._segments.places(span)
+    places = store._reader._indexes.places(span)
     disk.files.flip_bit(segment_name(span.segment), places.offsets[0] + places.lengths[0] - 2)
     told: list[str] = []
     handler = logging.Handler()
@@ -217,7 +220,7 @@ async def test_a_hole_in_what_a_span_promises_is_not_moved_over(disk: Disk) -> N
     await publish(store, log, 0, 6)
     await roll(store)
     span = next(iter(log.spans))
-    places = store._segments.places(span)
+    places = store._reader._indexes.places(span)
     for where in (places.find(2), places.find(5)):
         short = ExtentOffsets()
         for i in range(len(places.firsts)):
@@ -232,7 +235,7 @@ async def test_a_hole_in_what_a_span_promises_is_not_moved_over(disk: Disk) -> N
 
 async def emptied(store: LedgerStore, number: int) -> None:
     logs = {managed.id: managed for managed in store.logs()}
-    await store.rescue._empty(number, logs)
+    await store.cleaner._empty(number, logs)
 
 
 @simulated
@@ -358,7 +361,7 @@ async def test_a_log_whose_deletion_was_durable_before_the_move_keeps_nothing(di
     living = await store._reader.living([(span, 0)], 1 << 20)
     store.delete_log("a")
     await store.journal.drain()
-    await store.rescue._write(living, {log.id: log})
+    await store.cleaner._write(living, {log.id: log})
     assert [n for n in range(1, store.journal.segment + 1) if n in store.occupancy] == []
 
 
@@ -396,7 +399,7 @@ async def test_what_cannot_be_read_is_not_moved_and_its_segment_stays(disk: Disk
     quiet, _ = await filled(store)
     await roll(store)
     span = next(iter(quiet[1].spans))
-    places = store._segments.places(span)
+    places = store._reader._indexes.places(span)
     disk.files.flip_bit(segment_name(span.segment), places.offsets[0] + places.lengths[0] - 2)
     await passes(store)
     assert [n for n in segment_numbers(disk.files.names()) if n == span.segment]
@@ -415,10 +418,10 @@ async def test_a_disk_that_refuses_a_move_costs_nothing_and_is_left_alone_for_a_
     disk.files.faults.capacity_bytes = used(disk.files) + 2000
     for name in ("append", "sync"):
         disk.files.fail(name, times=1)
-        await store.rescue.run()
-        moved = store.rescue.moved_bytes
-        await store.rescue.run()
-        assert store.rescue.moved_bytes == moved, "not at once again"
+        await store.cleaner.run()
+        moved = store.cleaner.moved_bytes
+        await store.cleaner.run()
+        assert store.cleaner.moved_bytes == moved, "not at once again"
         await check(store)
         await asyncio.sleep(61)
     disk.files.faults.capacity_bytes = None
@@ -473,7 +476,7 @@ async def test_in_the_weaker_mode_only_what_is_synced_replaces_old_entries(disk:
     await emptied(store, number)
     for _ in range(3):
         await roll(store)
-    await store.remove_dead()
+    await store.keeper.remove_dead()
     assert segment_name(number) not in disk.files.names()
     disk.power_off()
     store = disk.open()
@@ -493,7 +496,7 @@ async def test_a_trim_that_only_a_checkpoint_knew_of_is_carried_out_by_the_next_
     await asyncio.sleep(0.5)
     assert log.first == 30
     assert log.spans.holding(0) is not None, "not before it is durable"
-    await store._seal(store.journal.segment, store.journal.length, store.journal.sequence)
+    await store.keeper.seal(store.journal.segment, store.journal.length, store.journal.sequence)
     disk.kill()
     store = disk.open()
     log = store.open_log("a")
@@ -511,9 +514,9 @@ async def test_a_moved_extent_that_rots_is_damage_like_any_other(disk: Disk) -> 
     await emptied(store, 1)
     for _ in range(3):
         await roll(store)
-    await store.remove_dead()
+    await store.keeper.remove_dead()
     span = next(iter(log.spans))
-    places = store._segments.places(span)
+    places = store._reader._indexes.places(span)
     disk.files.flip_bit(segment_name(span.segment), places.offsets[2] + places.lengths[2] - 1)
     with pytest.raises(PersistenceError, match=segment_name(span.segment)):
         await read_all(log)
@@ -527,10 +530,10 @@ async def test_a_directory_of_a_newer_format_is_refused_and_left_alone(disk: Dis
     await publish(store, store.open_log("a"), 0, 3)
     await store.close()
     disk.kill()
-    number, image = checkpoint.load(disk.files)
+    number, image = checkpoint.load(LocalJournal(disk.files))
     assert image is not None
     assert image.head["format"] == 2
-    checkpoint.save(disk.files, number + 1, checkpoint.encode({**image.head, "format": 3}, []))
+    checkpoint.save(LocalJournal(disk.files), number + 1, checkpoint.encode({**image.head, "format": 3}, []))
     before = disk.files.names()
     with pytest.raises(PersistenceError, match="newer version of magnetar"):
         disk.open()

@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.segment_names import segment_name
+from magnetar.storage.backends.file_names import checkpoint_names
+from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.log import checkpoint, records
-from magnetar.storage.store import StoreSettings
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
 from tests.unit.storage.recovery.test_recovery_in_simulation import Disk, publish, read_all, simulated
 
@@ -78,7 +79,7 @@ async def test_two_checkpoints_are_kept_and_either_is_enough(disk: Disk) -> None
     for count in range(0, 40, 4):
         await publish(store, log, count, count + 4)
         await asyncio.sleep(1)
-        kept = checkpoint.checkpoint_names(disk.files.names())
+        kept = checkpoint_names(disk.files.names())
         assert len(kept) <= checkpoint.KEPT == 2
     assert len(kept) == 2
     disk.kill()

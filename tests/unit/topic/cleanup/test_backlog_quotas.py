@@ -20,7 +20,9 @@ from magnetar.model.topic_policies import BacklogQuota, QuotaPolicy, TopicPolici
 from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 
 SETTINGS = StoreSettings(ledger_entries_max=8, ledger_min_rollover_ms=0)
@@ -77,7 +79,7 @@ def published(*times: int) -> list[bytes]:
 
 
 async def topic(policies: TopicPolicies) -> SmallTopic:
-    store = LedgerStore(FaultFileSystem(random.Random(0)), SystemClock(), SETTINGS)
+    store = LocalLedgerStore(FaultFileSystem(random.Random(0)), SystemClock(), SETTINGS)
     store.open()
     return SmallTopic(store, policies)
 

@@ -13,7 +13,9 @@ from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 
 NAME = TopicName.parse("persistent://public/default/t")
@@ -22,7 +24,9 @@ IN_A_LEDGER = 4
 
 async def loaded(policies: TopicPolicies, entries: int) -> tuple[LedgerStore, Topic]:
     files = FaultFileSystem(random.Random(0))
-    store = LedgerStore(files, SystemClock(), StoreSettings(ledger_entries_max=IN_A_LEDGER, ledger_min_rollover_ms=0))
+    store = LocalLedgerStore(
+        files, SystemClock(), StoreSettings(ledger_entries_max=IN_A_LEDGER, ledger_min_rollover_ms=0)
+    )
     store.open()
     topic = Topic(NAME, store, DispatchSettings(), SystemClock(), random.Random(1), policies)
     for _ in range(entries):

@@ -25,7 +25,9 @@ from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from tests.unit.topic.fakes import FakeConnection
 from tests.unit.topic.test_on_storage import EntryConnection, until
 
@@ -40,7 +42,7 @@ def tell(tmp_path: Path) -> Callable[[Story], None]:
 
     def run(story: Story) -> None:
         async def on_a_store() -> None:
-            store = LedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), SMALL)
+            store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), SMALL)
             store.open()
             try:
                 async with asyncio.timeout(30):

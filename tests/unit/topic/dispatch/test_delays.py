@@ -22,7 +22,8 @@ from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
 from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.store import LedgerStore, StoreSettings
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.simloop import SimClock, SimLoop, run_in
 from tests.unit.topic.fakes import FakeConnection
 
@@ -49,7 +50,7 @@ class Bench:
         self.boot()
 
     def boot(self) -> None:
-        self.store = LedgerStore(OsFileSystem(str(self.path)), self.clock, SETTINGS)
+        self.store = LocalLedgerStore(OsFileSystem(str(self.path)), self.clock, SETTINGS)
         self.store.open()
         self.load()
 

@@ -1,4 +1,4 @@
-"""Names of the files of segments: their numbers, their sizes, their removal."""
+"""Names of the files in a journal's directory: segments, their indexes, checkpoints."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ from collections.abc import Iterable
 from typing import Final
 
 from magnetar.storage.backends.files import FileSystem
+from magnetar.storage.backends.journal_backend import index_name, segment_name
 
 _SEGMENT_NAME: Final = re.compile("segment-([0-9a-f]{16})")
-
-
-def segment_name(number: int) -> str:
-    """File name of a segment."""
-    return f"segment-{number:016x}"
-
-
-def index_name(number: int) -> str:
-    """File name of a sealed segment's index."""
-    return f"segment-{number:016x}.index"
+_CHECKPOINT_NAME: Final = re.compile("checkpoint-([0-9a-f]{16})")
 
 
 def segment_numbers(names: Iterable[str]) -> list[int]:
     """Numbers of the segments among these files, ascending; what an operator put beside them is none."""
     return sorted(int(found[1], 16) for name in names if (found := _SEGMENT_NAME.fullmatch(name)))
+
+
+def checkpoint_name(number: int) -> str:
+    """File name of a checkpoint."""
+    return f"checkpoint-{number:016x}"
+
+
+def checkpoint_names(names: Iterable[str]) -> list[str]:
+    """The checkpoints among these files, oldest first."""
+    return sorted(name for name in names if _CHECKPOINT_NAME.fullmatch(name))
+
+
+def checkpoint_numbers(names: Iterable[str]) -> list[int]:
+    """Numbers of the checkpoints among these files, ascending."""
+    return [int(name.removeprefix("checkpoint-"), 16) for name in checkpoint_names(names)]
 
 
 def disk_sizes(files: FileSystem, numbers: Iterable[int]) -> dict[int, int]:

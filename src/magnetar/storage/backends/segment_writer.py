@@ -1,0 +1,151 @@
+"""Writes the newest segment as a file: a group at a time through a committer, and never into a file without a name.
+
+An operator may remove or replace the file, or move the directory, while it is open. So once a second what was written
+is only reported when the name still leads to it; a file without a name is written anew from the open one, which has
+everything, and the next block begins a segment: readers that hold the old file find all of this segment in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from magnetar.storage.backends.committer import Committer, ThreadCommitter
+from magnetar.storage.backends.files import File, FileSystem
+from magnetar.storage.backends.journal_backend import Chunk, Committed, segment_name
+from magnetar.storage.backends.lost_segment import require_in_place, restore
+from magnetar.storage.backends.newest_segment import note_newest
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 1.0
+
+
+class LocalSegmentWriter:
+    """Implements :class:`magnetar.storage.backends.journal_backend.SegmentWriter`; lives on the event loop.
+
+    ``executor`` has one worker; neither it nor ``committer`` is closed here.
+    """
+
+    def __init__(self, files: FileSystem, executor: Executor, committer: Committer | None = None) -> None:
+        self._files = files
+        self._executor = executor
+        self._committer = committer or ThreadCommitter(executor)
+        self._file: File | None = None
+        self._number = 0
+        self._length = 0
+        """Durable bytes of the open segment."""
+        self._lost = False
+        """The open file has no name any more: what it holds must get one before anything else is written."""
+        self._ended = False
+        """The segment takes no more, though its file is open."""
+        self._look_at = 0.0
+        """When it is looked next whether somebody removed the segment."""
+
+    @property
+    def takes_blocks(self) -> bool:
+        return self._file is not None and not self._ended
+
+    def begin(self, number: int, chunks: Sequence[Chunk], size: int, sync: bool, done: Committed) -> None:
+        """See :class:`SegmentWriter`."""
+        work = asyncio.get_running_loop().run_in_executor(self._executor, self._begin, number, chunks, sync)
+        work.add_done_callback(partial(self._begun, number, size, done))
+
+    def append(self, chunks: Sequence[Chunk], size: int, sync: bool, done: Committed, lead: int | None = None) -> None:
+        """See :class:`SegmentWriter`."""
+        assert self._file is not None
+        self._committer.commit(self._file, chunks, sync, partial(self._appended, self._length + size, done), lead)
+
+    def abandon(self) -> None:
+        """Cut off what was refused: after a failed sync it may be readable now and gone after a power loss."""
+        if not self._lost and not self._in_place():
+            self._lost = self._ended = True  # what it holds is nowhere else
+        if self._file is None or self._lost:
+            return
+        try:
+            self._file.truncate(self._length)
+        except OSError as error:
+            log.warning("%s could not be cut to %d bytes: %s", segment_name(self._number), self._length, error)
+        self._file.close()
+        self._file = None
+
+    def close(self) -> None:
+        """See :class:`SegmentWriter`."""
+        if self._file is None:
+            return
+        if not self._in_place():
+            try:
+                restore(self._files, self._number, self._file, self._length).close()
+            except OSError as error:
+                log.error("%s is gone, and so is what was written to it: %s", segment_name(self._number), error)
+        self._file.close()
+        self._file = None
+
+    # in the executor -----------------------------------------------------------------------------------------------
+
+    def _begin(self, number: int, chunks: Sequence[Chunk], sync: bool) -> File:
+        if self._file is not None and (self._lost or not self._in_place()):
+            restore(self._files, self._number, self._file, self._length).close()
+        require_in_place(self._files)
+        file = self._files.open(segment_name(number), create=True)
+        try:
+            file.truncate(0)
+            file.append(chunks)
+            if sync:
+                file.sync()
+            self._files.sync()
+            note_newest(self._files, number)
+        except BaseException:
+            # in the page cache it would count at a start after a kill, and be gone after a power loss
+            with suppress(OSError):
+                file.truncate(0)
+            file.close()
+            raise
+        return file
+
+    def _in_place(self) -> bool:
+        """Whether the segment's name, and the directory's, still lead to what is open."""
+        return self._file is None or self._files.holds(segment_name(self._number), self._file)
+
+    # on the loop ---------------------------------------------------------------------------------------------------
+
+    def _begun(self, number: int, size: int, done: Committed, work: asyncio.Future[File]) -> None:
+        error = work.exception()
+        if error is not None:
+            done(error)
+            return
+        if self._file is not None:
+            self._file.close()
+        self._file = work.result()
+        self._number = number
+        self._length = 0
+        self._lost = self._ended = False
+        self._appended(size, done, None)
+
+    def _appended(self, end: int, done: Committed, error: BaseException | None) -> None:
+        if error is None:
+            loop = asyncio.get_running_loop()
+            if loop.time() >= self._look_at:
+                self._look_at = loop.time() + _LOOK_SECONDS
+                if self._file is not None and not self._in_place():
+                    self._lost = self._ended = True
+                    work = loop.run_in_executor(self._executor, restore, self._files, self._number, self._file, end)
+                    work.add_done_callback(partial(self._restored, end, done))
+                    return
+            self._length = end
+        done(error)
+
+    def _restored(self, end: int, done: Committed, work: asyncio.Future[File]) -> None:
+        error = work.exception()
+        if error is None:
+            if self._file is not None:
+                self._file.close()
+            self._file = work.result()
+            self._lost = False
+            self._length = end
+        done(error)
