@@ -143,7 +143,7 @@ class Consumers:
             connection.start()
 
     def settle(self, others: list[Connection]) -> None:
-        """Wait until the broker has read every ACK: commands of one connection are handled in order (1.1.12)."""
+        """Wait until the broker has read every ACK: commands of one connection are handled in order (rule 1.1.12)."""
         settle([*self.connections, *others], self.connections)
 
     def close(self) -> None:

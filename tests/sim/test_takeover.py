@@ -22,7 +22,7 @@ S = "sub"
 
 
 async def exclusive(world: World) -> None:
-    """A second consumer is refused while the first gives signs of life, and admitted when it is silent (5.3.1)."""
+    """A second consumer is refused while the first gives signs of life, and admitted when it is silent (rule 5.3.1)."""
     await world.boot()
     first = Subscriber(world, "first", T, S, SubType.Exclusive, Habit(think_s=0.05))
     world.start(first.run(), Publisher(world, "p", T).run(200))

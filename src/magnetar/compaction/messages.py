@@ -108,7 +108,8 @@ def _packed(metadata: pb.MessageMetadata, rest: bytes) -> bytes:
 
 
 def last_index(entry: bytes) -> int:
-    """Batch index of the last message that is still there; -1 for what is none of several, or unreadable (5.9.12)."""
+    """Batch index of the last message that is still there; -1 for what is none of several, or unreadable (rule
+    5.9.12)."""
     try:
         metadata = _metadata(entry)
     except ProtocolError:
@@ -123,7 +124,7 @@ def last_index(entry: bytes) -> int:
 
 
 def messages_in(entry: bytes) -> int:
-    """How many messages a client counts for this entry, those that are compacted out included (5.2.1)."""
+    """How many messages a client counts for this entry, those that are compacted out included (rule 5.2.1)."""
     try:
         metadata = _metadata(entry)
     except ProtocolError:

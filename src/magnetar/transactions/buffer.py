@@ -31,7 +31,7 @@ class TransactionBuffer:
         """First ordinal that may not be read; None: everything may."""
         self.committed = 0
         self.aborted = 0
-        """Transactions that ended since the state was made (9.18)."""
+        """Transactions that ended since the state was made (rule 9.18)."""
 
     def wrote(self, txn: TxnId, start: int, stop: int) -> None:
         """Entries of an open transaction; they lie behind all others."""

@@ -32,7 +32,7 @@ class Transaction:
     opened_ms: int
     ttl_ms: int
     owner: str
-    """Who opened it (9.7); empty while nobody has to prove who he is."""
+    """Who opened it (rule 9.7); empty while nobody has to prove who he is."""
     status: TransactionStatus = TransactionStatus.OPEN
     partitions: dict[str, None] = field(default_factory=dict)
     """Topics it sends to."""
@@ -109,7 +109,7 @@ class Coordinator:
         heapq.heapify(self._deadlines)
 
     def begin(self, now_ms: int, ttl_ms: int, owner: str = "") -> tuple[TxnId, Op] | None:
-        """A new transaction; None if there are as many as there may be (9.4)."""
+        """A new transaction; None if there are as many as there may be (rule 9.4)."""
         living = self.living
         if self._active_max and len(living.all) >= self._active_max:
             return None
@@ -120,7 +120,8 @@ class Coordinator:
         return txn, op
 
     def get(self, txn: TxnId, owner: str | None = None) -> Transaction:
-        """Raises TransactionNotFoundError, also for somebody else's (9.6, 9.7); ``owner`` None: whoever may do all."""
+        """Raises TransactionNotFoundError, also for somebody else's (rules 9.6, 9.7); ``owner`` None: whoever may do
+        all."""
         found = self.living.all.get(txn)
         if found is None or (owner is not None and found.owner != owner):
             raise TransactionNotFoundError(f"The transaction with this txdID `{txn_text(txn)}`not found ")

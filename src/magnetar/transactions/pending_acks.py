@@ -25,7 +25,7 @@ class PartialBatch(NamedTuple):
 
     @property
     def left(self) -> tuple[int, ...]:
-        """The ack set: 64-bit words of what is not taken (5.7.6)."""
+        """The ack set: 64-bit words of what is not taken (rule 5.7.6)."""
         return self.left_of(())
 
     def left_of(self, words: Sequence[int]) -> tuple[int, ...]:

@@ -175,11 +175,11 @@ class ConsumerConnection(Protocol):
     def deliver_one(
         self, run: EntryRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:
-        """``run.entries[index]`` with what a MESSAGE carries beside it (5.7.8, 5.8.3, 5.8.5)."""
+        """``run.entries[index]`` with what a MESSAGE carries beside it (rules 5.7.8, 5.8.3, 5.8.5)."""
         ...
 
     def deliver_unstored(self, entries: Sequence[bytes]) -> None:
-        """Entries of a non-persistent topic: all have the id 0:0 (13.5)."""
+        """Entries of a non-persistent topic: all have the id 0:0 (rule 13.5)."""
         ...
 
     def active_change(self, active: bool) -> None: ...

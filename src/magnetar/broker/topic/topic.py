@@ -145,7 +145,7 @@ class Topic:
     ) -> Subscription:  # fmt: skip
         """The subscription of that name, made at ``ordinal()`` if missing; ``done`` when it is durable.
 
-        Raises NotAllowedError if it exists with the other durability (rule 0.12) or there are too many (5.1.6).
+        Raises NotAllowedError if it exists with the other durability (rule 0.12) or there are too many (rule 5.1.6).
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
@@ -229,7 +229,7 @@ class Topic:
         return self.compactor
 
     def read_by(self, subscription: SubscriptionApi, *, compacted: bool) -> None:
-        """A consumer is about to join: the first one decides whether the subscription reads compacted (5.9.13)."""
+        """A consumer is about to join: the first one decides whether the subscription reads compacted (rule 5.9.13)."""
         assert isinstance(subscription, Subscription)
         if compacted:
             subscription.read_through(self.compaction().source(subscription))
@@ -250,7 +250,7 @@ class Topic:
     def find_time(
         self, publish_time_ms: int, done: Callable[[int | Exception], None], reader: SubscriptionApi | None = None
     ) -> None:
-        """Ordinal of the first entry, of those that ``reader`` sees, published at or after that time (5.9.2)."""
+        """Ordinal of the first entry, of those that ``reader`` sees, published at or after that time (rule 5.9.2)."""
         log = self.log if reader is None else self.log_of(reader)
         if isinstance(log, CompactedSource):
             log.since(publish_time_ms, done)
@@ -312,7 +312,8 @@ class Topic:
         self.subscriptions.trimmed()
 
     def slowest(self) -> int:
-        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
+        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (rule
+        4.2.3)."""
         return self.subscriptions.slowest()
 
     def close(self) -> None:

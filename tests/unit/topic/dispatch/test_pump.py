@@ -92,7 +92,7 @@ def test_disk_is_read_once_at_a_time_and_the_rest_follows() -> None:
 
 
 def test_what_was_read_too_much_is_used_next_time() -> None:
-    """Batches: a read of as many entries as permits brings more than the permits buy (5.1.10)."""
+    """Batches: a read of as many entries as permits brings more than the permits buy (rule 5.1.10)."""
     stand = Stand()
     stand.log.append(*[10] * 40)
     stand.log.resident = 40

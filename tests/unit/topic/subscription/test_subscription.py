@@ -284,7 +284,7 @@ def test_blocked_on_unacked_messages() -> None:
     stand.subscription.acks.take(a, [4])
     assert connection.ordinals == list(range(15))
     assert a.state.permits == 2
-    stand.subscription.redeliver(a, None)  # unblocks (5.8.6)
+    stand.subscription.redeliver(a, None)  # unblocks (rule 5.8.6)
     assert len(connection.got) == 17
 
 

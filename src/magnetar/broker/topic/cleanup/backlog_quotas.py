@@ -59,7 +59,7 @@ class BacklogQuotas(TopicFeature):
         return policies.size_quota.limit >= 0 or policies.age_quota.limit > 0
 
     def check_producer(self) -> None:
-        """May a producer come now? Raises QuotaExceededError or QuotaExceededHoldError (3.1.8).
+        """May a producer come now? Raises QuotaExceededError or QuotaExceededHoldError (rule 3.1.8).
 
         Answers at once: the size is the estimate, the age what the last check found.
         """

@@ -2,13 +2,14 @@
 
 Theory of operation. A message with deliver_at_time is stored like any other. That it is delayed, and until when, goes
 into the feature state ``delays`` in the same group as the entry itself: a restart reads that, not the backlog. While
-entries are not due they are closed for Shared and Key_Shared subscriptions (7.2); one timer of the topic opens what
-became due and lets it through to the subscriptions, by time, then by position. Acknowledging, skipping, expiring and
-seeking work on cursors and need nothing from here; an entry that has gone out once is due and never closed again
-(7.12).
+entries are not due they are closed for Shared and Key_Shared subscriptions (rule 7.2); one timer of the topic opens
+what became due and lets it through to the subscriptions, by time, then by position. Acknowledging, skipping, expiring
+and seeking work on cursors and need nothing from here; an entry that has gone out once is due and never closed again
+(rule 7.12).
 
 Strict: nothing goes out before its time, and it goes out at its time (at most 10 ms and one turn of the loop later).
-Not strict (7.4): what is due within one tick goes at once, and a wake-up takes everything due within the next tick.
+Not strict (rule 7.4): what is due within one tick goes at once, and a wake-up takes everything due within the next
+tick.
 
 A topic pays for this once per single message that is published (a search for two bytes in its metadata), and with a
 gate while something is delayed.
@@ -149,8 +150,9 @@ class Delays(DispatchRule, TopicFeature):
         return self._append if self._policy.active else self._plain
 
     def _append(self, entry: bytes, messages: int, tag: object) -> int:
-        """As ``ManagedLedger.append``. Raises NotAllowedError if the delay is too long (7.10)."""
-        # clients never put a delayed message into a batch (7.11); the search is not a call, it runs once per message
+        """As ``ManagedLedger.append``. Raises NotAllowedError if the delay is too long (rule 7.10)."""
+        # clients never put a delayed message into a batch (rule 7.11); the search is not a call, it runs once per
+        # message
         if messages != 1 or entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
             return self._plain(entry, messages, tag)
         time_ms = deliver_at(entry)

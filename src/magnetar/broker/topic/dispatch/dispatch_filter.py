@@ -66,7 +66,7 @@ class DispatchRule:
         return ()
 
     def delayed(self, cursor: SubscriptionCursor, end: int) -> int:
-        """Entries of this backlog that wait for their time, for statistics (5.10.1)."""
+        """Entries of this backlog that wait for their time, for statistics (rule 5.10.1)."""
         return 0
 
 
@@ -172,7 +172,8 @@ class DispatchFilter:
 
 
 def last_visible(dispatch_rules: Sequence[DispatchRule], first: int, end: int) -> int:
-    """The last ordinal that consumers may see, ``first - 1`` if none: below every readable end, not dead (5.9.12)."""
+    """The last ordinal that consumers may see, ``first - 1`` if none: below every readable end, not dead (rule
+    5.9.12)."""
     for reason in dispatch_rules:
         end = min(end, reason.readable_end(end))
     while end > first:

@@ -20,7 +20,7 @@ from magnetar.model.subscription_types import KeySharedMeta, KeySharedMode, SubT
 
 
 class TopicIdentity(NamedTuple):
-    """What the choice of an active consumer depends on (5.4.1, 5.4.2)."""
+    """What the choice of an active consumer depends on (rules 5.4.1, 5.4.2)."""
 
     name: str
     partition: int = -1

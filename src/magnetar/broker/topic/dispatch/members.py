@@ -28,7 +28,7 @@ class Members:
         self.dispatcher: Dispatcher | None = None
         """None before the first consumer; the last one stays while there is none."""
         self.sub_type: SubType | None = None
-        """None before the first consumer; the last type while there is none (5.1.1)."""
+        """None before the first consumer; the last type while there is none (rule 5.1.1)."""
         self.key_shared = AUTO_SPLIT
 
     @property

@@ -5,7 +5,8 @@ of the loop; after ``turn_entries_max`` entries the rest waits for the next turn
 others. At most one disk read is under way; when it returns, the loop goes on. There is no task and no callback per
 entry: work is done on runs and slices of runs.
 
-Acknowledged entries (holes) are skipped. Ordinals below the log's first are gone: a cursor behind it jumps (4.3.2).
+Acknowledged entries (holes) are skipped. Ordinals below the log's first are gone: a cursor behind it jumps (rule
+4.3.2).
 
 With a :class:`DispatchFilter` a round first sorts out what is closed in a replay, then sends what was passed over and
 is open now, then goes on with new entries up to the readable end, past those that are closed.
@@ -276,7 +277,7 @@ class Pump:
         return sent or int(dispatcher.plan_replay() != plan)
 
     def _counts(self, run: EntryRun, low: int, high: int) -> Sequence[int] | None:
-        """Live messages of ``run.entries[low:high]``: what is charged (5.2.1)."""
+        """Live messages of ``run.entries[low:high]``: what is charged (rule 5.2.1)."""
         counts = run.counts
         if counts is not None:
             if low or high < len(counts):
@@ -344,7 +345,7 @@ class Pump:
 
 
 def live_messages(words: Sequence[int]) -> int:
-    """Bits set in an ack set: messages not acknowledged (5.7.6)."""
+    """Bits set in an ack set: messages not acknowledged (rule 5.7.6)."""
     return sum((word & 0xFFFF_FFFF_FFFF_FFFF).bit_count() for word in words)
 
 

@@ -38,7 +38,7 @@ class FanOutGroup(NamedTuple):
 
 
 class InFlight:
-    """Entries on their way through all non-persistent topics, by connection (13.3)."""
+    """Entries on their way through all non-persistent topics, by connection (rule 13.3)."""
 
     __slots__ = ("_entries", "limit")
 
@@ -126,7 +126,7 @@ class FanOut:
         done()
 
     def flush(self) -> None:
-        """Deliver what is there, then the receipts (13.2)."""
+        """Deliver what is there, then the receipts (rule 13.2)."""
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
@@ -181,7 +181,7 @@ class FanOut:
         return EARLIEST
 
     def ordinal(self, position: Position) -> int:
-        """Whatever is named, the next message to come (13.11)."""
+        """Whatever is named, the next message to come (rule 13.11)."""
         return 0
 
     def exact_ordinal(self, position: Position) -> int | None:

@@ -3,7 +3,7 @@
 The dispatchers of persistent subscriptions choose (rule 13.4), with settings that take away what needs a memory:
 every entry counts as acknowledged when it was sent, one entry at a time goes round, a Failover consumer takes over at
 once and without ACTIVE_CONSUMER_CHANGE, and entries that Key_Shared would keep for their owner are dropped. What
-nobody got is counted. Acknowledgements, redelivery and seek are no-ops that are answered (13.5, 13.11).
+nobody got is counted. Acknowledgements, redelivery and seek are no-ops that are answered (rules 13.5, 13.11).
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class NonPersistentSubscription:
     # -- flow --------------------------------------------------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """FLOW; the connection has refused ``permits`` below 1 (5.2.1)."""
+        """FLOW; the connection has refused ``permits`` below 1 (rule 5.2.1)."""
         dispatcher = self._members.dispatcher
         if dispatcher is not None and consumer.state in self._members.by_state:
             consumer.last_flow_ms = self._clock.now_ms()
@@ -205,11 +205,12 @@ class NonPersistentSubscription:
     def seek_to(
         self, ordinal: int, durable: Done | None = None, ack_set: tuple[int, ...] = (), batch_size: int = 0
     ) -> None:
-        """SEEK: nobody is disconnected (13.11)."""
+        """SEEK: nobody is disconnected (rule 13.11)."""
         notify(durable)
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
-        """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (5.9.9)."""
+        """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (rule
+        5.9.9)."""
         others = [other for other in self.consumers if other is not consumer]
         if force:
             for other in others:

@@ -49,7 +49,7 @@ class NonPersistentTopic:
         self._settings = settings
         self._policies_of = policies_of
         self._identity = TopicIdentity(name.fqn, max(name.partition_index, 0))
-        # Failover: a topic without partitions chooses as partition 0 does (13.4 {probe})
+        # Failover: a topic without partitions chooses as partition 0 does (rule 13.4)
         self.producers = Producers(name.fqn, MemoryEpoch())
         self.checks = PublishChecks(name.fqn, self.producers, policies_of(name), clock, publishing)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
@@ -94,7 +94,7 @@ class NonPersistentTopic:
     def subscription(
         self, name: str, *, durable: bool, ordinal: Callable[[], int], properties: Mapping[str, str], done: Done
     ) -> NonPersistentSubscription:
-        """The subscription of that name; durability and start mean nothing here (13.6)."""
+        """The subscription of that name; durability and start mean nothing here (rule 13.6)."""
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         found = self.subscriptions.get(name)
@@ -108,7 +108,7 @@ class NonPersistentTopic:
         return found
 
     def check_consumer(self, sub_type: SubType) -> None:
-        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (5.1.5, 5.1.6)."""
+        """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""
         check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
 
     def consumer_gone(self, subscription: SubscriptionApi) -> None:
@@ -151,7 +151,7 @@ class NonPersistentTopic:
 
     @property
     def in_use(self) -> bool:
-        """Whether a client is connected or a subscription is there (13.10)."""
+        """Whether a client is connected or a subscription is there (rule 13.10)."""
         return bool(len(self.producers) or self.subscriptions)
 
     # positions ---------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class NonPersistentTopic:
         done(0)
 
     def last_position(self) -> Position:
-        """Raises MagnetarError: no message is kept (13.11)."""
+        """Raises MagnetarError: no message is kept (rule 13.11)."""
         raise MagnetarError(f"{self.name.fqn} has no last message: a non-persistent topic keeps none")
 
     def last_visible(self) -> int:

@@ -56,7 +56,7 @@ class NonPersistentTopics:
             topic.close()
 
     def collect(self) -> int:
-        """Forget those that nobody has used for as long as their policy allows; how many (13.10)."""
+        """Forget those that nobody has used for as long as their policy allows; how many (rule 13.10)."""
         return sum(map(self.collect_one, list(self.by_name.values())))
 
     def collect_one(self, topic: NonPersistentTopic) -> bool:

@@ -46,7 +46,7 @@ class ProducerConnection(Protocol):
         ...
 
     def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
-        """These entries of a non-persistent topic passed, or were dropped on the way in (13.3)."""
+        """These entries of a non-persistent topic passed, or were dropped on the way in (rule 13.3)."""
         ...
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Producer:
         self.msg_in = 0
         self.bytes_in = 0
         self.msg_dropped = 0
-        """Refused by a non-persistent topic for too many on their way (13.3)."""
+        """Refused by a non-persistent topic for too many on their way (rule 13.3)."""
         self.chunks_in = 0
         self.publish: Publish = self.store
         """What is done with a SEND; raises the MagnetarError that refuses it."""
@@ -118,8 +118,8 @@ class Producer:
         if not highest or highest < sequence_id:  # it means nothing then (rule 3.3.3)
             highest = 0
         append = self._plain
-        # what comes between only wants single messages that may be delayed (7.11); nearly all have less than 256 bytes
-        # of metadata, in which one search tells
+        # what comes between only wants single messages that may be delayed (rule 7.11); nearly all have less than 256
+        # bytes of metadata, in which one search tells
         if messages <= 1 and (entry.find(DELIVER_AT, 10, 10 + entry[9]) >= 0 or entry[8] or entry[7]):
             append = self.append
         count = messages_in(entry, messages) if messages > 1 else 1

@@ -99,7 +99,7 @@ class Producers:
         return True
 
     def _replace(self, producer: Producer) -> None:
-        """A later life of a producer on the same connection takes the place of the earlier one (3.1.2)."""
+        """A later life of a producer on the same connection takes the place of the earlier one (rule 3.1.2)."""
         info = producer.info
         held = self._by_name.get(info.name)
         if held is None or held.connection.session is not producer.connection.session:
@@ -145,7 +145,7 @@ class Producers:
             raise ProducerBusyError(f"{_PREFIX}ProducerBusyException: {text}")
 
     def _fence_out(self) -> None:
-        """Everybody goes: who waits is told so, who is there will notice (3.2.3)."""
+        """Everybody goes: who waits is told so, who is there will notice (rule 3.2.3)."""
         self._refuse_waiting(_fenced("Fenced out"))
         for producer in self._by_name.values():
             producer.close()

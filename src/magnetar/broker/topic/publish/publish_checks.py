@@ -59,7 +59,7 @@ class PublishChecks(TopicFeature):
         return ProducerLimits(self._policies.max_producers, self._settings.same_address_max)
 
     def admit(self, producer: Producer) -> None:
-        """Choose the producer's way in. Raises MetadataError if it has to encrypt and does not (3.1.7)."""
+        """Choose the producer's way in. Raises MetadataError if it has to encrypt and does not (rule 3.1.7)."""
         if self._policies.encryption_required and not producer.info.encrypted:
             raise MetadataError(f"Encryption is required in {self._topic}")
         self._equip(producer)
@@ -126,7 +126,7 @@ class PublishChecks(TopicFeature):
             self._log.barrier(go_on, lambda error: go_on())
 
     def last_sequence_id(self, name: str) -> int:
-        """Highest durable sequence id of a producer, -1 if unknown or without deduplication (3.1.5)."""
+        """Highest durable sequence id of a producer, -1 if unknown or without deduplication (rule 3.1.5)."""
         return -1 if self.deduplication is None else self.deduplication.last_sequence_id(name)
 
     def tidy(self) -> None:

@@ -1,8 +1,8 @@
 """Acknowledgements of consumers: the cursor is told, the dispatcher lets go, the consumer's counters grow.
 
 Every one is answered, also where it means nothing: from a consumer that is gone (after a seek its ids mean nothing,
-rule 5.9.4), of parts of batches while that is off (5.7.7) or that nobody can believe, cumulative where there is no
-order (5.5.6). Those of transactions are in :mod:`magnetar.broker.topic.subscription.transactional_acks`.
+rule 5.9.4), of parts of batches while that is off (rule 5.7.7) or that nobody can believe, cumulative where there is no
+order (rule 5.5.6). Those of transactions are in :mod:`magnetar.broker.topic.subscription.transactional_acks`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from magnetar.runtime.clock import Clock
 
 
 class IndexAck(NamedTuple):
-    """An acknowledgement with an ack set: the bits that are set stay unacknowledged (5.7.6)."""
+    """An acknowledgement with an ack set: the bits that are set stay unacknowledged (rule 5.7.6)."""
 
     ordinal: int
     ack_set: tuple[int, ...]
@@ -58,7 +58,7 @@ class Acknowledgements:
         self._count_acked(consumer, len(ordinals))
 
     def take_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None:
-        """Individual acknowledgement of messages within batches; without effect if that is off (5.7.7)."""
+        """Individual acknowledgement of messages within batches; without effect if that is off (rule 5.7.7)."""
         dispatcher = self._pump.members.dispatcher
         if not self.parts_count or not acks or dispatcher is None or consumer.state not in self._pump.consumers:
             notify(durable)
@@ -83,9 +83,10 @@ class Acknowledgements:
     def take_until(
         self, consumer: Consumer, ordinal: int, durable: Done | None = None, batch: IndexAck | None = None
     ) -> None:
-        """Cumulative: everything up to ``ordinal``; with ``batch`` everything before it and a part of it (5.7.3).
+        """Cumulative: everything up to ``ordinal``; with ``batch`` everything before it and a part of it (rule 5.7.3).
 
-        Ignored, but answered, on Shared and Key_Shared (5.5.6). Allowed from a consumer that is not active (5.4.7).
+        Ignored, but answered, on Shared and Key_Shared (rule 5.5.6). Allowed from a consumer that is not active (rule
+        5.4.7).
         """
         gone = consumer.state not in self._pump.consumers
         if gone or not isinstance(self._pump.members.dispatcher, SingleActiveConsumer):

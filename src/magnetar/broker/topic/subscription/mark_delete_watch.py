@@ -9,7 +9,7 @@ from magnetar.runtime.clock import Clock
 
 
 class MarkDeleteWatch:
-    """Asked after everything that may acknowledge; sends REACHED_END_OF_TOPIC once (5.9.11).
+    """Asked after everything that may acknowledge; sends REACHED_END_OF_TOPIC once (rule 5.9.11).
 
     ``created``: the cursor was made with the subscription; ``terminated``: the topic was when this was loaded.
     """

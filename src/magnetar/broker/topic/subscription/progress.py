@@ -84,7 +84,7 @@ def _able(dispatcher: Dispatcher, consumer: ConsumerState) -> bool:
     limits = dispatcher.limits
     unacked = sum(consumer.pending.values())
     everybody = sum(sum(other.pending.values()) for other in dispatcher.consumers)
-    # a block is lifted at half the limit (5.9.10): above that it may rightly last
+    # a block is lifted at half the limit (rule 5.9.10): above that it may rightly last
     if limits.unacked_per_subscription and everybody > limits.unacked_per_subscription // 2 and dispatcher.blocked:
         return False
     if limits.unacked_per_consumer and unacked > limits.unacked_per_consumer // 2 and consumer.blocked:

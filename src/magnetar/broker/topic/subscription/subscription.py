@@ -6,7 +6,7 @@ and sends; acknowledgements come by way of :class:`Acknowledgements`. A connecti
 The only timer is the activation delay of Failover (rule 5.4.6); the pump has another one for reads that failed.
 
 Ids are ordinals: the connection converts, and must drop the id of an entry that does not exist rather than snap it
-(5.7.4).
+(rule 5.7.4).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class Subscription:
-    """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (5.9.11)."""
+    """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (rule 5.9.11)."""
 
     dropped = 0
     """Messages that passed it by: none, what is stored waits."""
@@ -89,7 +89,7 @@ class Subscription:
 
     @property
     def sub_type(self) -> SubType | None:
-        """None before the first consumer; the last type while there is none (5.1.1)."""
+        """None before the first consumer; the last type while there is none (rule 5.1.1)."""
         return self._members.sub_type
 
     @sub_type.setter
@@ -117,7 +117,7 @@ class Subscription:
 
     @property
     def active_consumer(self) -> Consumer | None:
-        """The consumer that Exclusive and Failover serve; it is pinged before a newcomer is refused (5.3.1)."""
+        """The consumer that Exclusive and Failover serve; it is pinged before a newcomer is refused (rule 5.3.1)."""
         return self._members.active
 
     def add_consumer(
@@ -146,13 +146,14 @@ class Subscription:
         return consumer
 
     def read_through(self, source: Log) -> None:
-        """While nobody is connected: what the next consumers read, the log itself or its compacted view (5.9.13)."""
+        """While nobody is connected: what the next consumers read, the log itself or its compacted view (rule
+        5.9.13)."""
         if source is not self.log and not self._members.by_state:
             self.log = source
             self.pump.read_through(source)
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """It left or its connection was lost: what it did not acknowledge goes to the others (5.9.14, 5.4.8)."""
+        """It left or its connection was lost: what it did not acknowledge goes to the others (rules 5.9.14, 5.4.8)."""
         if self._leave(consumer):
             self.pump.turn()
 
@@ -165,7 +166,7 @@ class Subscription:
         return True
 
     def has_chunks(self, chunk_of: Callable[[bytes], ChunkInfo | None]) -> None:
-        """The topic has chunked messages, or may have from now on (3.6)."""
+        """The topic has chunked messages, or may have from now on (rules of 3.6)."""
         self.pump.chunk_of = chunk_of
         dispatcher = self._members.dispatcher
         if type(dispatcher) is Shared:
@@ -183,7 +184,7 @@ class Subscription:
     # -- flow --------------------------------------------------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """FLOW; the connection has refused ``permits`` below 1 (5.2.1)."""
+        """FLOW; the connection has refused ``permits`` below 1 (rule 5.2.1)."""
         dispatcher = self._members.dispatcher
         if dispatcher is None or consumer.state not in self._members.by_state:
             return
@@ -245,7 +246,7 @@ class Subscription:
 
     @property
     def in_order(self) -> bool:
-        """Exclusive or Failover: a cumulative acknowledgement means something (5.5.6)."""
+        """Exclusive or Failover: a cumulative acknowledgement means something (rule 5.5.6)."""
         return isinstance(self._members.dispatcher, SingleActiveConsumer)
 
     def transactional(self) -> TransactionalAcks:
@@ -270,7 +271,7 @@ class Subscription:
         self.pump.turn()
 
     def expire_until(self, ordinal: int) -> int:
-        """Time to live or a quota: nobody gets what lies before; how many entries that were (4.5.2)."""
+        """Time to live or a quota: nobody gets what lies before; how many entries that were (rule 4.5.2)."""
         before = self.cursor.backlog()
         self.skip_until(ordinal)
         expired = before - self.cursor.backlog()
@@ -279,7 +280,7 @@ class Subscription:
         return expired
 
     def trimmed(self) -> None:
-        """The log lost its front: a non-durable cursor there goes on behind it (4.3.2)."""
+        """The log lost its front: a non-durable cursor there goes on behind it (rule 4.3.2)."""
         if self.cursor.mark_delete < self.log.first - 1:
             self.cursor.trimmed()
         self.pump.turn()
@@ -287,7 +288,7 @@ class Subscription:
     # -- redelivery --------------------------------------------------------------------------------------------
 
     def redeliver(self, consumer: Consumer, ordinals: Sequence[int] | None, epoch: int | None = None) -> None:
-        """REDELIVER of these entries or, None, of everything the consumer has (5.8.1, 5.8.2)."""
+        """REDELIVER of these entries or, None, of everything the consumer has (rules 5.8.1, 5.8.2)."""
         dispatcher = self._members.dispatcher
         if dispatcher is None or consumer.state not in self._members.by_state:
             return
@@ -301,10 +302,11 @@ class Subscription:
     def seek_to(
         self, ordinal: int, durable: Done | None = None, ack_set: tuple[int, ...] = (), batch_size: int = 0
     ) -> None:
-        """``ordinal`` is the next to be delivered; consumers are disconnected first (5.9.1, 5.9.3, 5.9.6).
+        """``ordinal`` is the next to be delivered; consumers are disconnected first (rules 5.9.1, 5.9.3, 5.9.6).
 
-        A Failover stand-by stays. Raises while an earlier seek is not durable (5.9.5), and when the topic was unloaded
-        while the place was searched: the cursor has another subscription by now. Whatever fails, later seeks are free.
+        A Failover stand-by stays. Raises while an earlier seek is not durable (rule 5.9.5), and when the topic was
+        unloaded while the place was searched: the cursor has another subscription by now. Whatever fails, later seeks
+        are free.
         """
         if self.closed:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
@@ -333,7 +335,8 @@ class Subscription:
         self.pump.turn()
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
-        """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (5.9.9)."""
+        """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (rule
+        5.9.9)."""
         others = [other for other in self.consumers if other is not consumer]
         if force:
             self._disconnect(others)
@@ -401,7 +404,7 @@ class Subscription:
         return self.totals.with_those(self.consumers)
 
     def delayed_entries(self) -> int:
-        """Of the backlog, what waits for its time (7.8)."""
+        """Of the backlog, what waits for its time (rule 7.8)."""
         dispatch_filter = self.pump.dispatch_filter
         return (
             dispatch_filter.delayed(self.cursor, self.log.end) if dispatch_filter and self.sub_type is not None else 0

@@ -50,7 +50,7 @@ class SubscriptionStats:
     type: str
     backlog_entries: int
     delayed_entries: int
-    """Of the backlog, those that are not due yet; 0 for the types that do not wait (7.2)."""
+    """Of the backlog, those that are not due yet; 0 for the types that do not wait (rule 7.2)."""
     unacked_messages: int
     in_replay: int
     """Entries that have to go out again, or wait for their key's turn."""

@@ -129,7 +129,7 @@ class Subscriptions(Mapping[str, Subscription]):
             subscription.set_settings(settings)
 
     def has_chunks(self) -> None:
-        """The topic has chunked messages, or may have from now on (3.6)."""
+        """The topic has chunked messages, or may have from now on (rules of 3.6)."""
         self._chunks = True
         for subscription in self._by_name.values():
             subscription.has_chunks(chunk)
@@ -157,7 +157,7 @@ class Subscriptions(Mapping[str, Subscription]):
             subscription.let_through(ordinals, rule)
 
     def trimmed(self) -> None:
-        """The log lost its front: non-durable cursors there go on after it, and count what they lost (4.3.2)."""
+        """The log lost its front: non-durable cursors there go on after it, and count what they lost (rule 4.3.2)."""
         for subscription in self._by_name.values():
             if not subscription.durable:
                 subscription.trimmed()
@@ -165,7 +165,8 @@ class Subscriptions(Mapping[str, Subscription]):
     # what they show ----------------------------------------------------------------------------------------------
 
     def slowest(self) -> int:
-        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (4.2.3)."""
+        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (rule
+        4.2.3)."""
         marks = [s.cursor.mark_delete for s in self._by_name.values() if s.durable]
         return min(marks, default=self._log.end - 1)
 

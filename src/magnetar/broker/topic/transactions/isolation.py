@@ -79,7 +79,7 @@ class PendingAckRule(DispatchRule):
 
 
 class UnreservedIndexes:
-    """What neither the cursor nor a transaction has of a batch: the ack set of a MESSAGE (5.7.8)."""
+    """What neither the cursor nor a transaction has of a batch: the ack set of a MESSAGE (rule 5.7.8)."""
 
     def __init__(self, pending: PendingAcks, cursor: SubscriptionCursor) -> None:
         self._pending = pending

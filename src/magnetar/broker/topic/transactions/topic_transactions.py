@@ -106,7 +106,7 @@ class TopicTransactions(TopicFeature):
         self, subscription: Subscription, consumer: Consumer, txn: TxnId, whole: Sequence[int],
         parts: Sequence[PartialBatch], done: Done,
     ) -> None:  # fmt: skip
-        """Reserve; ``done`` when that is durable. Raises TransactionConflictError, then nothing changed (9.12)."""
+        """Reserve; ``done`` when that is durable. Raises TransactionConflictError, then nothing changed (rule 9.12)."""
         cursor = subscription.cursor
         for ordinal in (*whole, *[part.ordinal for part in parts]):
             if cursor.acknowledged(ordinal):
@@ -196,7 +196,7 @@ class TopicTransactions(TopicFeature):
     # ending ------------------------------------------------------------------------------------------------------
 
     def end(self, txn: TxnId, *, commit: bool, sent: bool) -> None:
-        """It is decided; ``sent``: the transaction took part by sending here, so a marker follows (9.10)."""
+        """It is decided; ``sent``: the transaction took part by sending here, so a marker follows (rule 9.10)."""
         at = None
         if sent:
             entry = marker(txn, commit=commit, now_ms=self._now_ms())
@@ -259,7 +259,7 @@ class TopicTransactions(TopicFeature):
 
 
 def _send_again(subscription: Subscription, ordinals: Sequence[int]) -> None:
-    """After an abort; who gets everything in order gets everything again (5.8.2)."""
+    """After an abort; who gets everything in order gets everything again (rule 5.8.2)."""
     if subscription.active_consumer is not None:
         subscription.redeliver(subscription.active_consumer, None)
     else:
