@@ -1,4 +1,4 @@
-"""What the tree must look like (STYLE rule 12): small files, small functions, one noun each, nothing dead."""
+"""What the tree must look like: small files, small functions, one noun each, nothing dead."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_stream_reads_each_message_once_over_restarts(fill: Make, stream: Make, 
 def test_nothing_is_lost_when_the_first_batch_fails_and_the_topic_grows(
     fill: Make, stream: Make, tmp_path: Path
 ) -> None:
-    """Batch 0's start is asked for again; an answer that moved with the head would lose 100 to 109 (PIPELINES 1.2)."""
+    """Batch 0's start is asked for again; an answer that moved with the head would lose 100 to 109."""
     got: list[int] = []
 
     def fail(batch: Any, number: int) -> None:

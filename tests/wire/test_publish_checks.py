@@ -141,7 +141,7 @@ def test_batches() -> None:
             RawClientError, match=r"NotAllowedError: the batch of sequence ids 3 to 6 .* stored up to 4"
         ):
             await send(producer, 3, highest=6)
-        await send(producer, 5, highest=2)  # 3.3.3: nonsense counts as absent
+        await send(producer, 5, highest=2)  # rule 3.3.3: nonsense counts as absent
         await send(producer, 6)
         assert stored(wires) == 3
 

@@ -23,7 +23,7 @@ async def in_turns(things: Iterable[T], per_turn: int = 200) -> AsyncIterator[T]
 class TaskGroup:
     """The background tasks of one owner.
 
-    Not for the path of a message: that path has no task (ARCHITECTURE, "Speed").
+    Not for the path of a message: that path has no task (docs/architecture.md).
     """
 
     def __init__(self, owner: str) -> None:

@@ -1,7 +1,7 @@
 """One topic: its log, its producers, its subscriptions.
 
 Order is fixed when an entry is appended; everything else happens once per group commit: receipts to the producers,
-then one notice to every subscription that there is more (STYLE rules 6 and 7).
+then one notice to every subscription that there is more.
 """
 
 from __future__ import annotations

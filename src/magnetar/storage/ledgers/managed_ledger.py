@@ -1,7 +1,7 @@
 """A topic's endless log: entries in, ordinals and positions out; read, trim, cursors.
 
 Lives on the event loop. ``append`` fixes the order and returns at once; that the entry is durable is told once per
-group through ``on_durable``, and only ordinals below ``end`` may be shown to anybody (STYLE rule 6).
+group through ``on_durable``, and only ordinals below ``end`` may be shown to any client.
 """
 
 from __future__ import annotations

@@ -135,7 +135,8 @@ def test_by_time_then_by_position(tmp_path: Path, sub_type: SubType) -> None:
 
 @pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])
 def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> None:
-    """7.2, and the same entries wait again for a Shared consumer that comes later."""
+    """Exclusive and Failover deliver delayed messages at once; the same entries wait again for a later Shared consumer
+    (rule 7.2)."""
 
     async def main() -> None:
         bench = Bench(tmp_path)
@@ -219,7 +220,7 @@ def test_acknowledged_skipped_and_redelivered(tmp_path: Path) -> None:
 
 
 def test_not_strict_is_up_to_one_tick_early(tmp_path: Path) -> None:
-    """7.4."""
+    """If not strict, a delayed message may come up to one tick early (rule 7.4)."""
 
     async def main() -> None:
         bench = Bench(tmp_path, strict=False)
@@ -238,7 +239,7 @@ def test_not_strict_is_up_to_one_tick_early(tmp_path: Path) -> None:
 
 
 def test_policy(tmp_path: Path) -> None:
-    """7.3, 7.10: off, on again, and a longest delay."""
+    """The policy of delayed delivery switches it off and on again and limits the delay (rules 7.3, 7.10)."""
 
     async def main() -> None:
         bench = Bench(tmp_path, policy=DelayedDelivery(active=False))

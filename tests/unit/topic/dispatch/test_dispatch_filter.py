@@ -64,7 +64,7 @@ def gated(*dispatch_rules: FakeReason, entries: int = 20) -> Stand:
 
 @pytest.mark.parametrize("sub_type", ALL)
 def test_readable_end(sub_type: SubType) -> None:
-    """9.10: nothing from the oldest open transaction on, also not what is plain."""
+    """Nothing from the oldest open transaction on is read, plain messages included (rule 9.10)."""
     reason = FakeReason(end=7)
     stand = gated(reason)
     _, connection = stand.join(sub_type=sub_type, permits=100)
@@ -78,7 +78,7 @@ def test_readable_end(sub_type: SubType) -> None:
 
 @pytest.mark.parametrize("sub_type", ALL)
 def test_dead_entries_are_acknowledged_by_the_broker(sub_type: SubType) -> None:
-    """5.9.15."""
+    """The broker acknowledges the entries that it never sends (rule 5.9.15)."""
     stand = gated(FakeReason(gone=[0, 1, 5, 19]))
     _, connection = stand.join(sub_type=sub_type, permits=100)
     assert connection.ordinals == [o for o in range(20) if o not in (0, 1, 5, 19)]
@@ -133,7 +133,7 @@ def test_let_through_twice_sends_once(sub_type: SubType) -> None:
 
 @pytest.mark.parametrize("sub_type", SHARING)
 def test_replay_leaves_out_what_was_closed_meanwhile(sub_type: SubType) -> None:
-    """9.12: a redelivery skips what a transaction holds; its abort sends it without counting."""
+    """A redelivery skips what a transaction holds; its abort sends it without counting (rule 9.12)."""
     reason = FakeReason()
     stand = gated(reason)
     consumer, connection = stand.join(sub_type=sub_type, permits=100)
@@ -237,7 +237,7 @@ def test_reasons_are_joined() -> None:
     [([], 20, 19), ([19], 20, 18), (range(5, 20), 20, 4), (range(20), 20, -1), ([9], 10, 8), (range(600), 700, 699)],
 )
 def test_last_shown(gone: Sequence[int], end: int, last: int) -> None:
-    """5.9.12: below open transactions, not a marker."""
+    """The last message id lies before open transactions and is no marker (rule 5.9.12)."""
     assert last_visible([FakeReason(end=end), FakeReason(gone=gone)], 0, 700) == last
 
 

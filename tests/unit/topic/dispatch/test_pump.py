@@ -21,7 +21,8 @@ def test_one_slice_per_run() -> None:
 
 
 def test_an_epoch_goes_out_in_slices_too() -> None:
-    """Rule 5.8.5: Java's Exclusive and Failover consumers always have one; that must not cost a call per entry."""
+    """Consumers with an epoch, as Java's Exclusive and Failover ones always are, cost no call for each entry (rule
+    5.8.5)."""
     stand = Stand()
     stand.log.append(*[1] * 120)
     consumer, connection = stand.join(sub_type=SubType.Exclusive, permits=1000, epoch=3)
@@ -33,7 +34,8 @@ def test_an_epoch_goes_out_in_slices_too() -> None:
 
 
 def test_a_single_active_read_is_sent_whole_however_storage_cuts_it() -> None:
-    """5.1.10 (probe exclusive-batch-overshoot): 15 permits are 15 entries, here of 10 messages each in two ledgers."""
+    """15 permits are 15 entries, here of 10 messages each in two ledgers (rule 5.1.10; probe
+    `exclusive-batch-overshoot`)."""
     stand = Stand(mark_delete=39)
     stand.log.append(*[10] * 80)
     stand.cursor.acknowledge(range(40))
@@ -150,7 +152,7 @@ def test_rewind_while_a_read_is_under_way() -> None:
 
 
 def test_cursor_behind_the_log_jumps() -> None:
-    """4.3.2"""
+    """A non-durable cursor in front of what is left continues at the first entry (rule 4.3.2)."""
     stand = Stand()
     stand.log.append(*[1] * 100)
     consumer, connection = stand.join(permits=10)
@@ -227,7 +229,7 @@ def test_bounded_turn_stops_on_close() -> None:
 
 
 def test_replay_from_disk_comes_before_new_entries() -> None:
-    """5.5.5"""
+    """Entries of the replay queue come before new ones, also when they must be read from disk (rule 5.5.5)."""
     stand = Stand()
     stand.append_many(50)
     consumer, connection = stand.join(permits=20)
@@ -246,7 +248,8 @@ def test_replay_from_disk_comes_before_new_entries() -> None:
 @pytest.mark.parametrize("first", [2, 3, 5, 9, 10])
 @pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 def test_what_was_trimmed_is_not_replayed_and_what_stands_behind_it_is(sub_type: SubType, first: int) -> None:
-    """4.3.2: to who asked for it again what is gone is acknowledged, and no permit is taken for it."""
+    """What was trimmed counts as acknowledged to the consumer that asks for it again, and costs no permit
+    (rule 4.3.2)."""
     stand = Stand(keys=1)
     stand.append_many(10)
     consumer, connection = stand.join(sub_type=sub_type, permits=10)

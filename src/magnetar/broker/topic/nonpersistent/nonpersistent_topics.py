@@ -49,7 +49,7 @@ class NonPersistentTopics:
         return topic
 
     def remove(self, name: TopicName) -> None:
-        """Disconnect its clients and forget it; fine if there is none (rule 4.7.2 {probe})."""
+        """Disconnect its clients and forget it; fine if there is none (rule 4.7.2)."""
         topic = self.by_name.pop(name.fqn, None)
         if topic is not None:
             self.on_change(name, False)
