@@ -15,14 +15,16 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.spark.options.limits import TaskSizes
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.source.planning.planner import Range, cut
-from magnetar.spark.source.planning.slices import EntryRun, even_cuts, runs_by_entry, slices
+from magnetar.spark.source.planning.slices import WeightedRun, even_cuts, runs_by_entry, slices
 
 BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 5)), min_size=1, max_size=6), st.integers(1, 12))
 def test_slices_are_as_even_as_entries_allow(shape: list[tuple[int, int]], count: int) -> None:
-    runs = [EntryRun(ReadPosition(ledger, 7), entries, weight / 10) for ledger, (entries, weight) in enumerate(shape)]
+    runs = [
+        WeightedRun(ReadPosition(ledger, 7), entries, weight / 10) for ledger, (entries, weight) in enumerate(shape)
+    ]
     positions = even_cuts(runs, count)
     assert positions == sorted(set(positions)) and len(positions) < count
     every = [
@@ -47,7 +49,7 @@ def test_no_task_has_more_unless_there_may_be_no_more_tasks(
     counts: dict[str, int], records: int, least: int, most: int
 ) -> None:
     sizes = TaskSizes(messages=records)
-    runs = {topic: [EntryRun(ReadPosition(3, 0), count, sizes.weight(1, 100))] for topic, count in counts.items()}
+    runs = {topic: [WeightedRun(ReadPosition(3, 0), count, sizes.weight(1, 100))] for topic, count in counts.items()}
     found = slices(runs, least=least, most=most)
     ranges = {
         topic: cut(Range(topic, ReadPosition(3, 0), ReadPosition(3, count)), found.get(topic, ()))
@@ -64,13 +66,13 @@ def test_no_task_has_more_unless_there_may_be_no_more_tasks(
 def test_entries_that_are_known_count_as_what_is_read_of_them() -> None:
     entries = [EntryInfo(1, entry, 10, 1_000, 0) for entry in range(6)]
     whole = runs_by_entry(entries, START, ReadPosition(1, 6), TaskSizes(messages=20))
-    assert whole == [EntryRun(ReadPosition(1, entry), 1, 0.5) for entry in range(6)]
+    assert whole == [WeightedRun(ReadPosition(1, entry), 1, 0.5) for entry in range(6)]
     part = runs_by_entry(entries, ReadPosition(1, 1, 5), ReadPosition(1, 4, 2), TaskSizes(messages=20, size=500))
     assert part == [
-        EntryRun(ReadPosition(1, 1), 1, 1.0),
-        EntryRun(ReadPosition(1, 2), 1, 2.0),
-        EntryRun(ReadPosition(1, 3), 1, 2.0),
-        EntryRun(ReadPosition(1, 4), 1, 0.4),
+        WeightedRun(ReadPosition(1, 1), 1, 1.0),
+        WeightedRun(ReadPosition(1, 2), 1, 2.0),
+        WeightedRun(ReadPosition(1, 3), 1, 2.0),
+        WeightedRun(ReadPosition(1, 4), 1, 0.4),
     ]
     assert slices({"t": whole}) == {"t": [ReadPosition(1, 2), ReadPosition(1, 4)]}
     # The first slice does not begin before where the query is.
@@ -78,10 +80,10 @@ def test_entries_that_are_known_count_as_what_is_read_of_them() -> None:
 
 
 def test_what_is_not_known_is_not_cut(caplog: pytest.LogCaptureFixture) -> None:
-    nothing = [EntryRun(ReadPosition(1, 0), 100, 0.0)]
+    nothing = [WeightedRun(ReadPosition(1, 0), 100, 0.0)]
     assert slices({"t": nothing}) == slices({"t": nothing}, least=5) == slices({}) == {}
     with caplog.at_level(logging.WARNING):
-        found = slices({"t": [EntryRun(ReadPosition(1, 0), 100, 1.0)]}, tasks_max=10)
+        found = slices({"t": [WeightedRun(ReadPosition(1, 0), 100, 1.0)]}, tasks_max=10)
     assert len(found["t"]) == 9
     assert "100 tasks are wanted, 10 are made" in caplog.text
 

@@ -36,7 +36,7 @@ _SAMPLE: Final = 50
 """Messages of each."""
 
 
-class EntryRun(NamedTuple):
+class WeightedRun(NamedTuple):
     """Entries that follow each other in one ledger."""
 
     first: ReadPosition
@@ -47,7 +47,7 @@ class EntryRun(NamedTuple):
 
 def runs_by_entry(
     entries: Iterable[EntryInfo], start: ReadPosition, end: ReadPosition, sizes: TaskSizes
-) -> list[EntryRun]:
+) -> list[WeightedRun]:
     """Return the runs of entries that are known, between two positions."""
     found = []
     for one in entries:
@@ -56,13 +56,13 @@ def runs_by_entry(
             first = start.batch if at[:2] == start[:2] else 0
             stop = min(one.messages, end.batch) if at[:2] == end[:2] else one.messages
             part = max(stop - first, 0) / max(one.messages, 1)
-            found.append(EntryRun(at, 1, sizes.weight(one.messages * part, one.size * part)))
+            found.append(WeightedRun(at, 1, sizes.weight(one.messages * part, one.size * part)))
     return found
 
 
 def runs_by_ledger(
     lookup: Lookup, topic: str, start: ReadPosition, end: ReadPosition, sizes: TaskSizes
-) -> list[EntryRun]:
+) -> list[WeightedRun]:
     """Estimate the runs of a range, one for each ledger.
 
     This takes two short sessions per ledger to find them, and one for each of a few that are looked into.
@@ -77,12 +77,12 @@ def runs_by_ledger(
             weight = sizes.weight(sum(one.messages for one in sample) / count, sum(one.size for one in sample) / count)
         # The last part may be in several ledgers, and it is not known how many entries that is.
         entries = stop.entry - begin.entry + (1 if stop.batch else 0) if begin.ledger == stop.ledger else 1
-        found.append(EntryRun(begin, max(entries, 1), weight))
+        found.append(WeightedRun(begin, max(entries, 1), weight))
     return found
 
 
 def slices(
-    runs: Mapping[str, Sequence[EntryRun]], *, least: int = 0, most: int = 0, tasks_max: int = TASKS_MAX
+    runs: Mapping[str, Sequence[WeightedRun]], *, least: int = 0, most: int = 0, tasks_max: int = TASKS_MAX
 ) -> dict[str, list[ReadPosition]]:
     """Return where to slice the topics' ranges: each into as many tasks as its weight, more if there are fewer than
     ``least``.
@@ -108,7 +108,7 @@ def _allotted(weights: Mapping[str, float], counts: Mapping[str, int], wanted: i
     return {topic: max(round_(wanted * weight / total), 1) for topic, weight in weights.items()}
 
 
-def even_cuts(runs: Sequence[EntryRun], count: int) -> list[ReadPosition]:
+def even_cuts(runs: Sequence[WeightedRun], count: int) -> list[ReadPosition]:
     """Return the ``count - 1`` positions, or fewer, that cut the runs into parts of about equal weight."""
     share = sum(run.entries * run.weight for run in runs) / count
     found: set[ReadPosition] = set()
