@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from magnetar.spark.session import end_session, local_session
+from tests.spark.numbered_topic import Make
 from tests.support.live_broker import LiveBroker, live_broker
 
 PARTITIONS = 2
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +37,40 @@ def spark() -> Iterator[Any]:
         session = local_session("tests", brief=True, memory="768m")
     yield session
     end_session(session)
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"persistent://public/default/spark-{next(NUMBERS)}"
+
+
+@pytest.fixture
+def fill(spark: Any, broker: LiveBroker, topic: str) -> Make:
+    """Publish numbers as values and keys, through the batch sink."""
+
+    def fill(first: int, last: int, **options: str) -> None:
+        frame = spark.range(first, last).selectExpr(
+            "CAST(id AS STRING) AS value", "CONCAT('k', id % 7) AS __key", "TIMESTAMP_SECONDS(id + 1) AS __eventTime"
+        )
+        writer = frame.write.format("pulsar").option("service.url", broker.url).option("topic", topic)
+        writer.options(**options).mode("append").save()
+
+    return fill
+
+
+@pytest.fixture
+def load(spark: Any, broker: LiveBroker, topic: str) -> Make:
+    def load(**options: str) -> Any:
+        reader = spark.read.format("pulsar").option("service.url", broker.url).option("topic", topic)
+        return reader.options(**{"value": "string", **options}).load()
+
+    return load
+
+
+@pytest.fixture
+def stream(spark: Any, broker: LiveBroker, topic: str) -> Make:
+    def stream(**options: str) -> Any:
+        reader = spark.readStream.format("pulsar").option("service.url", broker.url).option("topic", topic)
+        return reader.options(**{"value": "string", "subscription": "spark", "metadata": "none", **options}).load()
+
+    return stream
