@@ -99,7 +99,7 @@ def test_whole_ledgers_that_are_gone(tmp_path: Path) -> None:
 
 
 def test_markers_are_no_gap(tmp_path: Path) -> None:
-    """Entries that nobody gets leave holes; nothing is missing (9.10)."""
+    """Entries that no reader gets leave holes; nothing is missing (rule 9.10)."""
 
     async def story(broker: RealBroker, url: str) -> None:
         await asyncio.to_thread(publish, url, 3, 0)

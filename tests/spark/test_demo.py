@@ -20,7 +20,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("missing", [0, 1])
-def test_the_result_is_right_or_said_to_be_wrong(spark: Any, broker: LiveBroker, tmp_path: Path, missing: int) -> None:
+def test_the_result_is_right_or_reported_as_wrong(spark: Any, broker: LiveBroker, tmp_path: Path, missing: int) -> None:
     table = flights.load().slice(0, 3_000)
     namespace = "persistent://public/default"
     stage = run.DemoRun(broker.url, f"{namespace}/flights-{missing}", f"{namespace}/delays-{missing}", tmp_path)

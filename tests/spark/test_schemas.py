@@ -61,7 +61,9 @@ def load(spark: Any, broker: LiveBroker, **options: str) -> Any:
     return reader.options(**{"metadata": "none", **options}).load()
 
 
-def test_avro_of_two_versions_and_what_does_not_fit(spark: Any, broker: LiveBroker, produce: Produce) -> None:
+def test_avro_of_two_versions_is_read_and_what_does_not_fit_is_refused(
+    spark: Any, broker: LiveBroker, produce: Produce
+) -> None:
     topic = "persistent://public/default/typed-avro"
     produce(topic, schema.AvroSchema(Old), Old(name="a", count=1))
     produce(topic, schema.AvroSchema(New), New(name="b", count=2, inner=Inner(x=3), tags=["t"]))

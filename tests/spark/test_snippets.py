@@ -1,4 +1,4 @@
-"""Snippets with Spark, as they stand: those of a file one after the other, as somebody would try them."""
+"""Snippets with Spark, as they stand: those of a file one after the other, as a reader would try them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def nothing_left(spark: Any) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("file", sorted({one.file for one in PYTHON}))
-def test_a_file(file: str, spark: Any, broker: LiveBroker, topics: Any, tmp_path: Path) -> None:
+def test_the_snippets_of_a_file_run_in_order(
+    file: str, spark: Any, broker: LiveBroker, topics: Any, tmp_path: Path
+) -> None:
     known: dict[str, Any] = {"spark": spark}
     read = 0
     for one in (one for one in PYTHON if one.file == file):

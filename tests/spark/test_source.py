@@ -130,7 +130,7 @@ def test_the_subscription_follows_what_was_committed(
 
 
 def test_a_stream_needs_a_subscription(spark: Any, stream: Make, broker: LiveBroker, topic: str) -> None:
-    """Told by `load`, in this process, without a trace of Java's."""
+    """`load` raises it, in this process, without a trace of Java's."""
     with pytest.raises(InvalidValueError, match=r"^option 'subscription' is missing"):
         stream(subscription="")
     reader = spark.readStream.format("pulsar").option("service.url", broker.url).option("topic", topic)

@@ -1,4 +1,4 @@
-"""The stream's driver side at a real broker, called as Spark calls it (PIPELINES 1.2), without a Spark session.
+"""The stream's driver side at a real broker, called as Spark calls it, without a Spark session.
 
 What is checked after every micro-batch: its tasks are the same when another process plans it from the offsets alone.
 """
@@ -149,7 +149,7 @@ def test_more_tasks_than_topics_across_ledgers(tmp_path: Path, monkeypatch: pyte
     tell(tmp_path, story)
 
 
-def test_a_bound_and_a_later_one(tmp_path: Path) -> None:
+def test_a_run_ends_at_its_bound_and_a_later_run_at_a_later_one(tmp_path: Path) -> None:
     """By place inside a batch, by time, for one topic of two; a bound behind the checkpoint reads nothing."""
 
     async def story(broker: RealBroker, url: str) -> None:
@@ -195,7 +195,7 @@ def read_by_bounds(url: str) -> None:
     query.reader.stop()
 
 
-def test_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_micro_batch_takes_about_the_time_that_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that only micro-batches move: a hundredth of a second for each message, and one to plan."""
     now = [0.0]
     monkeypatch.setattr(stream_module, "steady_seconds", lambda: now[0])
@@ -231,7 +231,7 @@ def test_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tell(tmp_path, story)
 
 
-def test_tasks_of_a_size(tmp_path: Path) -> None:
+def test_tasks_have_the_size_that_is_wanted(tmp_path: Path) -> None:
     """The same slices whether entries are counted or estimated, and in batch reads; ledgers do not matter."""
 
     async def story(broker: RealBroker, url: str) -> None:
@@ -346,7 +346,7 @@ def test_lag_is_part_of_the_progress(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def check_lag(query: Query, *, index: bool = False) -> None:
-    """Of a topic with a hundred messages, ten in a batch and a second apart; ``index`` if the broker tells it."""
+    """Of a topic with a hundred messages, ten in a batch and a second apart; ``index`` if the broker shows it."""
     name = next(iter(query.reader.initialOffset()["p"]))
     left = []
     while query.step():

@@ -1,4 +1,4 @@
-"""A broker that goes away in the middle of a query; a name that somebody else holds."""
+"""A broker that goes away in the middle of a query; a producer name that another task holds."""
 
 from __future__ import annotations
 

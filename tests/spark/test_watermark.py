@@ -1,4 +1,4 @@
-"""Two partitions with a watermark: what is admitted by publish time is not dropped as late (PIPELINES 6).
+"""Two partitions with a watermark: what is admitted by publish time is not dropped as late.
 
 The wrong variant has the same messages with publish times that say nothing, so that admission takes one partition after
 the other; it shows that the harness sees what alignment is for.
@@ -42,7 +42,9 @@ def publish(url: str, topic: str, *, telling: bool) -> None:
 
 
 @pytest.mark.parametrize(("telling", "all_counted"), [(True, True), (False, False)])
-def test_a_lagging_partition(spark: Any, broker: LiveBroker, tmp_path: Path, telling: bool, all_counted: bool) -> None:
+def test_rows_of_a_lagging_partition_are_not_dropped_as_late(
+    spark: Any, broker: LiveBroker, tmp_path: Path, telling: bool, all_counted: bool
+) -> None:
     topic = f"persistent://public/default/skewed-{telling}"
     publish(broker.url, topic, telling=telling)
     options = {"service.url": broker.url, "topic": topic, "subscription": "s", "startingOffsets": "earliest"}

@@ -25,7 +25,7 @@ def ask(connection: Connection) -> c.CommandPartitionedTopicMetadataResponse:
     )
 
 
-def test_service_urls() -> None:
+def test_service_urls_name_hosts_and_ports() -> None:
     """A service URL may list several hosts; anything else is refused with a hint (rule 6.10.5)."""
     assert parse_service_url("pulsar://a,b:1,[::1]:2") == (Address("a", 6650), Address("b", 1), Address("::1", 2))
     for bad, hint in (
@@ -40,7 +40,7 @@ def test_service_urls() -> None:
             parse_service_url(bad)
 
 
-def test_read_positions() -> None:
+def test_read_positions_order_as_the_log_does() -> None:
     assert ReadPosition.parse("3:4") == ReadPosition(3, 4, 0)
     assert str(ReadPosition.parse("3:4:5")) == "3:4:5"
     assert ReadPosition.parse("-1:-1") == START
@@ -86,7 +86,7 @@ def test_an_error_carries_its_code() -> None:
     assert not info.value.retriable
 
 
-def test_refused_at_the_door() -> None:
+def test_a_broker_that_refuses_connect_is_named() -> None:
     def script(link: Link) -> None:
         link.expect(c.CommandConnect)
         link.send(c.CommandError(-1, ServerError.AuthenticationError, "who are you"))
@@ -126,6 +126,6 @@ def test_a_broken_connection_says_so(last_words: bytes) -> None:
         assert connection.closed
 
 
-def test_nobody_there() -> None:
+def test_an_address_where_no_broker_listens_is_named() -> None:
     with pytest.raises(ConnectionLostError, match=r"cannot connect to the broker at 127\.0\.0\.1:1: .*is it running"):
         connect("pulsar://127.0.0.1:1")

@@ -9,7 +9,7 @@ from magnetar.model.errors import ServerError
 
 
 @pytest.mark.parametrize("message", ["", None])
-def test_a_code_without_words(message: str | None) -> None:
+def test_a_code_without_a_message_gets_a_reason(message: str | None) -> None:
     assert str(RefusedError("look up t", ServerError.TopicNotFound, message)) == (
         "look up t: TopicNotFound: there is no such topic; look at its name and namespace, or create it"
     )

@@ -31,7 +31,7 @@ def test_follows_a_redirect_and_repeats_its_authority() -> None:
         assert lookup.route(TOPIC) == Route(Address("far", 7))
 
 
-def test_a_proxy_is_told_which_broker_is_meant() -> None:
+def test_connect_through_a_proxy_names_the_broker() -> None:
     def proxy(link: Link) -> None:
         link.greet()
         asked = link.expect(c.CommandLookupTopic)
@@ -85,7 +85,7 @@ def test_waits_for_a_broker_that_is_not_ready() -> None:
         assert lookup.partition_count(TOPIC, create=False) == 3
 
 
-def test_a_final_no_is_not_asked_again() -> None:
+def test_a_refusal_that_waiting_cannot_help_is_not_repeated() -> None:
     def script(link: Link) -> None:
         link.greet()
         asked = link.expect(c.CommandLookupTopic)

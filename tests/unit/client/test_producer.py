@@ -1,4 +1,4 @@
-"""Raw publishing: receipts in order, nothing lost with a connection, refusals told."""
+"""Raw publishing: receipts in order, nothing lost with a connection, refusals raised."""
 
 from __future__ import annotations
 

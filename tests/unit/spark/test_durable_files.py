@@ -1,4 +1,4 @@
-"""What is synced, and what need not be."""
+"""Which files are synced, and which errors of a file system do not matter."""
 
 from __future__ import annotations
 

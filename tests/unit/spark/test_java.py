@@ -1,4 +1,4 @@
-"""Missing and wrong Java is said in one sentence, with the fix."""
+"""A missing or wrong Java is reported in one sentence, with the fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from magnetar.spark.java import check_java, explain_failed_start
 from magnetar.spark.session import local_session
 
 
-def test_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(NotFoundError, match=r"there is none: install Java 17 .*openjdk-17-jre-headless"):
@@ -31,7 +31,9 @@ def test_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("echo what", "does not say its version: install"),
     ],
 )
-def test_it_is_of_another_version(said: str, why: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_of_another_version_is_named(
+    said: str, why: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text(f"#!/bin/sh\n{said}\n")

@@ -1,4 +1,4 @@
-"""Wrong options are refused by the reader or writer that was told them, before Spark is asked, as they were written."""
+"""Wrong options are refused by the reader or writer that was given them, before Spark sees them."""
 
 from __future__ import annotations
 

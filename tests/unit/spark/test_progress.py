@@ -1,4 +1,4 @@
-"""Progress as Spark gives it, read."""
+"""Spark's progress of a query is read as the progress of its Pulsar sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from magnetar.spark.progress import lag_json, progress_of
 T, U = "persistent://public/default/t", "persistent://public/default/u"
 
 
-def test_lag_of_all_partitions() -> None:
+def test_the_lag_is_that_of_all_partitions() -> None:
     end = to_json({T: ReadPosition(1, 5), U: ReadPosition(1, 1)})
     latest = to_json({T: ReadPosition(1, 9), U: ReadPosition(2, 1)})
     latest["lag"] = lag_json({T: Lag(40, 900), U: Lag(2, 400)}, 1_000)

@@ -1,4 +1,4 @@
-"""Notes of tasks that read, and who finds them."""
+"""Tasks note that they read from a stream, and writers find the notes of their own task."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_without_a_word_workers_run_this_python(monkeypatch: pytest.MonkeyPatch)
         ("echo 2.7", "which is Python 2.7, and the driver is"),
     ],
 )
-def test_another_python_that_cannot_do_it(
+def test_a_python_without_what_is_needed_is_refused(
     text: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = script(tmp_path, text)
@@ -49,7 +49,7 @@ def test_another_python_that_cannot_do_it(
     assert told in str(caught.value) and f"set PYSPARK_PYTHON={of_session()}" in str(caught.value)
 
 
-def test_another_python_that_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_python_with_what_is_needed_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named = script(tmp_path, f'echo asked >> "$0.log"; echo {sys.version_info[0]}.{sys.version_info[1]}')
     monkeypatch.setenv("PYSPARK_PYTHON", named)
     monkeypatch.setattr(worker_python, "_good", set())

@@ -1,4 +1,4 @@
-"""The anchor of a query follows its topic: away from a connection on which the broker has closed it."""
+"""A checkpoint subscription follows its topic away from a connection on which the broker has closed it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def held(url: str) -> tuple[Lookup, CheckpointSubscription]:
     return lookup, subscription
 
 
-def test_an_unloaded_topic_is_looked_up_again_before_anything_is_asked() -> None:
+def test_an_unloaded_topic_is_looked_up_again_before_a_request() -> None:
     """An acknowledgement for a consumer that the broker has closed would never be answered."""
 
     def unloaded(link: Link) -> None:
@@ -61,7 +61,7 @@ def test_an_unloaded_topic_is_looked_up_again_before_anything_is_asked() -> None
             assert subscription.last() == ReadPosition(3, 10)
 
 
-def test_what_the_broker_does_not_know_any_more_is_not_asked_there_again() -> None:
+def test_a_consumer_that_the_broker_does_not_know_is_made_anew() -> None:
     """The topic was unloaded between our look and our question."""
 
     def forgets(link: Link) -> None:

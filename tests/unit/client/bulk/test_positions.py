@@ -60,12 +60,12 @@ def slow(link: Link) -> None:
     link.deliver(consumer, *made)
 
 
-def test_a_slow_broker() -> None:
+def test_silence_of_a_slow_broker_is_not_the_end() -> None:
     with asking(lookups(), slow) as lookup:
         assert position_at_time(lookup, TOPIC, 3000, 9000) == ReadPosition(3, 3)
 
 
-def test_a_topic_that_is_unloaded_meanwhile() -> None:
+def test_a_search_goes_on_when_the_topic_is_unloaded() -> None:
     def unloaded(link: Link) -> None:
         consumer = reads(link)
         tells(link, c.MessageIdData(3, -1))
@@ -76,8 +76,8 @@ def test_a_topic_that_is_unloaded_meanwhile() -> None:
         assert position_at_time(lookup, TOPIC, 3000, 9000) == ReadPosition(3, 3)
 
 
-def test_nothing_so_late() -> None:
-    """The broker has placed the reader behind everything."""
+def test_a_time_after_every_message_is_the_end_of_the_topic() -> None:
+    """The broker has placed the reader after everything."""
 
     def placed(link: Link) -> None:
         reads(link)
@@ -89,7 +89,7 @@ def test_nothing_so_late() -> None:
         assert position_at_time(lookup, TOPIC, 99_000, 9000) == ReadPosition(3, 10)
 
 
-def test_the_first_place_of_a_slow_broker() -> None:
+def test_the_first_position_is_awaited_from_a_slow_broker() -> None:
     def first(link: Link) -> None:
         consumer = reads(link)
         tells(link, c.MessageIdData(3, -1))
@@ -102,7 +102,7 @@ def test_the_first_place_of_a_slow_broker() -> None:
         assert first_position(lookup, TOPIC) == ReadPosition(3, 4)
 
 
-def test_the_first_place_where_all_was_trimmed() -> None:
+def test_there_is_no_first_position_where_all_was_trimmed() -> None:
     def trimmed(link: Link) -> None:
         reads(link)
         tells(link, c.MessageIdData(4, -1))

@@ -1,4 +1,4 @@
-"""Reading a range: every entry once and in order, to a place and not to an id (PIPELINES 8.20)."""
+"""A range is read with every entry once and in order, and ends at a position, which need not be that of an entry."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def serving(*numbers: int, start: c.MessageIdData, last: int | None = None, ledg
 
 
 def standing(start: c.MessageIdData, mark: tuple[int, int]) -> Script:
-    """A consumer that asks for ``start`` and is told its mark-delete position."""
+    """A consumer that asks for ``start`` and gets its mark-delete position."""
 
     def script(link: Link) -> None:
         link.greet()
@@ -84,7 +84,7 @@ def test_stops_at_the_entry_before_the_end() -> None:
         assert read(url, START, ReadPosition(5, 2)) == [0, 1]
 
 
-def test_stops_at_the_first_entry_behind_an_end_that_is_not_there() -> None:
+def test_stops_at_the_first_entry_after_an_end_that_is_not_there() -> None:
     there = standing(at(2, 0), (5, 1))
     with scripted_broker(lookups(2), serving(0, 1, 7, start=EARLIEST), there) as url:
         assert read(url, START, ReadPosition(5, 5)) == [0, 1]
@@ -95,12 +95,12 @@ def test_the_entry_of_an_end_inside_a_batch_is_given() -> None:
         assert read(url, ReadPosition(5, 3, 2), ReadPosition(5, 4, 1)) == [3, 4]
 
 
-def test_an_empty_range_asks_nobody() -> None:
+def test_an_empty_range_asks_no_broker() -> None:
     with Lookup("pulsar://127.0.0.1:1") as lookup:
         assert list(RangeReader(lookup, TOPIC, ReadPosition(1, 1), ReadPosition(1, 1))) == []
 
 
-def test_goes_on_behind_what_it_has_when_the_connection_breaks() -> None:
+def test_goes_on_after_what_it_has_when_the_connection_breaks() -> None:
     with scripted_broker(lookups(2), serving(0, 1, start=EARLIEST), serving(1, 2, 3, start=at(2))) as url:
         assert read(url, START, ReadPosition(5, 4)) == [0, 1, 2, 3]
 
@@ -128,7 +128,7 @@ def test_a_damaged_entry_is_named() -> None:
         read(url, START, ReadPosition(5, 9))
 
 
-def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_range_that_brings_nothing_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = itertools.count(0.0, 0.1)
     monkeypatch.setattr(range_reader, "steady_seconds", lambda: next(seconds))
     scripts = lookups(3), *[serving(start=EARLIEST, last=8)] * 3
@@ -137,9 +137,8 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         read(url, START, ReadPosition(5, 9), poll_timeout=0.25)
 
 
-def test_a_trimmed_beginning_is_an_error_or_told() -> None:
-    """The broker continues with what is left of a trimmed range; only a question shows that the rest is gone (rule
-    4.3.2)."""
+def test_a_trimmed_beginning_is_an_error_or_reported() -> None:
+    """The broker goes on with what is left; only a second reader shows that the rest is gone (rule 4.3.2)."""
     scripts = lookups(2), serving(4, 5, start=at(2, 0)), standing(at(2, 0), (5, 3))
     gap = DataGap(TOPIC, ReadPosition(5, 2), ReadPosition(5, 4), certain=True)
     with scripted_broker(*scripts) as url, pytest.raises(DataLossError, match="between 5:2:0 and 5:4:0 is") as error:
@@ -151,7 +150,7 @@ def test_a_trimmed_beginning_is_an_error_or_told() -> None:
     assert told == [gap]
 
 
-def test_entries_that_nobody_gets_are_no_gap() -> None:
+def test_entries_that_no_reader_gets_are_no_gap() -> None:
     told: list[DataGap] = []
     scripts = lookups(2), serving(0, 1, 3, 5, start=EARLIEST), standing(at(2, 0), (5, 1))
     with scripted_broker(*scripts) as url:
@@ -178,7 +177,7 @@ def test_a_range_that_is_gone_as_a_whole() -> None:
         (((5, 2), (7, 0)), (5, 2), (7, 9), None),
     ],
 )
-def test_what_is_certain(
+def test_a_gap_is_certain_only_where_entries_must_have_been(
     hole: tuple[tuple[int, int], tuple[int, int]],
     placed_at: tuple[int, int],
     end: tuple[int, int],

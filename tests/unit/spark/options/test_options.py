@@ -25,7 +25,7 @@ BASE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 T = "persistent://public/default/t"
 
 
-def test_defaults() -> None:
+def test_options_that_are_not_given_have_defaults() -> None:
     source = source_options(BASE)
     assert source.topics.names == (T,)
     assert (source.starting, source.ending, source.subscription) == (None, None, None)
@@ -93,7 +93,7 @@ def test_keys_in_any_case_as_spark_hands_them_over() -> None:
         ({"maxTriggerDelayMs": "5"}, "no meaning without 'minMessagesPerTrigger'"),
     ],
 )
-def test_bad_source_options(wrong: dict[str, str], message: str) -> None:
+def test_a_wrong_source_option_is_refused_with_the_way_out(wrong: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
         source_options({**BASE, **wrong})
 
@@ -110,7 +110,7 @@ def test_a_batch_read_names_all_that_only_streams_have() -> None:
     assert set(STREAMS_ONLY) == {*per_trigger, "subscription"}
 
 
-def test_bad_sink_options() -> None:
+def test_a_wrong_sink_option_is_refused_with_the_way_out() -> None:
     with pytest.raises(InvalidValueError, match="'subscription' has no meaning for a sink"):
         sink_options({**BASE, "subscription": "s"})
     with pytest.raises(InvalidValueError, match="NONE, LZ4, ZLIB, ZSTD, SNAPPY"):
@@ -161,7 +161,7 @@ def test_names_that_match_and_names_that_nearly_do() -> None:
         check_known([f"{T}-partiton-1"], names[1:2], "startingOffsets")
 
 
-def test_delivery() -> None:
+def test_delivery_is_effectively_once_where_it_can_be_unless_the_option_says_otherwise() -> None:
     assert sink_options({**BASE, "delivery": "Effectively-Once"}).once is True
     assert sink_options({**BASE, "delivery": "at-least-once"}).once is False
     assert sink_options({**BASE, "txnAppId": "nightly", "txnVersion": "7"}).app == ("nightly", 7)
@@ -212,7 +212,7 @@ def test_sink_options_that_would_be_left_out(given: dict[str, str], message: str
         sink_options({**BASE, **given})
 
 
-def test_an_error_does_not_tell_a_key() -> None:
+def test_an_error_does_not_show_a_key() -> None:
     secret = "MIIEpAIBAAKCAQEA" * 300
     for text in (secret, secret[:40]):
         with pytest.raises(InvalidValueError, match=r"'decryption\.privateKey' is neither") as found:

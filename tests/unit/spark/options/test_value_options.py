@@ -50,13 +50,13 @@ def test_options_that_do_not_go_together(options: dict[str, str], text: str) -> 
         source_options({**BASE, **options})
 
 
-def test_what_is_said_to_be_as_it_is_anyway() -> None:
+def test_a_value_option_that_repeats_the_default_is_accepted() -> None:
     found = source_options({**BASE, "onDecodeError": "fail", "onNewSchema": "fail"}).value
     assert (found.on_error, found.on_new_schema) == ("fail", "fail")
     assert source_options({**BASE, "value": "string", "onDecodeError": "null"}).value.on_error == "null"
 
 
-def test_columns_of_the_sink() -> None:
+def test_columns_that_do_not_fit_the_schema_are_refused() -> None:
     types = {"a": "int", "b": "string", "__key": "binary"}
     assert check_value_columns(sink_options({**BASE, "schema": "avro"}), types) == {
         "value": "binary",

@@ -9,7 +9,7 @@ from magnetar.client.read_position import START, ReadPosition
 from magnetar.spark.source.planning.backlog import FEW, BacklogEstimate, is_small, position_after_share
 
 
-def test_who_keeps_up_asks_nothing() -> None:
+def test_a_query_that_keeps_up_asks_nothing() -> None:
     at = ReadPosition(5, 10)
     assert is_small({"a": at}, {"a": ReadPosition(5, 10 + FEW)})
     assert not is_small({"a": at}, {"a": ReadPosition(5, 11 + FEW)})
@@ -21,7 +21,7 @@ def test_who_keeps_up_asks_nothing() -> None:
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 60), st.integers(1, 3), st.booleans())
-def test_a_share_is_so_many_entries(counts: list[int], share: int, size: int, more: bool) -> None:
+def test_a_share_of_bytes_ends_after_that_many_entries(counts: list[int], share: int, size: int, more: bool) -> None:
     parts = [(ReadPosition(ledger, 3), ReadPosition(ledger, 3 + count)) for ledger, count in enumerate(counts)]
     rest = (ReadPosition(len(counts), 0), ReadPosition(99, 1))
     estimate = BacklogEstimate([*parts, rest] if more else parts, size)
@@ -35,5 +35,5 @@ def test_a_share_is_so_many_entries(counts: list[int], share: int, size: int, mo
         assert position == (rest[0] if more else None)
 
 
-def test_a_share_of_what_nobody_knows() -> None:
+def test_a_share_ends_nowhere_where_counts_are_not_known() -> None:
     assert position_after_share(BacklogEstimate([(START, ReadPosition(3, 3))], 10), 1) is None

@@ -18,7 +18,7 @@ offsets = st.dictionaries(st.sampled_from("abcd"), positions, max_size=4)
 
 
 @given(offsets)
-def test_json_there_and_back(offset: dict[str, ReadPosition]) -> None:
+def test_an_offset_is_the_same_after_json(offset: dict[str, ReadPosition]) -> None:
     assert from_json(to_json(offset)) == offset
     backwards = dict(reversed(offset.items()))
     assert str(to_json(backwards)) == str(to_json(offset))
@@ -28,7 +28,7 @@ cuts_given = st.dictionaries(st.sampled_from("abcd"), st.lists(positions, max_si
 
 
 @given(offsets, cuts_given)
-def test_cuts_there_and_back(offset: dict[str, ReadPosition], cuts: dict[str, list[ReadPosition]]) -> None:
+def test_cuts_are_the_same_after_json(offset: dict[str, ReadPosition], cuts: dict[str, list[ReadPosition]]) -> None:
     assert cuts_of(to_json(offset, None, cuts)) == cuts
     assert from_json(to_json(offset, None, cuts)) == offset
     assert to_json(offset, None, {}) == to_json(offset)
@@ -53,7 +53,7 @@ def test_cuts_change_who_reads_and_not_what(
             assert mine == []
 
 
-def test_json_of_others() -> None:
+def test_an_offset_of_another_source_is_refused() -> None:
     assert from_json({"v": 1, "p": {"t": "1:2:0@77"}}) == {"t": ReadPosition(1, 2)}
     for wrong in ({}, {"v": 2, "p": {}}, {"v": 1, "p": []}, {"v": 1, "p": {"t": "x"}}):
         with pytest.raises(InvalidValueError):

@@ -116,7 +116,7 @@ def test_rows_are_those_that_sql_keeps(table: list[dict[str, Any]], given_filter
         assert start <= ReadPosition(row["__ledgerId"], row["__entryId"]) < end
 
 
-def test_windows_are_narrow() -> None:
+def test_a_window_is_what_the_filters_allow() -> None:
     pushed, _ = understood(
         [
             make("EqualTo", "__ledgerId", 7),
@@ -151,7 +151,7 @@ def test_what_is_not_understood_stays_with_spark(one: Any) -> None:
     assert (pushed.conditions, left) == ((), [one])
 
 
-def test_topics() -> None:
+def test_topics_without_a_wanted_row_are_left_out() -> None:
     names = [f"persistent://public/default/t-partition-{number}" for number in range(3)]
     schema = pa.schema([("__partition", pa.int32()), ("__topic", pa.string()), ("value", pa.string())])
 

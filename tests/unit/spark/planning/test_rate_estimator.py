@@ -1,4 +1,4 @@
-"""The pace of a query against a model of Spark: a rate, what each micro-batch costs anyway, perhaps an interval."""
+"""The rate of a query against a model of Spark: a rate, what each micro-batch costs anyway, perhaps an interval."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from magnetar.spark.source.planning.rate_estimator import FIRST, RateEstimator
 
 
 class Spark:
-    """Runs micro-batches while time passes as it is told."""
+    """Runs micro-batches on a clock that it moves itself."""
 
-    def __init__(self, pace: RateEstimator, rate: float, *, overhead: float = 0.1, interval: float = 0.0) -> None:
-        self.pace, self.rate, self.overhead, self.interval = pace, rate, overhead, interval
+    def __init__(self, estimator: RateEstimator, rate: float, *, overhead: float = 0.1, interval: float = 0.0) -> None:
+        self.estimator, self.rate, self.overhead, self.interval = estimator, rate, overhead, interval
         self.now = 0.0
         self.stall = 0.0
         self.counts: list[int] = []
@@ -28,16 +28,16 @@ class Spark:
 
     def run(self, batches: int, there: Callable[[], int] = lambda: 1 << 60) -> Spark:
         for _ in range(batches):
-            count = min(self.pace.messages, there())
+            count = min(self.estimator.messages, there())
             assert count >= 1
-            self.pace.begin(count, self.now)
+            self.estimator.begin(count, self.now)
             took = self.overhead + count / self.rate + self.stall
             self.counts.append(count)
             self.seconds.append(took)
             self.now += took
             if self.interval:
                 self.now = math.ceil(self.now / self.interval - 1e-9) * self.interval
-            self.pace.finish(self.now)
+            self.estimator.finish(self.now)
         return self
 
 
@@ -66,30 +66,30 @@ def test_a_stall_is_forgotten_and_a_slower_sink_is_not() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**9), st.floats(0, 1e7)), max_size=40), st.floats(0.001, 1000))
-def test_it_is_never_nothing(batches: list[tuple[int, float]], target: float) -> None:
-    pace, now = RateEstimator(target), 0.0
+def test_the_limit_is_never_zero(batches: list[tuple[int, float]], target: float) -> None:
+    estimator, now = RateEstimator(target), 0.0
     for there, seconds in batches:
-        assert pace.messages >= 1
-        pace.begin(min(there, pace.messages), now)
+        assert estimator.messages >= 1
+        estimator.begin(min(there, estimator.messages), now)
         now += seconds
-        pace.finish(now)
-    assert pace.messages >= 1
+        estimator.finish(now)
+    assert estimator.messages >= 1
 
 
 def test_idle_time_is_not_processing_time() -> None:
     quick = Spark(RateEstimator(10.0), 50_000).run(12)
-    usual = quick.pace.messages
+    usual = quick.estimator.messages
     for _ in range(20):
         # An hour in which nothing comes, asked every second; then a trickle, which says nothing about the rate.
         for _ in range(3_600):
             quick.now += 1.0
-            quick.pace.finish(quick.now)
+            quick.estimator.finish(quick.now)
         quick.run(1, there=lambda: 7)
-    assert quick.pace.messages == usual
+    assert quick.estimator.messages == usual
     # Even a few can take too long.
     quick.rate = 0.1
     quick.run(4, there=lambda: 7)
-    assert quick.pace.messages < usual / 4
+    assert quick.estimator.messages < usual / 4
 
 
 @pytest.mark.parametrize(("interval", "most"), [(2.0, 10.0), (10.0, 10.0), (30.0, 30.0)])
@@ -102,10 +102,10 @@ def test_the_wait_for_a_tick_does_not_stop_it(interval: float, most: float) -> N
 
 
 def test_within_the_limits_of_the_user() -> None:
-    pace = RateEstimator(5.0)
-    assert pace.within(ReadLimits()) == ReadLimits(FIRST)
-    assert pace.within(ReadLimits(10, 77)) == ReadLimits(10, 77)
-    assert pace.within(ReadLimits(FIRST + 1)) == ReadLimits(FIRST)
+    estimator = RateEstimator(5.0)
+    assert estimator.within(ReadLimits()) == ReadLimits(FIRST)
+    assert estimator.within(ReadLimits(10, 77)) == ReadLimits(10, 77)
+    assert estimator.within(ReadLimits(FIRST + 1)) == ReadLimits(FIRST)
     base = {"service.url": "pulsar://h", "topic": "t"}
     assert source_options(base).target_trigger == 0
     assert source_options({**base, "targetTriggerMs": "1500"}).target_trigger == 1.5

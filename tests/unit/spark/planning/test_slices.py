@@ -79,7 +79,7 @@ def test_entries_that_are_known_count_as_what_is_read_of_them() -> None:
     assert slices({"t": part}) == {"t": [ReadPosition(1, 2), ReadPosition(1, 3), ReadPosition(1, 4)]}
 
 
-def test_what_is_not_known_is_not_cut(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_range_of_unknown_size_is_not_cut(caplog: pytest.LogCaptureFixture) -> None:
     nothing = [WeightedRun(ReadPosition(1, 0), 100, 0.0)]
     assert slices({"t": nothing}) == slices({"t": nothing}, least=5) == slices({}) == {}
     with caplog.at_level(logging.WARNING):
@@ -88,7 +88,7 @@ def test_what_is_not_known_is_not_cut(caplog: pytest.LogCaptureFixture) -> None:
     assert "100 tasks are wanted, 10 are made" in caplog.text
 
 
-def test_the_options() -> None:
+def test_the_options_per_partition_are_the_sizes_of_tasks() -> None:
     assert source_options(BASE).sizes == TaskSizes()
     found = source_options({**BASE, "maxRecordsPerPartition": "5", "maxbytesperpartition": "700"}).sizes
     assert (found, found.weight(10, 70), found.weight(1, 1400)) == (TaskSizes(5, 700), 2.0, 2.0)

@@ -1,4 +1,4 @@
-"""What a stream's driver knows; how it talks to a broker is tested with one."""
+"""The topics of a stream as its driver knows them; how it talks to a broker is tested with one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from magnetar.spark.source.planning import offset_resolution, topic_tracker
 TOPIC = "persistent://public/default/t"
 
 
-def test_a_query_does_not_end_because_nobody_knows_how_far_behind_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_goes_on_when_its_lag_cannot_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     options = source_options({"service.url": "pulsar://127.0.0.1:1", "topic": "t"})
     found = topic_tracker.TopicTracker(options, "s")
     monkeypatch.setattr(found, "latest", lambda: {TOPIC: ReadPosition(1, 9)})
@@ -45,7 +45,7 @@ class Topic:
 
 
 @pytest.mark.parametrize(
-    ("at", "told"),
+    ("at", "error"),
     [
         ("5:3", None),
         ("5:8", None),
@@ -60,20 +60,20 @@ class Topic:
         ("latest", None),
     ],
 )
-def test_a_start_behind_everything_is_a_loss(at: str, told: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_after_everything_is_a_loss(at: str, error: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic(monkeypatch)
-    if told is None:
+    if error is None:
         assert offset_resolution.resolve_start(topic.lookup, TOPIC, parse_offset(at), strict=True) <= ReadPosition(
             5, 10
         )
     else:
-        with pytest.raises(DataLossError, match=told):
+        with pytest.raises(DataLossError, match=error):
             offset_resolution.resolve_start(topic.lookup, TOPIC, parse_offset(at), strict=True)
     assert offset_resolution.resolve_start(topic.lookup, TOPIC, parse_offset(at), strict=False)
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_checkpoint_behind_everything_is_a_loss(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_after_everything_is_a_loss(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The topic was deleted and made anew: its numbers begin again, and the query would wait for ever."""
     Topic(monkeypatch)
     given = {"service.url": "pulsar://127.0.0.1:1", "topic": "t", "failOnDataLoss": str(strict).lower()}

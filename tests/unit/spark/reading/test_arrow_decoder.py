@@ -1,4 +1,4 @@
-"""Entries to Arrow: the exact schema Spark demands (PIPELINES 1.4), every column."""
+"""Entries to Arrow: the exact schema Spark demands, every column."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ def test_batches_are_closed_by_rows_and_by_bytes() -> None:
     assert batches(ArrowDecoder(TOPIC, BINARY, STANDARD)) == []
 
 
-def test_text_that_is_none() -> None:
+def test_a_string_that_is_not_utf8_is_refused() -> None:
     entry = build_entry(EntryMetadata("p", 0, 1), b"\xff")
     with pytest.raises(InvalidValueError, match=r"message 7:0:0: no UTF-8 text .*value=binary"):
         batches(ArrowDecoder(TOPIC, STRING, ()), entry)
 
 
-def test_the_option_metadata() -> None:
+def test_the_option_metadata_chooses_columns() -> None:
     assert chosen_columns("") == STANDARD
     assert chosen_columns("none") == ()
     assert chosen_columns("ALL") == tuple(METADATA)

@@ -1,4 +1,4 @@
-"""What stands behind a range is looked at before a message in chunks is given up."""
+"""What follows a range is read before a message in chunks is given up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rest(monkeypatch: pytest.MonkeyPatch, published: int, answers: list[list[Ent
     return [payload_of(one.data) for some in whole for one in some]
 
 
-def test_an_old_message_is_whole_whoever_reads_it_when(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_message_in_chunks_is_whole_at_every_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     published = SystemClock().now_ms() - DAY
     behind = [Entry(1, number, chunk(number, published)) for number in (1, 2)]
     assert rest(monkeypatch, published, [behind]) == [b"abc"]

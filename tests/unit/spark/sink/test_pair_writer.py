@@ -48,7 +48,7 @@ def read(definition: SchemaDefinition, batch: Any) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("encoding", ["INLINE", "SEPARATED"])
 @pytest.mark.parametrize("records", ["avro", "json"])
-def test_there_and_back(encoding: str, records: str) -> None:
+def test_pairs_are_read_as_they_were_written(encoding: str, records: str) -> None:
     columns: dict[str, tuple[Any, list[Any]]] = {
         "records": (pa.array(RECORDS, RECORD), RECORDS),
         "texts": (pa.array(["k", "", None]), ["k", "", None]),
@@ -72,7 +72,7 @@ def test_there_and_back(encoding: str, records: str) -> None:
             assert ("__key" in batch.schema.names) is writer.separated is (encoding == "SEPARATED")
 
 
-def test_what_the_broker_is_told() -> None:
+def test_the_broker_gets_the_schema_of_both_halves() -> None:
     writer, batch = written(pa.array([7], pa.int32()), pa.array(RECORDS[:1], RECORD))
     assert writer.definition is not None
     assert dict(writer.definition.properties) == {
@@ -92,7 +92,7 @@ def test_what_the_broker_is_told() -> None:
     assert raw[:8] == b"\0\0\0\4\0\0\0\7" and int.from_bytes(raw[8:12], "big") == len(raw) - 12
 
 
-def test_schemas_that_are_given() -> None:
+def test_given_schemas_are_used_for_both_halves() -> None:
     wide = {
         "type": "record",
         "name": "K",

@@ -46,7 +46,7 @@ def test_numbers_in_bulk_are_those_one_by_one(batch: int, row: int) -> None:
     ]
 
 
-def test_limits_are_said() -> None:
+def test_rows_and_batches_beyond_the_bits_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="new checkpoint"):
         first_number(1 << BATCH_BITS)
     check_rows(ROWS)
@@ -68,7 +68,7 @@ class Broker:
 
 
 def attempt(broker: Broker, number: int, chunks: list[list[bytes]], fail_after: int | None = None) -> None:
-    """A task as `publish` does it; fails after so many entries."""
+    """A task as `task_sink` does it; fails after so many entries."""
     known = StoredRows(broker.last, number, "t")
     writer = BatchWriter("p", max_messages=3, digest_bits=digest_bits(0))
     row = sent = 0

@@ -1,4 +1,4 @@
-"""Micro-batches as files, without Spark: who settles first decides."""
+"""Micro-batches as files, without Spark: the first attempt to settle decides."""
 
 from __future__ import annotations
 
