@@ -7,9 +7,11 @@ changed) and runs the rest inside it. `python3 tools/dev.py help` lists the comm
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,8 @@ BIN = VENV / "bin"
 LOCKS = ROOT / "requirements"
 GENERATED = ROOT / "src" / "magnetar" / "protocol" / "generated"
 JAVA_PACKAGE = "openjdk-17-jre-headless"
+SPARK_TESTS = ("not drivers", "drivers")
+"""Marks of the two halves of tests/spark, which take about as long."""
 
 
 def call(*command: str | Path, check: bool = True, env: dict[str, str] | None = None) -> int:
@@ -84,26 +88,38 @@ def check(arguments: Sequence[str]) -> None:
 
 
 def test(arguments: Sequence[str]) -> None:
-    """check, then every test: Spark's beside all others, as both wait a lot (arguments are pytest's: then in one)"""
+    """check and every test; Spark's run beside the others in two processes (arguments are pytest's: then in one)"""
     ensure_java()
-    check([])
     if arguments:
+        check([])
         call(BIN / "pytest", *arguments)
         return
+    install("all")
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ.get('PATH', '')}"}
-    with tempfile.TemporaryFile() as said:
-        spark = subprocess.Popen([BIN / "pytest", "tests/spark"], cwd=ROOT, env=environment, stdout=said, stderr=said)
-        try:
-            others = call(BIN / "pytest", "--ignore=tests/spark", check=False)
-            print("tests/spark:", flush=True)
-            failed = spark.wait() or others
-        finally:
-            spark.terminate()
-            spark.wait()
-        said.seek(0)
-        print(said.read().decode(errors="replace"), flush=True)
+    with contextlib.ExitStack() as stack:
+        # Spark's tests wait a lot, for Java above all; so does `check`, which uses one core.
+        started = []
+        for marked in SPARK_TESTS:
+            said = stack.enter_context(tempfile.TemporaryFile())
+            command: list[str | Path] = [BIN / "pytest", "tests/spark", "-m", marked]
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said, stderr=said)
+            stack.callback(interrupt, process)
+            started.append((f"tests/spark, {marked}:", process, said))
+        check([])
+        failed = call(BIN / "pytest", "--ignore=tests/spark", check=False)
+        for title, process, said in started:
+            failed = process.wait() or failed
+            said.seek(0)
+            print(title, said.read().decode(errors="replace"), sep="\n", flush=True)
     if failed:
         sys.exit(failed)
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """End a pytest that still runs, as Ctrl-C does: it ends its brokers and its Java."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        process.wait()
 
 
 def demo(arguments: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from magnetar.spark.cluster import standalone_cluster
 from tests.spark.on_cluster import FLIGHTS
 from tests.support.live_broker import LiveBroker
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 _PATIENCE = 240
 
 

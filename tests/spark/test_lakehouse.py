@@ -118,6 +118,7 @@ def test_changes_become_a_table(spark: Any, source: dict[str, str], tmp_path: Pa
     assert json.loads(lake.offsets())
 
 
+@pytest.mark.drivers
 def test_a_driver_is_killed_between_files_and_commit_and_after_the_commit(tmp_path: Path) -> None:
     """An attempt of a task fails too. A query without transactions shows what would be repeated."""
     halted = _drive(tmp_path, "halt", lambda: all((tmp_path / f"{name}.halted").exists() for name in QUERIES))

@@ -60,6 +60,7 @@ def test_failing_attempts(spark: Any, broker: LiveBroker, tmp_path: Path, varian
     assert (found == list(range(ROWS))) == (variant == "ours")
 
 
+@pytest.mark.drivers
 def test_driver_and_broker_are_killed(tmp_path: Path) -> None:
     outcome = Experiment(tmp_path, "ours", 1, lambda _: None).run(driver_kills=1, broker_kills=1, seconds=0.0)
     assert outcome.found == outcome.expected > 0

@@ -16,7 +16,7 @@ from magnetar.spark.options.topic_selection import topic_partitions, topics_by_n
 from tests.spark.test_jobs import publish
 from tests.support.live_broker import LiveBroker
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 _PATIENCE = 240
 _QUICK = ("--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -14,7 +14,7 @@ import pytest
 from tests.support.live_broker import LiveBroker, free_port
 from tests.support.snippets import ROOT, Snippet, commands, snippets
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 _SECONDS_MAX = 240
 
 
