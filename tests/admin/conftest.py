@@ -15,7 +15,7 @@ from tests.admin.rest_client import RestClient
 
 
 class World(NamedTuple):
-    """An application with what is behind it."""
+    """An application with its broker and its metadata."""
 
     rest: RestClient
     broker: FakeBroker

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from magnetar.jobs.compaction.job import compact
-from tests.admin.local_broker.test_compaction_job import URL, by_broker, computed, first_half, life, planned, view_of
+from tests.support.compaction_job import URL, by_broker, computed, first_half, life, planned, view_of
 from tests.support.real_broker import RealBroker
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ from magnetar.jobs.offload import offload, plan, planned
 from magnetar.jobs.reader.unit_reader import Access, units
 from magnetar.jobs.rest import Rest
 from magnetar.model.errors import InvalidValueError
-from tests.admin.local_broker.test_offload import SMALL_LEDGERS, T, keep, ledgers, publish, value, values
+from tests.support.offloaded_topic import SMALL_LEDGERS, T, keep, ledgers, publish, value, values
 from tests.support.real_broker import real_broker
 from tests.unit.jobs.stores import stored
 

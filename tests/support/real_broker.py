@@ -6,7 +6,7 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ TOPIC = "/admin/v2/persistent/public/default"
 
 
 class RealBroker:
-    """A running node with its two ways in."""
+    """A running node, reached by the wire protocol and over REST."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -34,12 +34,12 @@ class RealBroker:
         return client
 
     async def part(self) -> None:
-        """No client stays."""
+        """Close all clients."""
         for client in self._clients:
             await client.close()
 
     async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Status and JSON (or text) of a REST call."""
+        """Make a REST call; return its status and its JSON or text."""
         return await asyncio.to_thread(self._ask, method, path, body)
 
     def _ask(self, method: str, path: str, body: object) -> tuple[int, Any]:
@@ -68,7 +68,7 @@ def _read(data: bytes) -> Any:
 
 @asynccontextmanager
 async def real_broker(data: Path, **settings: Any) -> AsyncIterator[RealBroker]:
-    """Start on free ports, stop at the end."""
+    """Start a broker on free ports, and stop it at the end."""
     wanted = {"bindAddress": HOST, "brokerServicePort": 0, "webServicePort": 0, **settings}
     node = Node(data, Settings(**wanted))
     await node.start()
@@ -81,3 +81,33 @@ async def real_broker(data: Path, **settings: Any) -> AsyncIterator[RealBroker]:
             await broker.part()
     finally:
         await node.stop()
+
+
+Scenario = Callable[[RealBroker], Awaitable[Any]]
+
+
+def run_on_broker(data: Path, scenario: Scenario, **settings: Any) -> None:
+    """Run ``scenario`` on a broker that is started on ``data``, which may hold the data of an earlier one."""
+
+    async def run() -> None:
+        async with real_broker(data, **settings) as broker:
+            await scenario(broker)
+
+    asyncio.run(run())
+
+
+async def message_over_rest(broker: RealBroker, path: str) -> tuple[int, dict[str, str], bytes]:
+    """Ask for a stored message of topic ``t``: status, Pulsar's headers without their prefix, and the bytes."""
+
+    def ask() -> tuple[int, dict[str, str], bytes]:
+        try:
+            with urllib.request.urlopen(
+                broker.node.broker.service.web_service_url + TOPIC + "/t" + path, timeout=20
+            ) as got:
+                found = {key.lower(): value for key, value in got.headers.items()}
+                own = {key[9:]: value for key, value in found.items() if key.startswith("x-pulsar-")}
+                return got.status, own, got.read()
+        except urllib.error.HTTPError as refused:
+            return refused.code, {}, refused.read()
+
+    return await asyncio.to_thread(ask)

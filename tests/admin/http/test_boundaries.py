@@ -140,13 +140,13 @@ MEMBERS: Final = [
 
 
 class Requests:
-    """What is asked of one route, by chance; the same for the same seed."""
+    """Random requests to one route, the same for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
 
     def path(self, template: str, parameters: dict[str, dict[str, Any]]) -> str:
-        """Mostly what exists, so that requests get far; now and then something else."""
+        """A path that mostly names what exists, so that requests get far, and sometimes something else."""
         rng = self.rng
         parts = []
         last = next((part.strip("{}") for part in reversed(template.split("/")) if part in _NAMES), "")
@@ -162,7 +162,7 @@ class Requests:
             elif parameters.get(name, {}).get("type") == "integer" or name in _COUNTS:
                 parts.append(quote(rng.choice(NUMBERS), safe=""))
             elif rng.random() < (0.4 if name == last else 0.1) and "{" + name + "}" in _NAMES:
-                # nobody prepared these: they are made, odd or not, and used by later requests
+                # these were not prepared: they are made, odd or not, and used by later requests
                 parts.append(f"n{rng.randrange(4)}")
             elif rng.random() < 0.75:
                 parts.append(_USUAL.get(name, rng.choice(("t", "sub", "pt"))))
@@ -214,11 +214,11 @@ _USUAL: Final = {
     "topic": "t",
     "bundle": "0x00000000_0x40000000",
 }
-"""Tenant ``odd`` is what the requests may ruin; ``witness`` is named by none of them."""
+"""Tenant ``odd`` is what the requests may ruin; no request names ``witness``."""
 
 
 async def prepare(http: httpx.AsyncClient, tenant: str) -> None:
-    """A namespace with a topic, a partitioned topic and a subscription; what is there already stays."""
+    """A namespace with a topic, a partitioned topic and a subscription; existing ones stay."""
     await http.put(f"/admin/v2/tenants/{tenant}", json={"allowedClusters": ["standalone"]})
     await http.put(f"/admin/v2/namespaces/{tenant}/main")
     topics = f"/admin/v2/persistent/{tenant}/main"
@@ -229,7 +229,7 @@ async def prepare(http: httpx.AsyncClient, tenant: str) -> None:
 
 
 async def complete(http: httpx.AsyncClient, broker: RealBroker, tenant: str) -> None:
-    """A clean client's whole day: nothing of it may fail."""
+    """Everything that an ordinary client does: nothing of it may fail."""
     client = await broker.client()
     made = f"/admin/v2/persistent/{tenant}/main/"
     assert (await http.put(made + "new")).status_code == 204
@@ -266,7 +266,7 @@ async def complete(http: httpx.AsyncClient, broker: RealBroker, tenant: str) -> 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_route_with_boundary_values(tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         settings: dict[str, Any] = {
             "transactionCoordinatorEnabled": True,
             "forceDeleteNamespaceAllowed": True,
@@ -284,7 +284,7 @@ def test_every_route_with_boundary_values(tmp_path: Path, caplog: pytest.LogCapt
                 await _attack(broker, app.openapi(), http, seed)
 
     with caplog.at_level(logging.ERROR):
-        asyncio.run(story())
+        asyncio.run(scenario())
     assert [record.getMessage() for record in caplog.records] == []
 
 
@@ -312,7 +312,7 @@ async def _attack(broker: RealBroker, described: dict[str, Any], http: httpx.Asy
                 )  # fmt: skip
                 what = (seed, asked, method.upper(), template, path[:200], query[:200], body[:100])
                 if "the broker do not have" in answered.text:
-                    continue  # Pulsar's own 500 for a listener that nobody advertised
+                    continue  # Pulsar's own 500 for a listener that is not advertised
                 assert answered.status_code in ALLOWED, (what, answered.status_code, answered.text[:500])
                 if answered.status_code >= 400:
                     assert "reason" in answered.json(), (what, answered.text[:200])
@@ -324,7 +324,7 @@ async def _attack(broker: RealBroker, described: dict[str, Any], http: httpx.Asy
 
 
 async def _witness(http: httpx.AsyncClient) -> Any:
-    """Everything about what nobody named: policies, topics, subscriptions, messages."""
+    """Everything about the tenant that no request names: policies, topics, subscriptions, messages."""
     found = {}
     for path in (
         "/admin/v2/tenants/witness",

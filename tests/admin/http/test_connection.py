@@ -1,4 +1,4 @@
-"""HTTP connections that never get to the point: half a request, a slow one, an answer that nobody takes."""
+"""HTTP connections that are ended: half a request, a slow one, an answer that is not read."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def served(scenario: Scenario, most: int = 0) -> None:
         b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nabc",
     ],
 )
-def test_what_does_not_become_whole_is_ended(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_a_whole_request_is_ended(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.2)
 
     async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
@@ -68,14 +68,14 @@ def test_what_does_not_become_whole_is_ended(sent: bytes, monkeypatch: pytest.Mo
         for reader, writer in ends:
             with pytest.raises(ConnectionResetError):
                 assert await reader.read() == b""
-                raise ConnectionResetError  # an end without a reset is an end, too
+                raise ConnectionResetError  # closing without a reset counts as well
             writer.close()
         assert connection_limit.count == 0
 
     served(scenario)
 
 
-def test_dripping_bytes_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_request_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
 
     async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
@@ -92,7 +92,7 @@ def test_dripping_bytes_do_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
     served(scenario)
 
 
-def test_an_answer_that_nobody_takes_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_does_not_read_its_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
 
     async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
@@ -122,7 +122,7 @@ def test_a_whole_request_and_the_next_one_are_answered(monkeypatch: pytest.Monke
     served(scenario)
 
 
-def test_one_too_many_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_above_the_limit_is_refused_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
         _, first = await asyncio.open_connection("127.0.0.1", port)
         while not connection_limit.count:  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""What holds for every route (rules of 11.1), what is not built, health and metrics, and the server itself."""
+"""What holds for every route (rules of 11.1), routes that are not built, health and metrics, and the server itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 
 
-def test_malformed_json(shared_world: World) -> None:
+def test_malformed_json_is_400(shared_world: World) -> None:
     refused = shared_world.rest.put(
         "/admin/v2/tenants/e1", content=b"{bad", headers={"content-type": "application/json"}
     )
@@ -35,7 +35,7 @@ def test_malformed_json(shared_world: World) -> None:
     assert refused.json()["reason"].startswith("the body is not JSON")
 
 
-def test_wrong_content_type(shared_world: World) -> None:
+def test_a_wrong_content_type_is_415(shared_world: World) -> None:
     assert (
         shared_world.rest.put("/admin/v2/tenants/e9", content=b"x", headers={"content-type": "text/plain"}).status_code
         == 415
@@ -49,12 +49,12 @@ def test_bodies_are_bounded(shared_world: World) -> None:
     assert refused.status_code == 413
 
 
-def test_deeply_nested_body(shared_world: World) -> None:
+def test_a_deeply_nested_body_is_refused(shared_world: World) -> None:
     headers = {"content-type": "application/json"}
     assert shared_world.rest.put("/admin/v2/tenants/e9", content=b"[" * 100_000, headers=headers).status_code == 400
 
 
-def test_unknown_path(shared_world: World) -> None:
+def test_an_unknown_path_is_404(shared_world: World) -> None:
     assert shared_world.rest.get("/admin/v2/nope").status_code == 404
     assert shared_world.rest.get("/").status_code == 404
 
@@ -63,7 +63,7 @@ def test_unknown_path(shared_world: World) -> None:
     "path", ["/admin/v2/tenants", "/admin/v2/namespaces/public", "/lookup/v2/topic/persistent/public/default/t"]
 )
 def test_a_slash_at_the_end_changes_nothing(shared_world: World, path: str) -> None:
-    """It was answered with 501, "not available yet", for what is there."""
+    """A path with a slash at its end is answered like the path without it."""
     plain, with_slash = shared_world.rest.get(path), shared_world.rest.get(path + "/")
     assert (with_slash.status_code, with_slash.text) == (200, plain.text)
     assert shared_world.rest.get(path + "/?x=1").text == plain.text
@@ -73,7 +73,7 @@ def test_a_slash_that_ends_a_name_is_part_of_it(shared_world: World) -> None:
     assert shared_world.rest.get("/admin/v2/namespaces/public%2F").status_code != 200
 
 
-def test_wrong_method(shared_world: World) -> None:
+def test_a_wrong_method_is_405(shared_world: World) -> None:
     refused = shared_world.rest.patch("/admin/v2/tenants/public")
     assert (refused.status_code, refused.headers["allow"]) == (405, "DELETE, GET, POST, PUT")
 
@@ -88,7 +88,7 @@ def test_wrong_method(shared_world: World) -> None:
         ("GET", "/admin/v2/persistent/ref/main/a%2Fb/permissions", "{topic}/permissions"),
     ],
 )
-def test_what_is_not_built_says_so(shared_world: World, method: str, path: str, named: str) -> None:
+def test_routes_of_pulsar_that_are_not_built_are_501(shared_world: World, method: str, path: str, named: str) -> None:
     refused = shared_world.rest.request(method, path)
     reason = refused.json()["reason"]
     assert refused.status_code == 501
@@ -118,7 +118,7 @@ def test_every_route_of_pulsars_is_built_or_501(broker: FakeBroker, resources: R
 
 
 def test_no_built_route_is_unknown_to_pulsar(shared_world: World) -> None:
-    """A typing mistake in a path would hide behind the 501 of the right one."""
+    """Every route is Pulsar's or listed as ours; a typing mistake would be hidden by the 501 of the right path."""
     described = shared_world.rest.get("/openapi.json").json()["paths"]
     assert len(described) > 20
     for path, operations in described.items():
@@ -155,7 +155,7 @@ def test_a_bug_is_one_answer_and_one_log_entry(
     assert [record.getMessage() for record in caplog.records] == ["GET /admin/v2/brokers/health failed"]
 
 
-def test_brokers(rest: RestClient, broker: FakeBroker) -> None:
+def test_routes_of_the_broker(rest: RestClient, broker: FakeBroker) -> None:
     """The routes of the broker itself answer what there is to say of one broker (rule 11.2.4)."""
     assert rest.get("/admin/v2/brokers").json() == ["127.0.0.1:8080"]
     assert rest.get("/admin/v2/brokers/standalone").json() == ["127.0.0.1:8080"]
@@ -173,7 +173,7 @@ def test_brokers(rest: RestClient, broker: FakeBroker) -> None:
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/"])
-def test_metrics(rest: RestClient, broker: FakeBroker, path: str) -> None:
+def test_metrics_are_prometheus_text_with_pulsars_names(rest: RestClient, broker: FakeBroker, path: str) -> None:
     """/metrics is Prometheus text with the names of Apache Pulsar (rules 11.1.5, 14.11)."""
     broker.topics = {TopicName.parse('persistent://ref/main/"q"'): {}, TopicName.parse("public/default/t"): {}}
     answered = rest.get(path)
@@ -219,7 +219,7 @@ def test_server_serves_and_releases_its_port(broker: FakeBroker, resources: Reso
 
 
 def test_a_client_that_leaves_is_one_line_and_seldom(own_world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """In the middle of a body, twenty times: no trace, no answer, a few lines."""
+    """Twenty clients that leave in the middle of a body make a few log lines, without a trace and without an answer."""
     app = create_app(own_world.broker.ports(), own_world.resources, Settings())
     path = "/admin/v2/tenants/x"
     scope = {

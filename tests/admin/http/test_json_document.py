@@ -22,7 +22,7 @@ JSON = {"content-type": "application/json"}
         (b"[" * LEVELS_MAX + b"]" * LEVELS_MAX, ...),
     ],
 )
-def test_documents(body: bytes, value: object) -> None:
+def test_documents_are_read_as_json(body: bytes, value: object) -> None:
     assert value is ... or read_document(body) == value
     read_document(body)
 
@@ -49,7 +49,7 @@ def test_documents(body: bytes, value: object) -> None:
         (b'{"a":' * 100_000, "not JSON"),
     ],
 )  # fmt: skip
-def test_what_is_refused(body: bytes, said: str) -> None:
+def test_documents_that_could_not_be_stored_are_refused(body: bytes, said: str) -> None:
     with pytest.raises(InvalidValueError) as refused:
         read_document(body)
     assert said in str(refused.value)
@@ -57,12 +57,12 @@ def test_what_is_refused(body: bytes, said: str) -> None:
 
 
 @pytest.mark.parametrize("value", [3, "3", " 3 ", 3.0, "+3"])
-def test_numbers(value: Json) -> None:
+def test_numbers_may_be_quoted_or_whole_fractions(value: Json) -> None:
     assert coercion.number(value) == 3
 
 
 @pytest.mark.parametrize("value", [True, None, "", "x", "3.0", 3.5, [3], {}, "٣", "9" * 20, 1e19, "1_0"])
-def test_no_numbers(value: Json) -> None:
+def test_other_values_are_no_numbers(value: Json) -> None:
     with pytest.raises(InvalidValueError, match="whole number"):
         coercion.number(value)
 
@@ -74,17 +74,17 @@ def test_numbers_have_bounds() -> None:
 
 
 @pytest.mark.parametrize(("value", "flag"), [(True, True), ("True", True), ("FALSE", False), (1, True), (0, False)])
-def test_flags(value: Json, flag: bool) -> None:
+def test_flags_may_be_quoted_or_numbers(value: Json, flag: bool) -> None:
     assert coercion.flag(value) is flag
 
 
 @pytest.mark.parametrize("value", ["yes", "", 1.0, None, [True]])
-def test_no_flags(value: Json) -> None:
+def test_other_values_are_no_flags(value: Json) -> None:
     with pytest.raises(InvalidValueError, match="true or false"):
         coercion.flag(value)
 
 
-def test_texts() -> None:
+def test_texts_may_be_numbers_or_flags() -> None:
     assert coercion.texts({"a": 5, "b": True, "c": None, "d": 1.5, "e": "x"}) == {
         "a": "5", "b": "true", "d": "1.5", "e": "x"
     }  # fmt: skip

@@ -35,7 +35,7 @@ def test_names_of_the_loopback_and_addresses_pass(host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "", ":8080", "1.2.3"]
 )
-def test_other_names_do_not(host: str) -> None:
+def test_other_names_are_refused(host: str) -> None:
     assert not LOOPBACK.include(host)
     assert not NETWORK.include(host)
 
@@ -43,12 +43,12 @@ def test_other_names_do_not(host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["broker", "pulsar-0.pulsar.default.svc.cluster.local", "b.internal:80", "laptop.local"]
 )
-def test_names_that_public_dns_cannot_give_away(host: str) -> None:
+def test_names_that_public_dns_cannot_resolve_pass(host: str) -> None:
     assert NETWORK.include(host)
     assert not LOOPBACK.include(host)
 
 
-def test_listed_names() -> None:
+def test_listed_names_pass() -> None:
     assert NETWORK.include("pulsar.example.COM:8080")
     assert HostNames(("*",), on_loopback=True).include("anything.example")
     settings = Settings(webServiceAllowedHosts=" a.example , b.example", advertisedAddress="c.example")
@@ -76,7 +76,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("request_", PROGRAMS.values(), ids=PROGRAMS)
-def test_programs_pass(request_: RequestOrigin) -> None:
+def test_requests_of_programs_pass(request_: RequestOrigin) -> None:
     assert refusal(request_, LOOPBACK) is None
 
 
@@ -102,7 +102,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("request_", PAGES.values(), ids=PAGES)
-def test_pages_do_not(request_: RequestOrigin) -> None:
+def test_requests_of_web_pages_are_refused(request_: RequestOrigin) -> None:
     found = refusal(request_, LOOPBACK)
     assert found is not None
     assert found.status == 403
@@ -111,8 +111,8 @@ def test_pages_do_not(request_: RequestOrigin) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 @pytest.mark.parametrize("kind", FORMS)
-def test_what_only_forms_send(method: str, kind: str) -> None:
-    """Browsers that send neither header are known by this one, also where the form is empty."""
+def test_content_types_of_forms_are_refused(method: str, kind: str) -> None:
+    """Browsers that send neither Origin nor Sec-Fetch-Site are recognised by the content type, even of empty forms."""
     found = refusal(asked(method, content_type=kind), LOOPBACK)
     assert found is not None
     assert (found.status, "application/json" in found.reason) == (415, True)
@@ -157,7 +157,7 @@ def test_no_preflight_is_granted(shared_world: World) -> None:
     ("method", "path"),
     [("GET", TENANT), ("GET", "/nope"), ("PATCH", TENANT), ("GET", "/metrics"), ("GET", "/docs"), ("PUT", TENANT)],
 )  # fmt: skip
-def test_headers_of_every_answer(shared_world: World, method: str, path: str) -> None:
+def test_every_answer_has_the_protecting_headers(shared_world: World, method: str, path: str) -> None:
     headers = shared_world.rest.request(method, path).headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cross-origin-resource-policy"] == "same-origin"
@@ -165,7 +165,7 @@ def test_headers_of_every_answer(shared_world: World, method: str, path: str) ->
     assert headers["content-security-policy"].startswith("default-src 'none'")
 
 
-def test_description_loads_nothing(shared_world: World) -> None:
+def test_the_docs_page_loads_nothing(shared_world: World) -> None:
     page = shared_world.rest.get("/docs")
     assert page.status_code == 200
     assert "{topic}/partitions" in page.text

@@ -1,11 +1,10 @@
-"""Answers as Apache Pulsar 4.0.8 gives them, asked of a whole broker (recorded in tests/conformance/recorded, too)."""
+"""Answers as Apache Pulsar 4.0.8 gives them, asked of a whole broker (also recorded in tests/conformance/recorded)."""
 
 from __future__ import annotations
 
 import asyncio
 import http.client
 import time
-from collections.abc import Callable, Coroutine
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,26 +13,17 @@ import pytest
 
 from magnetar.model.names import TopicName
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from tests.support.real_broker import HOST, RealBroker, real_broker
+from tests.support.real_broker import HOST, RealBroker, run_on_broker
 
 P = "/admin/v2/persistent/public/default/"
 N = "/admin/v2/non-persistent/public/default/"
 NAMESPACE = "/admin/v2/namespaces/public/default"
-Story = Callable[[RealBroker], Coroutine[Any, Any, None]]
-
-
-def tell(data: Path, story: Story, **settings: Any) -> None:
-    async def told() -> None:
-        async with real_broker(data, **settings) as broker:
-            await story(broker)
-
-    asyncio.run(told())
 
 
 def test_message_id_by_time_where_there_is_none(tmp_path: Path) -> None:
-    """The place of the message that is to come; nothing is read, so nothing can be called damaged."""
+    """Without a message since that time the id of the next message is answered; nothing is read."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         later = int(time.time() * 1000) + 10**9
         await broker.ask("PUT", P + "t")
         status, found = await broker.ask("GET", P + "t/messageid/0")
@@ -54,13 +44,13 @@ def test_message_id_by_time_where_there_is_none(tmp_path: Path) -> None:
         assert "try do it on specific topic partition" in found["reason"]
         assert (await broker.ask("GET", P + "pt-partition-1/messageid/0"))[1]["partitionIndex"] == 1
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 def test_health_with_transactions_and_leftovers(tmp_path: Path) -> None:
-    """Logs that are no topics stand in the store; what an earlier life at another port left goes."""
+    """The health check works beside logs that are no topics; the heartbeat topic of an earlier port is deleted."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         service = broker.node.broker.service
         service.store.open_log("persistent://pulsar/standalone/127.0.0.1:9/healthcheck")
         for _ in range(2):
@@ -68,12 +58,12 @@ def test_health_with_transactions_and_leftovers(tmp_path: Path) -> None:
         left = [name for name in service.store.names() if name.endswith("/healthcheck")]
         assert left == [f"persistent://pulsar/standalone/{service.broker_id}/healthcheck"]
 
-    tell(tmp_path, story, transactionCoordinatorEnabled=True)
-    tell(tmp_path, story, transactionCoordinatorEnabled=True)
+    run_on_broker(tmp_path, scenario, transactionCoordinatorEnabled=True)
+    run_on_broker(tmp_path, scenario, transactionCoordinatorEnabled=True)
 
 
 def test_properties_and_replication_of_a_new_subscription(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await broker.ask("PUT", P + "t")
         bodies: dict[str, Any] = {
             "a": {"ledgerId": -1, "entryId": -1, "properties": {"k": "v"}},
@@ -99,11 +89,11 @@ def test_properties_and_replication_of_a_new_subscription(tmp_path: Path) -> Non
         shown = (await broker.stats("t"))["subscriptions"]
         assert {name for name, each in shown.items() if each["isReplicated"]} == {"a", "b", "new"}
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 def test_headers_of_messages_keep_their_case(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await broker.ask("PUT", P + "t/subscription/s")
         producer = await (await broker.client()).producer("persistent://public/default/t")
         odd = EntryMetadata("p", 0, 1, properties=(("a", "1"),), partition_key="k\x00\r\nX: y\u0416")
@@ -120,11 +110,11 @@ def test_headers_of_messages_keep_their_case(tmp_path: Path) -> None:
         assert {"X-Pulsar-Message-ID", "X-Pulsar-publish-time", "X-Pulsar-partition-key"} <= set(found)
         assert found["X-Pulsar-partition-key"] == "k?\\r\\nX: y\\u0416"
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_non_persistent_topics_that_live(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_non_persistent_topics_with_clients_are_listed_and_shown(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         client = await broker.client()
         await client.subscribe("non-persistent://public/default/t", "s")
         own = N + "t/subscription/s/properties"
@@ -154,18 +144,18 @@ def test_non_persistent_topics_that_live(tmp_path: Path) -> None:
         found = await broker.ask("POST", N + "gone/subscription/s/expireMessages/1")
         assert found == (404, {"reason": "Topic non-persistent://public/default/gone not found"})
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 def test_non_persistent_topics_may_be_forbidden(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         status, found = await broker.ask("PUT", N + "t")
         assert status == 409
         assert "unable to load non-persistent topic" in found["reason"]
         assert (await broker.ask("PUT", N + "pt/partitions", 2))[0] == 204
         assert (await broker.ask("PUT", P + "t"))[0] == 204
 
-    tell(tmp_path, story, enableNonPersistentTopics=False)
+    run_on_broker(tmp_path, scenario, enableNonPersistentTopics=False)
 
 
 def avro(*names: str) -> dict[str, Any]:
@@ -189,7 +179,7 @@ def test_older_policy_of_schemas_has_its_effect(
 ) -> None:
     schemas = "/admin/v2/schemas/public/default/t"
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         assert (await broker.ask("POST", schemas + "/schema", avro("a")))[0] == 200
         assert (await broker.ask("PUT", NAMESPACE + "/schemaAutoUpdateCompatibilityStrategy", said))[0] == 204
         for candidate, fits in ((avro("a", "b"), more), (avro(), less)):
@@ -200,13 +190,13 @@ def test_older_policy_of_schemas_has_its_effect(
         status, found = await broker.ask("POST", schemas + "/compatibility", avro("a", "b"))
         assert (status, found["schemaCompatibilityStrategy"]) == (202, "FORWARD")
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 def test_schemas_are_not_updated_by_clients_unless_allowed(tmp_path: Path) -> None:
     path = NAMESPACE + "/isAllowAutoUpdateSchema"
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         assert await broker.ask("GET", path) == (200, False)
         assert (await broker.ask("GET", NAMESPACE))[1]["is_allow_auto_update_schema"] is False
         registry = broker.node.broker.service.policies
@@ -216,11 +206,11 @@ def test_schemas_are_not_updated_by_clients_unless_allowed(tmp_path: Path) -> No
         assert registry.of(name).schema_auto_update_allowed is True
         assert await broker.ask("GET", path) == (200, True)
 
-    tell(tmp_path, story, isAllowAutoUpdateSchemaEnabled=False)
+    run_on_broker(tmp_path, scenario, isAllowAutoUpdateSchemaEnabled=False)
 
 
 def test_topics_of_one_bundle(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         made = "/admin/v2/namespaces/public/bn"
         halves = {"bundles": {"boundaries": ["0x00000000", "0x80000000", "0xffffffff"], "numBundles": 2}}
         assert (await broker.ask("PUT", made, halves))[0] == 204
@@ -235,7 +225,7 @@ def test_topics_of_one_bundle(tmp_path: Path) -> None:
         for other in ("0x00000000_0xffffffff", "nonsense", ""):
             assert await broker.ask("GET", listed + other) == (200, [])
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 LOOKS = (
@@ -256,9 +246,9 @@ MOVES: tuple[tuple[str, Any], ...] = (
 
 @pytest.mark.parametrize("state", ["empty", "written", "trimmed", "terminated", "trimmed and unloaded"])
 def test_harmless_states_are_not_called_damaged(tmp_path: Path, state: str) -> None:
-    """Every question about messages, of topics without any, with some, whose messages are gone, that are over."""
+    """Topics without messages, with trimmed ones and terminated ones are never reported as damaged."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await broker.ask("PUT", P + "t")
         await broker.ask("PUT", P + "t/subscription/s", "earliest")
         if state != "empty":
@@ -279,4 +269,4 @@ def test_harmless_states_are_not_called_damaged(tmp_path: Path, state: str) -> N
                 assert status < 500, (method, path, found)
                 assert "damage" not in str(found).lower(), (method, path, found)
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)

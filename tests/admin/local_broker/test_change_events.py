@@ -1,4 +1,4 @@
-"""The topic that tells of changed policies, through REST and sockets (rules 8.1, 8.2)."""
+"""The topic of changed policies, through REST and sockets (rules 8.1, 8.2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVENTS = "persistent://public/n/__change_events"
 
 
 async def messages(broker: RealBroker, count: int) -> list[tuple[str | None, Any]]:
-    """Key and value of the first so many."""
+    """Key and value of the first ``count`` messages."""
     client = await broker.client()
     reader = await client.subscribe(EVENTS, "r", initial_position=c.InitialPosition.Earliest, durable=False)
     reader.flow(100)
@@ -30,8 +30,8 @@ async def messages(broker: RealBroker, count: int) -> list[tuple[str | None, Any
     return found
 
 
-def test_changes_are_told_and_the_topic_is_hidden(tmp_path: Path) -> None:
-    async def story() -> None:
+def test_changes_are_published_and_their_topic_is_hidden(tmp_path: Path) -> None:
+    async def scenario() -> None:
         async with real_broker(tmp_path) as broker:
             assert (await broker.ask("PUT", NS))[0] == 204
             assert (await broker.ask("PUT", f"{TOPICS}/t"))[0] == 204
@@ -66,7 +66,7 @@ def test_changes_are_told_and_the_topic_is_hidden(tmp_path: Path) -> None:
             assert (await broker.ask("DELETE", NS))[0] == 204
             assert not [name for name in broker.node.broker.store.names() if "public/n/" in name]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 async def hidden(broker: RealBroker) -> None:
@@ -80,7 +80,7 @@ async def hidden(broker: RealBroker) -> None:
 
 
 def test_a_deleted_topic_of_changes_comes_back_whole(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with real_broker(tmp_path, forceDeleteNamespaceAllowed=True) as broker:
             assert (await broker.ask("PUT", NS))[0] == 204
             for name in ("a", "b"):
@@ -93,15 +93,15 @@ def test_a_deleted_topic_of_changes_comes_back_whole(tmp_path: Path) -> None:
             assert (await broker.ask("DELETE", f"{NS}?force=true"))[0] == 204
             assert not [name for name in broker.node.broker.store.names() if "public/n/" in name]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_no_events_where_topics_have_no_policies(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with real_broker(tmp_path, topicLevelPoliciesEnabled=False) as broker:
             assert (await broker.ask("PUT", NS))[0] == 204
             assert (await broker.ask("PUT", f"{TOPICS}/t"))[0] == 204
             assert (await broker.ask("DELETE", f"{TOPICS}/t"))[0] == 204
             assert EVENTS not in broker.node.broker.store
 
-    asyncio.run(story())
+    asyncio.run(scenario())

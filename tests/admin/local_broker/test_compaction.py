@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,17 @@ from magnetar.protocol.entries import (
 )
 from magnetar.testing.rawclient import RawClientError, RawConsumer, payload_of
 from tests.admin.conftest import World
-from tests.support.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, Scenario, real_broker
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"
 EARLIEST = c.MessageIdData(-1, -1)
-Story = Callable[[RealBroker], Awaitable[None]]
 
 
-def run(path: Path, story: Story, **settings: Any) -> None:
+def run(path: Path, scenario: Scenario, **settings: Any) -> None:
     async def on_a_broker() -> None:
         async with asyncio.timeout(60), real_broker(path, **settings) as broker:
-            await story(broker)
+            await scenario(broker)
 
     asyncio.run(on_a_broker())
 
@@ -69,7 +67,7 @@ async def reader(broker: RealBroker, name: str = "r", start: c.MessageIdData = E
 
 
 async def take(consumer: RawConsumer, count: int) -> list[c.CommandMessage]:
-    """So many, and that nothing follows."""
+    """Receive ``count`` messages and check that no other one follows."""
     got = [await consumer.receive() for _ in range(count)]
     consumer.client.say(c.CommandPing())
     await consumer.client.hear(c.CommandPong)
@@ -83,7 +81,7 @@ def values(messages: list[c.CommandMessage]) -> list[str]:
 
 
 def test_the_last_value_of_each_key_under_its_own_id(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         ids = await publish(broker, ("a", "a1"), ("b", "b1"), ("a", "a2"), ("", "keyless"), ("c", "c1"))
         assert await broker.ask("GET", f"{URL}/compaction") == (200, {"status": "NOT_RUN", "lastError": ""})
         await compact(broker)
@@ -93,10 +91,10 @@ def test_the_last_value_of_each_key_under_its_own_id(tmp_path: Path) -> None:
         assert [(m.message_id.ledger, m.message_id.entry) for m in got] == [
             (ids[i].ledger, ids[i].entry) for i in (1, 2, 4)
         ]
-        behind = await publish(broker, ("a", "a3"))
-        assert values(await take(consumer, 1)) == ["a3"], "the log goes on behind the horizon"
+        after = await publish(broker, ("a", "a3"))
+        assert values(await take(consumer, 1)) == ["a3"], "the log goes on after the horizon"
         last = (await consumer.last_message_id()).last_message_id
-        assert (last.ledger, last.entry) == (behind[0].ledger, behind[0].entry)
+        assert (last.ledger, last.entry) == (after[0].ledger, after[0].entry)
         plain = await reader(broker, "plain", read_compacted=False)
         assert values(await take(plain, 6)) == ["a1", "b1", "a2", "keyless", "c1", "a3"]
         later = await reader(broker, "later", ids[2])
@@ -118,7 +116,7 @@ def test_the_last_value_of_each_key_under_its_own_id(tmp_path: Path) -> None:
         assert f"pulsar_compaction_succeed_count{{{label}}} 1\n" in metrics
         assert inside["cursors"]["__compaction"]["properties"] == {"CompactedTopicLedger": ledger["ledgerId"]}
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
 
 
 def test_a_durable_consumer_survives_a_restart(tmp_path: Path) -> None:
@@ -146,7 +144,7 @@ def test_a_durable_consumer_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_batches_keep_the_places_of_their_messages(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         client = await broker.client()
         producer = await client.producer(T)
         inside = [("a", b"1"), ("b", b"1"), (None, b"keyless"), ("a", b"2"), ("b", b"")]
@@ -164,20 +162,20 @@ def test_batches_keep_the_places_of_their_messages(tmp_path: Path) -> None:
         ]  # fmt: skip
         assert (await consumer.last_message_id()).last_message_id.batch_index == 3
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
 
 
-def test_keyless_messages_stay_if_the_broker_is_told_so(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_keyless_messages_stay_if_the_setting_keeps_them(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await publish(broker, ("a", "1"), ("", "x"), ("a", "2"), ("", "y"))
         await compact(broker)
         assert values(await take(await reader(broker), 3)) == ["x", "2", "y"]
 
-    run(tmp_path, story, topicCompactionRetainNullKey=True)
+    run(tmp_path, scenario, topicCompactionRetainNullKey=True)
 
 
-def test_a_threshold_compacts_unasked(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_a_threshold_begins_a_run(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         namespace = "/admin/v2/namespaces/public/default/compactionThreshold"
         await publish(broker, ("a", "1"))
         assert (await broker.ask("PUT", namespace, 500))[0] == 204
@@ -194,11 +192,11 @@ def test_a_threshold_compacts_unasked(tmp_path: Path) -> None:
         await compact(broker)  # that one may have begun while messages still came
         assert values(await take(await reader(broker), 3)) == ["1", f"{8:0100}", f"{9:0100}"]
 
-    run(tmp_path, story, brokerServiceCompactionMonitorIntervalInSeconds=1)
+    run(tmp_path, scenario, brokerServiceCompactionMonitorIntervalInSeconds=1)
 
 
 def test_deleting_the_topic_deletes_the_view(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await publish(broker, ("a", "1"))
         await compact(broker)
         names = broker.node.broker.store.names
@@ -206,11 +204,11 @@ def test_deleting_the_topic_deletes_the_view(tmp_path: Path) -> None:
         assert (await broker.ask("DELETE", f"{URL}?force=true"))[0] == 204
         assert not [name for name in names() if name.startswith("internal://compacted/")]
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
 
 
-def test_who_may_not_read_compacted(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_read_compacted_is_refused_for_shared_subscriptions(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         client = await broker.client()
         for kind in (c.SubType.Shared, c.SubType.Key_Shared):
             with pytest.raises(RawClientError) as refused:
@@ -218,11 +216,11 @@ def test_who_may_not_read_compacted(tmp_path: Path) -> None:
             assert refused.value.code is ServerError.NotAllowedError
             assert refused.value.message == "readCompacted only allowed on failover or exclusive subscriptions"
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
 
 
-def test_routes(own_world: World) -> None:
-    """Refusals as observed on Apache Pulsar 4.0.8."""
+def test_refusals_are_those_of_pulsar(own_world: World) -> None:
+    """Compaction is refused with the statuses and reasons that were observed on Apache Pulsar 4.0.8."""
     rest, base = own_world.rest, "/admin/v2/persistent/ref/main"
     for method in ("GET", "PUT"):
         missing = rest.request(method, f"{base}/nope/compaction")
@@ -238,10 +236,10 @@ def test_routes(own_world: World) -> None:
     assert rest.request("GET", f"{base}/p/compaction").status_code == 404
 
 
-def test_clearing_the_backlog_of_a_namespace_leaves_compaction_what_it_has_not_read(tmp_path: Path) -> None:
-    """Of that subscription by its name it is still cleared: whoever names it means it."""
+def test_clearing_the_backlog_of_a_namespace_keeps_the_cursor_of_compaction(tmp_path: Path) -> None:
+    """The cursor of compaction moves only if its subscription is named in the request."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await publish(broker, ("a", "a1"))
         await compact(broker)
         await publish(broker, ("b", "b1"))
@@ -251,4 +249,4 @@ def test_clearing_the_backlog_of_a_namespace_leaves_compaction_what_it_has_not_r
         assert (await broker.ask("POST", f"{namespace}/__compaction"))[0] == 204
         assert (await broker.stats("t"))["subscriptions"]["__compaction"]["msgBacklog"] == 0
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)

@@ -1,4 +1,4 @@
-"""What nobody uses goes, and its names do not fill the log."""
+"""Unused topics are deleted, and their names do not fill the log."""
 
 from __future__ import annotations
 

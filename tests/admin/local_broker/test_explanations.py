@@ -20,10 +20,10 @@ T = "persistent://public/default/t"
 URL = f"{TOPIC}/t/subscription/s"
 
 
-def test_draining_hash_is_explained(tmp_path: Path) -> None:
+def test_a_draining_hash_is_explained(tmp_path: Path) -> None:
     async def main() -> None:
         async with real_broker(tmp_path) as broker:
-            await story(broker)
+            await scenario(broker)
 
     asyncio.run(main())
 
@@ -34,7 +34,7 @@ async def got(broker: RealBroker, path: str) -> Any:
     return answer
 
 
-async def story(broker: RealBroker) -> None:
+async def scenario(broker: RealBroker) -> None:
     client = await broker.client()
     producer = await client.producer(T)
     old = await client.subscribe(T, "s", SubType.Key_Shared, consumer_name="old")
@@ -75,7 +75,7 @@ async def story(broker: RealBroker) -> None:
     await client.close()
 
 
-def test_a_partitioned_topic_is_told_from_one_that_does_not_exist(tmp_path: Path) -> None:
+def test_a_partitioned_topic_and_a_missing_one_have_different_errors(tmp_path: Path) -> None:
     async def main() -> None:
         async with real_broker(tmp_path) as broker:
             assert (await broker.ask("PUT", f"{TOPIC}/parted/partitions", 3))[0] == 204
@@ -99,5 +99,5 @@ def test_command_line_says_what_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["explain"], ["explain", "subscription", "--help"]])
-def test_help(arguments: list[str]) -> None:
+def test_explain_is_in_the_help_pages(arguments: list[str]) -> None:
     assert "explain" in CliRunner().invoke(app, arguments).output

@@ -16,8 +16,8 @@ def heartbeats(broker: RealBroker) -> list[str]:
     return [name for name in broker.node.broker.store.names() if name.endswith("/healthcheck")]
 
 
-def test_beats_leave_nothing(tmp_path: Path) -> None:
-    async def story() -> None:
+def test_health_checks_leave_no_messages(tmp_path: Path) -> None:
+    async def scenario() -> None:
         async with real_broker(tmp_path) as broker:
             before = await broker.ask("GET", "/admin/v2/namespaces/pulsar")
             assert await broker.ask("GET", f"{HEALTH}?topicVersion=V3") == (
@@ -41,10 +41,10 @@ def test_beats_leave_nothing(tmp_path: Path) -> None:
             assert await broker.ask("GET", f"{HEALTH}?topicVersion=V2") == (200, "ok")
             assert heartbeats(broker) == [f"persistent://pulsar/{broker.node.broker.service.broker_id}/healthcheck"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_names() -> None:
+def test_heartbeat_topics_are_named_after_the_broker() -> None:
     for name, heartbeat in (
         ("persistent://pulsar/127.0.0.1:8080/healthcheck", True),
         ("persistent://pulsar/standalone/localhost:8080/healthcheck", True),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,28 +13,17 @@ from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.testing.rawclient import RawClientError, payload_of
-from tests.support.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, run_on_broker
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"
 NAMESPACE = "/admin/v2/namespaces/public/default"
-Story = Callable[[RealBroker], Awaitable[None]]
-
-
-def tell(data: Path, story: Story, **settings: Any) -> None:
-    """On a broker of its own, always on the same data."""
-
-    async def on_a_broker() -> None:
-        async with real_broker(data, **settings) as broker:
-            await story(broker)
-
-    asyncio.run(on_a_broker())
 
 
 async def publish(
     broker: RealBroker, topic: str, *payloads: bytes, published: int | None = None
 ) -> list[tuple[int, int]]:
-    """Positions."""
+    """Publish ``payloads``; return their positions."""
     client = await broker.client()
     producer = await client.producer(topic)
     places = []
@@ -55,8 +43,10 @@ async def refused(opening: Awaitable[Any]) -> RawClientError:
     return caught.value
 
 
-def test_terminated_for_ever(tmp_path: Path) -> None:
-    """4.7.1, 5.9.11, 3.1.6; the second life of the broker remembers."""
+def test_a_terminated_topic_stays_terminated_after_a_restart(tmp_path: Path) -> None:
+    """A terminated topic takes no producer and shows its end to consumers, also after a restart
+    (rules 4.7.1, 5.9.11, 3.1.6).
+    """
 
     async def first(broker: RealBroker) -> None:
         client = await broker.client()
@@ -89,14 +79,14 @@ def test_terminated_for_ever(tmp_path: Path) -> None:
         assert (await broker.ask("GET", f"{URL}/properties")) == (200, {})
         await client.close()
 
-    tell(tmp_path, first)
-    tell(tmp_path, second)
+    run_on_broker(tmp_path, first)
+    run_on_broker(tmp_path, second)
 
 
-def test_partitioned_ends(tmp_path: Path) -> None:
-    """11.4.9."""
+def test_ends_of_a_partitioned_topic_reach_all_partitions(tmp_path: Path) -> None:
+    """Operations on a partitioned topic go to all its partitions (rule 11.4.9)."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         url = f"{TOPIC}/pt"
         assert (await broker.ask("PUT", f"{url}/partitions", 2))[0] == 204
         assert await broker.ask("POST", f"{url}/terminate") == (
@@ -112,13 +102,13 @@ def test_partitioned_ends(tmp_path: Path) -> None:
         assert (await broker.ask("POST", f"{url}/createMissedPartitions"))[0] == 204
         assert (await broker.ask("POST", f"{URL}/createMissedPartitions"))[0] == 404
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_truncated(tmp_path: Path) -> None:
+def test_truncation_deletes_what_is_stored(tmp_path: Path) -> None:
     """Truncation moves every cursor to the end and deletes what is stored (rule 4.2.4)."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await broker.ask("PUT", f"{URL}/subscription/s", "earliest")
         await publish(broker, T, b"a", b"b")
         assert (await broker.ask("DELETE", f"{URL}/truncate"))[0] == 204
@@ -131,10 +121,10 @@ def test_truncated(tmp_path: Path) -> None:
         assert payload_of((await consumer.receive()).entry) == b"c"
         await client.close()
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_properties(tmp_path: Path) -> None:
+def test_properties_of_topics_and_subscriptions_survive_a_restart(tmp_path: Path) -> None:
     async def first(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL, {"a": "b"}))[0] == 204
         assert (await broker.ask("PUT", f"{URL}/properties", {"c": "d"}))[0] == 204
@@ -151,14 +141,14 @@ def test_properties(tmp_path: Path) -> None:
         assert await broker.ask("GET", f"{URL}/subscription/s/properties") == (200, {"x": "y"})
         assert await broker.ask("GET", f"{TOPIC}/pt/properties") == (200, {"p": "q"})
 
-    tell(tmp_path, first)
-    tell(tmp_path, second)
+    run_on_broker(tmp_path, first)
+    run_on_broker(tmp_path, second)
 
 
-def test_expired_by_hand(tmp_path: Path) -> None:
-    """11.5.6, 4.5.5: only the old ones in front."""
+def test_expiry_by_hand_stops_at_the_first_younger_message(tmp_path: Path) -> None:
+    """Expiry by hand acknowledges the old messages before the first younger one (rules 11.5.6, 4.5.5)."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await broker.ask("PUT", f"{URL}/subscription/s", "earliest")
         old = await publish(broker, T, b"old1", b"old2", published=1000)
         young = await publish(broker, T, b"young", b"younger")
@@ -179,13 +169,13 @@ def test_expired_by_hand(tmp_path: Path) -> None:
         status, said = await broker.ask("POST", f"{URL}/subscription/none/expireMessages/1")
         assert (status, said["reason"]) == (404, f"Subscription none not found for topic {T}")
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_namespace_operations(tmp_path: Path) -> None:
-    """11.3.8; unload keeps what 16.4 lists."""
+def test_operations_on_a_namespace_reach_all_its_topics(tmp_path: Path) -> None:
+    """Unload, clear and unsubscribe work on all topics of a namespace; an unload loses nothing (rules 11.3.8, 16.4)."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         for name in ("a", "b"):
             await broker.ask("PUT", f"{TOPIC}/{name}/subscription/s", "earliest")
             await publish(broker, f"persistent://public/default/{name}", b"x", b"y")
@@ -202,13 +192,13 @@ def test_namespace_operations(tmp_path: Path) -> None:
         assert (await broker.ask("POST", f"{NAMESPACE}/unsubscribe/s"))[0] == 204
         assert (await broker.stats("a"))["subscriptions"] == {}
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 def test_system_topics_are_not_for_clients(tmp_path: Path) -> None:
-    """8.2."""
+    """System topics cannot be created over REST and are listed only if asked for (rule 8.2)."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", f"{TOPIC}/__change_events")) == (409, {"reason": "This topic already exists"})
         status, said = await broker.ask("PUT", f"{TOPIC}/a__transaction_pending_ack")
         assert (status, said) == (400, {"reason": "Cannot create topic in system topic format!"})
@@ -218,11 +208,11 @@ def test_system_topics_are_not_for_clients(tmp_path: Path) -> None:
             assert error.code is ServerError.TopicNotFound
         await client.close()
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 def test_topics_per_namespace(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         assert (await broker.ask("POST", f"{NAMESPACE}/maxTopicsPerNamespace", 2))[0] == 204
         assert (await broker.ask("PUT", URL))[0] == 204
         full = {"reason": "Exceed maximum number of topics in namespace."}
@@ -233,7 +223,7 @@ def test_topics_per_namespace(tmp_path: Path) -> None:
         await refused(client.producer("persistent://public/default/w"))
         await client.close()
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 QUOTA = {"limitSize": 400, "limitTime": -1}
@@ -246,10 +236,12 @@ QUOTA = {"limitSize": 400, "limitTime": -1}
         ("producer_exception", ServerError.ProducerBlockedQuotaExceededException),
     ],
 )
-def test_over_quota(tmp_path: Path, policy: str, code: ServerError) -> None:
-    """3.1.8, 4.6.4: producers go when the check finds it, new ones are refused until the backlog shrinks."""
+def test_a_topic_over_its_quota_refuses_producers(tmp_path: Path, policy: str, code: ServerError) -> None:
+    """The check disconnects producers of a topic over its quota; new ones are refused until the backlog shrinks
+    (rules 3.1.8, 4.6.4).
+    """
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await broker.ask("PUT", f"{URL}/subscription/s", "earliest")
         assert (await broker.ask("POST", f"{URL}/backlogQuota", {**QUOTA, "policy": policy}))[0] == 204
         client = await broker.client()
@@ -265,4 +257,4 @@ def test_over_quota(tmp_path: Path, policy: str, code: ServerError) -> None:
         await client.producer(T)
         await client.close()
 
-    tell(tmp_path, story, backlogQuotaCheckIntervalInSeconds=1)
+    run_on_broker(tmp_path, scenario, backlogQuotaCheckIntervalInSeconds=1)

@@ -1,9 +1,8 @@
-"""The REST interface on the real broker: what it changes is there for clients, and survives (rules 11.4, 11.5)."""
+"""The REST interface on the real broker: its changes are seen by clients and survive a restart (rules 11.4, 11.5)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,25 +20,10 @@ from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, buil
 from magnetar.runtime.clock import SystemClock
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.rawclient import RawConsumer, payload_of
-from tests.support.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, real_broker, run_on_broker
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"
-Story = Callable[[RealBroker], Awaitable[None]]
-
-
-@pytest.fixture
-def tell(tmp_path: Path) -> Callable[[Story], None]:
-    """Runs a story on a broker of its own, always on the same data."""
-
-    def run(story: Story) -> None:
-        async def on_a_broker() -> None:
-            async with real_broker(tmp_path) as broker:
-                await story(broker)
-
-        asyncio.run(on_a_broker())
-
-    return run
 
 
 async def publish(broker: RealBroker, *payloads: bytes, times: tuple[int, ...] = ()) -> list[c.MessageIdData]:
@@ -63,13 +47,13 @@ async def consume(broker: RealBroker, subscription: str = "s", **options: Any) -
 
 
 async def receives(consumer: RawConsumer, *payloads: bytes) -> None:
-    """Exactly these, in this order."""
+    """Check that the consumer receives exactly these payloads, in this order."""
     got = [payload_of((await consumer.receive()).entry) for _ in payloads]
     await consumer.client.lookup(T)
     assert (got, consumer.client.heard(c.CommandMessage)) == ([*payloads], [])
 
 
-def test_partitions_are_made_grown_and_kept(tell: Callable[[Story], None]) -> None:
+def test_partitions_are_made_grown_and_kept(tmp_path: Path) -> None:
     async def make(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL + "/partitions", 2))[0] == 204
         assert (await broker.ask("PUT", URL + "-partition-0/subscription/s"))[0] == 204
@@ -86,19 +70,19 @@ def test_partitions_are_made_grown_and_kept(tell: Callable[[Story], None]) -> No
         assert listed == [f"{T}-partition-{index}" for index in range(4)]
         for index in range(4):
             _, names = await broker.ask("GET", f"{URL}-partition-{index}/subscriptions")
-            # 2.14: what was added by growing has the subscriptions of the first partition, from its start
+            # new partitions have the subscriptions of the first one, from their start (rule 2.14)
             assert names == (["s"] if index != 1 else [])
         stats = (await broker.ask("GET", URL + "/partitioned-stats"))[1]
         assert stats["subscriptions"]["s"]["msgBacklog"] == 3
         assert (await broker.ask("DELETE", URL + "/partitions"))[0] == 204
         assert (await broker.ask("GET", TOPIC))[1] == []
 
-    tell(make)
-    tell(look)
+    run_on_broker(tmp_path, make)
+    run_on_broker(tmp_path, look)
 
 
-def test_unload_lets_clients_go_and_loses_nothing(tell: Callable[[Story], None]) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_unload_lets_clients_go_and_loses_nothing(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         consumer = await consume(broker)
         producer = await (await broker.client()).producer(T)
         ids = [await producer.publish(b"%d" % number) for number in range(4)]
@@ -115,11 +99,11 @@ def test_unload_lets_clients_go_and_loses_nothing(tell: Callable[[Story], None])
         assert (await publish(broker, b"4"))[0] > ids[-1]
         await receives(again, b"4")
 
-    tell(story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_delete_refuses_while_somebody_is_connected_unless_forced(tell: Callable[[Story], None]) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_delete_refuses_while_a_client_is_connected_unless_forced(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         consumer = await consume(broker)
         await publish(broker, b"m")
         assert (await broker.ask("DELETE", URL))[0] == 412
@@ -130,11 +114,11 @@ def test_delete_refuses_while_somebody_is_connected_unless_forced(tell: Callable
     async def later(broker: RealBroker) -> None:
         assert (await broker.ask("GET", URL + "/stats"))[0] == 404
 
-    tell(story)
-    tell(later)
+    run_on_broker(tmp_path, scenario)
+    run_on_broker(tmp_path, later)
 
 
-def test_subscriptions_begin_where_they_were_told(tell: Callable[[Story], None]) -> None:
+def test_subscriptions_begin_at_the_given_position(tmp_path: Path) -> None:
     async def make(broker: RealBroker) -> None:
         ids = await publish(broker, b"0", b"1", b"2", b"3")
         for name, start in (
@@ -154,14 +138,14 @@ def test_subscriptions_begin_where_they_were_told(tell: Callable[[Story], None])
         assert (await broker.ask("DELETE", URL + "/subscription/second?force=true"))[0] == 204
         assert (await broker.ask("GET", URL + "/subscriptions"))[1] == ["latest", "earliest"]
 
-    tell(make)
-    tell(look)
+    run_on_broker(tmp_path, make)
+    run_on_broker(tmp_path, look)
 
 
-def test_skipping_and_resetting(tell: Callable[[Story], None]) -> None:
+def test_skipping_and_resetting(tmp_path: Path) -> None:
     """Messages are skipped by number or altogether, and a cursor is reset to a time or an id (rule 11.5.2)."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         times = (1_000, 2_000, 3_000, 4_000, 5_000)
         consumer = await consume(broker)
         ids = await publish(broker, *[b"%d" % number for number in range(5)], times=times)
@@ -181,13 +165,13 @@ def test_skipping_and_resetting(tell: Callable[[Story], None]) -> None:
         found = (await broker.ask("GET", URL + "/messageid/3500"))[1]
         assert (found["ledgerId"], found["entryId"]) == (ids[3].ledger, ids[3].entry)
 
-    tell(story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_last_message_id_knows_the_batch(tell: Callable[[Story], None]) -> None:
+def test_last_message_id_knows_the_batch(tmp_path: Path) -> None:
     """The id of the last message of a batch has the index of that message and the size of the batch (rule 3.5.6)."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL))[0] == 204
         nothing = (await broker.ask("GET", URL + "/lastMessageId"))[1]
         assert nothing["entryId"] == -1
@@ -202,11 +186,11 @@ def test_last_message_id_knows_the_batch(tell: Callable[[Story], None]) -> None:
         stats = await broker.stats("t")
         assert (stats["msgInCounter"], stats["storageSize"]) == (3, len(entry))
 
-    tell(story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_earliest_publish_times_are_read_when_asked_for(tell: Callable[[Story], None]) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_earliest_publish_times_are_read_when_asked_for(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         consumer = await consume(broker)
         ids = await publish(broker, b"0", b"1", b"2", times=(1_000, 2_000, 3_000))
         await consumer.ack(ids[0])
@@ -223,10 +207,10 @@ def test_earliest_publish_times_are_read_when_asked_for(tell: Callable[[Story], 
         )
         assert (len(plain["subscriptions"]["s"]["consumers"]), asked["subscriptions"]["s"]["consumers"]) == (1, [])
 
-    tell(story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_properties_of_a_topic_and_health_survive_a_restart(tell: Callable[[Story], None]) -> None:
+def test_properties_of_a_topic_and_health_survive_a_restart(tmp_path: Path) -> None:
     async def make(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL, {"a": "b"}))[0] == 204
         for _ in range(3):
@@ -241,12 +225,12 @@ def test_properties_of_a_topic_and_health_survive_a_restart(tell: Callable[[Stor
         assert (await broker.ask("GET", TOPIC))[1] == [T]
         assert (await broker.ask("GET", "/admin/v2/namespaces/pulsar/system/topics"))[1] == []
 
-    tell(make)
-    tell(look)
+    run_on_broker(tmp_path, make)
+    run_on_broker(tmp_path, look)
 
 
-def test_metrics_of_the_journal(tell: Callable[[Story], None]) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_metrics_of_the_journal(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await publish(broker, b"x" * 10_000, b"y" * 10_000)
         metrics = (await broker.ask("GET", "/metrics"))[1]
         values = {
@@ -259,10 +243,10 @@ def test_metrics_of_the_journal(tell: Callable[[Story], None]) -> None:
         assert values["pulsar_ml_cache_used_size"] > 20_000
         assert values["pulsar_in_messages_total"] == 2
 
-    tell(story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_the_weaker_mode_is_shown(tmp_path: Path) -> None:
+def test_metrics_show_receipts_without_sync(tmp_path: Path) -> None:
     async def run() -> None:
         async with real_broker(tmp_path, journalSyncData=False) as broker:
             await publish(broker, b"m")
@@ -273,7 +257,7 @@ def test_the_weaker_mode_is_shown(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_health_says_when_the_disk_refuses_and_when_it_is_well_again() -> None:
+def test_health_fails_while_the_disk_refuses_and_recovers() -> None:
     async def run() -> None:
         files, settings = FaultFileSystem(Random(1)), Settings()
         broker = Broker(files, MemoryMetadataStore(), settings, SystemClock(), Random(1))

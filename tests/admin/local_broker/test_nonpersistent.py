@@ -13,7 +13,7 @@ PATH = "/admin/v2/non-persistent/public/default"
 
 
 async def fill(broker: RealBroker) -> None:
-    """A producer; a consumer with 3 permits and one without, each on a subscription of its own; 5 messages."""
+    """Publish 5 messages beside a consumer with 3 permits and one without, each on its own subscription."""
     sender, taker = await broker.client(), await broker.client()
     producer = await sender.producer(T, "p")
     some = await taker.subscribe(T, "some", c.SubType.Shared, consumer_name="c")
@@ -97,7 +97,7 @@ def test_statistics_count_what_passed_and_what_was_dropped(tmp_path: Path) -> No
     asyncio.run(counts_and_rates(tmp_path))
 
 
-def test_life_over_rest(tmp_path: Path) -> None:
+def test_topics_are_created_subscribed_and_deleted(tmp_path: Path) -> None:
     asyncio.run(life(tmp_path))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +17,20 @@ from magnetar.config.settings import Settings
 from magnetar.protocol import commands as c
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.rawclient import payload_of
-from tests.support.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.offloaded_topic import (
+    SMALL_LEDGERS,
+    URL,
+    T,
+    finished,
+    keep,
+    ledgers,
+    publish,
+    value,
+    values,
+)
+from tests.support.real_broker import RealBroker, Scenario, real_broker
 
-T = "persistent://public/default/t"
-URL = f"{TOPIC}/t"
 ALL = {"ledgerId": 1 << 60, "entryId": 0}
-EARLIEST = c.MessageIdData(-1, -1)
-Story = Callable[[RealBroker], Awaitable[None]]
-
-SMALL_LEDGERS: dict[str, Any] = {
-    "managedLedgerMaxEntriesPerLedger": 20,
-    "managedLedgerMinLedgerRolloverTimeMinutes": 0,
-    "managedLedgerOffloadDeletionLagMs": 0,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -41,64 +41,21 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "store_settings", small)
 
 
-def run(path: Path, *stories: Story, **settings: Any) -> None:
-    """Each story in a life of its own of the broker."""
+def run(path: Path, *scenarios: Scenario, **settings: Any) -> None:
+    """Run each scenario on a broker that is started on the data of the one before."""
 
     async def on_a_broker() -> None:
         options = {**SMALL_LEDGERS, "offloadUrl": f"file://{path}/copies", **settings}
-        for story in stories:
+        for scenario in scenarios:
             async with asyncio.timeout(60), real_broker(path / "data", **options) as broker:
-                await story(broker)
+                await scenario(broker)
 
     asyncio.run(on_a_broker())
-
-
-def value(i: int) -> bytes:
-    return b"%d-" % i + bytes([i % 251]) * 400
-
-
-async def publish(broker: RealBroker, start: int, stop: int) -> None:
-    client = await broker.client()
-    producer = await client.producer(T)
-    for i in range(start, stop):
-        await producer.publish(value(i))
-    await client.close()
-
-
-async def values(broker: RealBroker, count: int) -> list[bytes]:
-    """From the beginning."""
-    client = await broker.client()
-    reader = await client.subscribe(T, "r", c.SubType.Exclusive, durable=False, start_message_id=EARLIEST)
-    reader.flow(count)
-    out = [payload_of((await reader.receive()).entry) for _ in range(count)]
-    await client.close()
-    return out
-
-
-async def finished(broker: RealBroker) -> dict[str, Any]:
-    while True:
-        status, answer = await broker.ask("GET", f"{URL}/offload")
-        assert status == 200
-        if answer["status"] != "RUNNING":
-            assert isinstance(answer, dict)
-            return answer
-        await asyncio.sleep(0.01)
 
 
 async def offloaded(broker: RealBroker) -> dict[str, Any]:
     assert (await broker.ask("PUT", f"{URL}/offload", ALL))[0] == 204
     return await finished(broker)
-
-
-async def ledgers(broker: RealBroker) -> list[dict[str, Any]]:
-    found = (await broker.ask("GET", f"{URL}/offload/ledgers"))[1]["ledgers"]
-    assert isinstance(found, list)
-    return found
-
-
-async def keep(broker: RealBroker) -> None:
-    assert (await broker.ask("PUT", f"{URL}"))[0] == 204
-    assert (await broker.ask("PUT", f"{URL}/subscription/keeps", {"ledgerId": -1, "entryId": -1}))[0] in (200, 204)
 
 
 def segment_bytes(path: Path) -> int:
@@ -139,7 +96,7 @@ def test_trimming_deletes_the_copies_and_so_does_deleting_the_topic(tmp_path: Pa
     def copies() -> int:
         return len(list((tmp_path / "copies").rglob("*.parquet")))
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await keep(broker)
         await publish(broker, 0, 100)
         await offloaded(broker)
@@ -155,11 +112,11 @@ def test_trimming_deletes_the_copies_and_so_does_deleting_the_topic(tmp_path: Pa
         assert copies() == 0
         assert not broker.node.broker.store.discarded
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
 
 
-def test_a_lost_copy_is_an_error_for_who_needs_it_and_never_a_gap(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_a_lost_copy_is_an_error_for_its_readers_and_never_a_gap(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await keep(broker)
         await publish(broker, 0, 50)
         await offloaded(broker)
@@ -180,11 +137,11 @@ def test_a_lost_copy_is_an_error_for_who_needs_it_and_never_a_gap(tmp_path: Path
         assert got == [value(i) for i in range(51)]
         await client.close()
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
 
 
 def test_nothing_is_released_while_its_copy_cannot_be_read(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await keep(broker)
         await publish(broker, 0, 50)
         await offloaded(broker)
@@ -197,11 +154,11 @@ def test_nothing_is_released_while_its_copy_cannot_be_read(tmp_path: Path) -> No
         assert broker.node.broker.service.offloader.counters.failures == 2
         assert await values(broker, 50) == [value(i) for i in range(50)]
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
 
 
 def test_a_copy_is_adopted_only_if_it_is_the_ledger(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await keep(broker)
         await publish(broker, 0, 50)
         service = broker.node.broker.service
@@ -240,7 +197,7 @@ def test_a_copy_is_adopted_only_if_it_is_the_ledger(tmp_path: Path) -> None:
         assert await broker.node.broker.upkeep.offload() == 1
         assert await values(broker, 50) == [value(i) for i in range(50)]
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
 
 
 class _Collected:
@@ -255,10 +212,10 @@ class _Collected:
         self.counts += counts or [1] * len(entries)
 
 
-def test_policies_begin_it_and_without_a_place_nothing_begins(tmp_path: Path) -> None:
+def test_policies_begin_offloading_and_without_a_store_nothing_begins(tmp_path: Path) -> None:
     namespace = "/admin/v2/namespaces/public/default"
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         await keep(broker)
         await publish(broker, 0, 100)
         upkeep = broker.node.broker.upkeep
@@ -282,5 +239,5 @@ def test_policies_begin_it_and_without_a_place_nothing_begins(tmp_path: Path) ->
         assert answer["status"] == "ERROR" and "offloadUrl" in answer["lastError"]
         assert await values(broker, 150) == [value(i) for i in range(150)]
 
-    run(tmp_path, story)
+    run(tmp_path, scenario)
     run(tmp_path, without, offloadUrl="")

@@ -1,15 +1,13 @@
-"""Entries that nobody can read stand between others, each with its receipt: nothing of the topic stops working.
+"""Entries that cannot be parsed are stored between others, each with its receipt: everything of the topic goes on.
 
-Whoever may publish may store them, as in Apache Pulsar: the broker does not parse what it stores.
+Any producer can store them, as in Apache Pulsar: the broker does not parse what it stores.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,8 +19,7 @@ from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.protocol.frames import with_checksum
 from magnetar.testing.rawclient import RawClient, RawConsumer, make_entry, payload_of
-from tests.admin.local_broker.test_stored_messages import look
-from tests.support.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, message_over_rest, run_on_broker
 
 NAME = TopicName.parse("persistent://public/default/t")
 URL = f"{TOPIC}/t"
@@ -37,7 +34,7 @@ POISON = {
     "no protobuf": claiming(b"\xff" * 20),
     "nothing at all": claiming(b""),
     "a field is missing": claiming(b"\x0a\x01p"),
-    "a length that ends behind": claiming(b"\x0a\x7fp"),
+    "a length that ends after the entry": claiming(b"\x0a\x7fp"),
     "a batch that is none": build_entry(EntryMetadata("p", 1, OLD, num_messages_in_batch=(1 << 31) - 1), b"x"),
     "a negative batch": build_entry(EntryMetadata("p", 1, OLD, num_messages_in_batch=-1), b"x"),
     "four gigabytes": build_entry(
@@ -59,16 +56,8 @@ POISON = {
 UNREADABLE = list(POISON)[:4]
 
 
-def tell(tmp_path: Path, story: Callable[[RealBroker], Awaitable[None]], **settings: Any) -> None:
-    async def run() -> None:
-        async with real_broker(tmp_path, **settings) as broker:
-            await story(broker)
-
-    asyncio.run(run())
-
-
 async def fill(broker: RealBroker, client: RawClient, *entries: bytes) -> list[c.MessageIdData]:
-    """Publish them; every one has its receipt."""
+    """Publish ``entries``; each has its receipt."""
     producer = await client.producer(NAME.fqn)
     ids = []
     for i, entry in enumerate(entries):
@@ -84,8 +73,8 @@ def good(number: int, published_ms: int) -> bytes:
 
 
 @pytest.mark.parametrize("where", ["front", "middle", "end"])
-def test_expiry_goes_past_it(tmp_path: Path, where: str) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_expiry_goes_past_unreadable_entries(tmp_path: Path, where: str) -> None:
+    async def scenario(broker: RealBroker) -> None:
         client = await broker.client()
         assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
         old, young = [good(i, OLD) for i in range(3)], [good(9, int(time.time() * 1000))]
@@ -95,15 +84,15 @@ def test_expiry_goes_past_it(tmp_path: Path, where: str) -> None:
         status, _ = await broker.ask("POST", f"{URL}/subscription/s/expireMessages/100")
         assert status == 204
         subscription = broker.node.broker.service.topics[NAME.fqn].subscriptions["s"]
-        left = {"front": 1, "middle": 1, "end": 1 + len(bad)}[where]  # of those nobody knows how old they are
+        left = {"front": 1, "middle": 1, "end": 1 + len(bad)}[where]  # their age is unknown
         assert subscription.cursor.backlog() == left
         assert await expire(subscription, 1 << 62) == left
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_it_expires_with_its_ledger_when_nothing_follows(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_an_unreadable_last_entry_expires_with_its_ledger(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         client = await broker.client()
         assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
         await fill(broker, client, *[POISON[kind] for kind in UNREADABLE])
@@ -116,21 +105,23 @@ def test_it_expires_with_its_ledger_when_nothing_follows(tmp_path: Path) -> None
         assert await expire(subscription, now) == len(UNREADABLE)
         topic.log.table.ledgers[-1].closed_ms = 0
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("kind", POISON)
-def test_everything_else_goes_on(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Looked at, searched for, subscribed to, counted, compacted and let go of."""
+def test_reading_counting_compaction_and_deletion_go_on(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Messages are shown, found by time, delivered, counted, compacted and deleted around unreadable ones."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         client = await broker.client()
         service = broker.node.broker.service
         assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
         bad = POISON[kind]
         ids = await fill(broker, client, bad, good(0, OLD), bad, bad, good(1, OLD + 1000), good(2, OLD + 2000), bad)
         for place in ("/subscription/s/position/1", "/examinemessage", f"/ledger/{ids[2].ledger}/entry/{ids[2].entry}"):
-            status, headers, body = await look(broker, place)
+            status, headers, body = await message_over_rest(broker, place)
             assert status == 200, body
             assert headers["message-id"]
             assert body
@@ -144,7 +135,7 @@ def test_everything_else_goes_on(tmp_path: Path, kind: str, caplog: pytest.LogCa
             await consumer.seek(publish_time_ms=since)
             assert number in await numbers(client, f"since-{since}", count)
 
-        # looked at from its end, and counted
+        # shown from the end, and counted
         consumer = await reader(client, "last")
         assert (await consumer.last_message_id()).last_message_id.entry == ids[-1].entry
         for path in ("stats?getEarliestTimeInBacklog=true", "internalStats", "lastMessageId", "subscriptions"):
@@ -179,7 +170,7 @@ def test_everything_else_goes_on(tmp_path: Path, kind: str, caplog: pytest.LogCa
         assert (await broker.ask("DELETE", f"{URL}?force=true"))[0] == 204
         await client.close()
 
-    tell(tmp_path, story, defaultRetentionTimeInMinutes=1, backlogQuotaDefaultLimitSecond=1)
+    run_on_broker(tmp_path, scenario, defaultRetentionTimeInMinutes=1, backlogQuotaDefaultLimitSecond=1)
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not errors, errors
 
@@ -189,7 +180,7 @@ async def reader(client: RawClient, name: str, sub_type: c.SubType = c.SubType.S
 
 
 async def numbers(client: RawClient, name: str, count: int, sub_type: c.SubType = c.SubType.Shared) -> set[int]:
-    """Whichever of ``count`` entries are good ones."""
+    """The numbers of the good entries among ``count``."""
     consumer = await reader(client, name, sub_type)
     consumer.flow(1000)
     entries = [(await consumer.receive()).entry for _ in range(count)]

@@ -28,7 +28,7 @@ Place = tuple[int, int]
 
 
 class Member:
-    """One consumer and what it was seen to get."""
+    """One consumer and what it was seen to receive."""
 
     def __init__(self, client: RawClient, consumer: RawConsumer, name: str) -> None:
         self.client = client
@@ -40,16 +40,16 @@ class Member:
 
 
 class Recount:
-    """Counts frames."""
+    """Counts the frames of all clients, apart from the broker."""
 
     def __init__(self, broker: RealBroker, rng: Random) -> None:
         self.broker = broker
         self.rng = rng
         self.entries: dict[Place, tuple[int, int]] = {}
-        """In order of publication: messages and bytes."""
+        """Messages and bytes of each entry, in order of publication."""
         self.members: dict[str, list[Member]] = {name: [] for name in KINDS}
         self.delayed: set[Place] = set()
-        """Due in an hour."""
+        """Entries that are due in an hour."""
         self.slots: dict[Place, int] = {}
         """Hash of the key, for entries whose place is known."""
         self.acked: dict[str, set[Place]] = {name: set() for name in KINDS}
@@ -72,7 +72,7 @@ class Recount:
         await self.settle()
 
     async def settle(self) -> None:
-        """Take what has arrived."""
+        """Process the frames that have arrived."""
         for subscription, members in self.members.items():
             for member in members:
                 await member.client.lookup(NAME)
@@ -193,7 +193,7 @@ class Recount:
         assert cursor["messagesConsumedCounter"] == len(acked)
 
     def check_hashes(self, shown: Any) -> None:
-        """5.6.17, 5.6.18: ranges cover every slot once; a draining hash is held by one and owned by another."""
+        """Ranges cover every slot once; another consumer than its owner holds a draining hash (rules 5.6.17, 5.6.18)."""
         owners: dict[int, str] = {}
         for each in shown:
             for low, high in each["keyHashRangeArrays"]:
@@ -211,7 +211,7 @@ class Recount:
             assert all(one["blockedAttempts"] >= 0 for one in each["drainingHashes"])
 
     def check_restarted(self, stats: Any) -> None:
-        """Before anybody comes: what is durable is right, what is counted since the start is 0, nothing is negative."""
+        """Before any client connects: durable numbers are right, counts since the start are 0, nothing is negative."""
         for name in ("alone", "shared"):
             found = stats["subscriptions"][name]
             assert found["msgBacklog"] == len(self.entries) - len(self.acked[name])
@@ -234,7 +234,7 @@ def negative(found: Any, name: str = "") -> list[str]:
 
 
 def expanded(ranges: str) -> set[Place]:
-    """The entries named by ``[(1:2..1:5],(1:7..1:8]]``."""
+    """The entries in ``[(1:2..1:5],(1:7..1:8]]``."""
     places: set[Place] = set()
     for ledger, low, same, high in re.findall(r"\((\d+):(-?\d+)\.\.(\d+):(\d+)\]", ranges):
         assert ledger == same

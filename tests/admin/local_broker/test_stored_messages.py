@@ -1,11 +1,7 @@
-"""REST's look at stored messages and backlogs (rules 11.5.3, 11.5.5)."""
+"""Stored messages and backlogs over REST (rules 11.5.3, 11.5.5)."""
 
 from __future__ import annotations
 
-import asyncio
-import urllib.error
-import urllib.request
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,37 +10,14 @@ from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMessageMetadata, build_entry, join_batch
-from tests.support.real_broker import TOPIC, RealBroker, real_broker
+from tests.support.real_broker import TOPIC, RealBroker, message_over_rest, run_on_broker
 
 NAME = TopicName.parse("persistent://public/default/t")
 URL = f"{TOPIC}/t"
 
 
-def tell(tmp_path: Path, story: Callable[[RealBroker], Awaitable[None]], **settings: Any) -> None:
-    async def run() -> None:
-        async with real_broker(tmp_path, **settings) as broker:
-            await story(broker)
-
-    asyncio.run(run())
-
-
-async def look(broker: RealBroker, path: str) -> tuple[int, dict[str, str], bytes]:
-    """Status, Pulsar's headers without their prefix, and the bytes."""
-
-    def ask() -> tuple[int, dict[str, str], bytes]:
-        try:
-            with urllib.request.urlopen(broker.node.broker.service.web_service_url + URL + path, timeout=20) as got:
-                found = {key.lower(): value for key, value in got.headers.items()}
-                own = {key[9:]: value for key, value in found.items() if key.startswith("x-pulsar-")}
-                return got.status, own, got.read()
-        except urllib.error.HTTPError as refused:
-            return refused.code, {}, refused.read()
-
-    return await asyncio.to_thread(ask)
-
-
 async def store(broker: RealBroker, *entries: tuple[bytes, int]) -> int:
-    """Append whole entries with their numbers of messages; the ledger they are in."""
+    """Append whole entries with their numbers of messages; return their ledger."""
     log = broker.node.broker.service.system_topic(NAME).log
     producer: Any = type("P", (), {"open": False, "msg_in": 0, "bytes_in": 0, "sink": type("S", (), {})()})()
     producer.sink.dropped = lambda count: None
@@ -61,12 +34,12 @@ def single(payload: bytes, **metadata: Any) -> tuple[bytes, int]:
 BATCH = join_batch([(SingleMessageMetadata(), b"one"), (SingleMessageMetadata(), b"two")])
 
 
-def test_messages_one_by_one(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
-        assert (await look(broker, "/examinemessage"))[0] == 404
+def test_an_entry_is_shown_with_its_metadata_in_headers(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        assert (await message_over_rest(broker, "/examinemessage"))[0] == 404
         assert (await broker.ask("PUT", URL))[0] == 204
         assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
-        assert await look(broker, "/examinemessage") == (
+        assert await message_over_rest(broker, "/examinemessage") == (
             412, {}, b'{"reason":"Could not examine messages due to the total message is zero"}',
         )  # fmt: skip
         packed = compress(CompressionType.LZ4, b"hello" * 9)
@@ -90,42 +63,46 @@ def test_messages_one_by_one(tmp_path: Path) -> None:
             "/examinemessage?initialPosition=earliest",
             f"/ledger/{ledger}/entry/0",
         ):
-            assert await look(broker, path) == (200, first, b"hello" * 9)
-        status, headers, body = await look(broker, "/subscription/s/position/2")
+            assert await message_over_rest(broker, path) == (200, first, b"hello" * 9)
+        status, headers, body = await message_over_rest(broker, "/subscription/s/position/2")
         assert (status, body) == (200, BATCH)
         assert (headers["num-batch-message"], headers["batch-size"]) == ("2", str(len(BATCH) + 10))
         assert headers["publish-time"] == "2023-11-14T22:13:20Z"
-        status, headers, body = await look(broker, "/examinemessage")
+        status, headers, body = await message_over_rest(broker, "/examinemessage")
         assert (status, headers["is-encrypted"], body) == (200, "true", b"secret")
-        assert (await look(broker, "/examinemessage?messagePosition=3"))[1]["message-id"] == f"{ledger}:0"
-        assert (await look(broker, "/examinemessage?initialPosition=earliest&messagePosition=9"))[1][
+        assert (await message_over_rest(broker, "/examinemessage?messagePosition=3"))[1]["message-id"] == f"{ledger}:0"
+        assert (await message_over_rest(broker, "/examinemessage?initialPosition=earliest&messagePosition=9"))[1][
             "message-id"
         ] == f"{ledger}:2"
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_messages_that_do_not_exist_are_404(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL))[0] == 204
         assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
         ledger = await store(broker, single(b"x"))
         not_there: tuple[int, dict[str, str], bytes] = (404, {}, b'{"reason":"Message not found"}')
-        assert await look(broker, "/subscription/s/position/2") == not_there
-        assert await look(broker, "/examinemessage?messagePosition=2") == not_there
-        assert (await look(broker, "/subscription/s/position/0"))[0] == 400
-        assert (await look(broker, "/subscription/other/position/1"))[0] == 404
+        assert await message_over_rest(broker, "/subscription/s/position/2") == not_there
+        assert await message_over_rest(broker, "/examinemessage?messagePosition=2") == not_there
+        assert (await message_over_rest(broker, "/subscription/s/position/0"))[0] == 400
+        assert (await message_over_rest(broker, "/subscription/other/position/1"))[0] == 404
         for position in (f"{ledger}/entry/1", f"{ledger + 100}/entry/0", f"{ledger}/entry/-1"):
-            assert await look(broker, f"/ledger/{position}") == (404, {}, b'{"reason":"Message id not found"}')
+            assert await message_over_rest(broker, f"/ledger/{position}") == (
+                404,
+                {},
+                b'{"reason":"Message id not found"}',
+            )
         assert (await broker.ask("PUT", "/admin/v2/non-persistent/public/default/n"))[0] == 204
         status, said = await broker.ask("GET", "/admin/v2/non-persistent/public/default/n/examinemessage")
         assert (status, said) == (405, {"reason": "Examine messages on a non-persistent topic is not allowed"})
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_backlog_by_reading_it(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_a_backlog_is_counted_by_reading_it(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL))[0] == 204
         assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
         path = f"{URL}/subscription/s/analyzeBacklog"
@@ -146,21 +123,21 @@ def test_backlog_by_reading_it(tmp_path: Path) -> None:
                 **analyzed(entries, messages), "firstMessageId": f"{ledger}:{first}", "lastMessageId": f"{ledger}:3",
             }  # fmt: skip
         assert (await broker.ask("POST", path, "latest"))[1] == analyzed(0, 0)
-        assert (await look(broker, "/subscription/s/position/3"))[1]["message-id"] == f"{ledger}:3"
+        assert (await message_over_rest(broker, "/subscription/s/position/3"))[1]["message-id"] == f"{ledger}:3"
         assert (await broker.ask("POST", path, 5))[0] == 400
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)
 
 
-def test_reading_a_backlog_has_an_end(tmp_path: Path) -> None:
-    async def story(broker: RealBroker) -> None:
+def test_counting_a_backlog_stops_at_the_limit(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL))[0] == 204
         assert (await broker.ask("PUT", f"{URL}/subscription/s", "earliest"))[0] == 204
         await store(broker, *[single(b"x")] * 5)
         found = (await broker.ask("POST", f"{URL}/subscription/s/analyzeBacklog"))[1]
         assert (found["entries"], found["aborted"], found["lastMessageId"][-2:]) == (3, True, ":2")
 
-    tell(tmp_path, story, subscriptionBacklogScanMaxEntries=3)
+    run_on_broker(tmp_path, scenario, subscriptionBacklogScanMaxEntries=3)
 
 
 def analyzed(entries: int, messages: int) -> dict[str, object]:
@@ -172,9 +149,9 @@ def analyzed(entries: int, messages: int) -> dict[str, object]:
 
 
 def test_the_backlog_that_is_due(tmp_path: Path) -> None:
-    """7.8: /metrics tells the messages that wait for their time from the others."""
+    """/metrics shows the backlog with and without delayed messages (rule 7.8)."""
 
-    async def story(broker: RealBroker) -> None:
+    async def scenario(broker: RealBroker) -> None:
         client = await broker.client()
         consumer = await client.subscribe(NAME.fqn, "s", c.SubType.Shared)
         producer = await client.producer(NAME.fqn)
@@ -191,4 +168,4 @@ def test_the_backlog_that_is_due(tmp_path: Path) -> None:
         assert consumer is not None
         await client.close()
 
-    tell(tmp_path, story)
+    run_on_broker(tmp_path, scenario)

@@ -26,7 +26,7 @@ async def counts(broker: RealBroker) -> tuple[int, int, int]:
     return stats["ongoingTxnCount"], stats["committedTxnCount"], stats["abortedTxnCount"]
 
 
-async def story(broker: RealBroker) -> None:
+async def scenario(broker: RealBroker) -> None:
     assert (await ok(broker, "coordinators")) == [{"id": 0, "brokerServiceUrl": broker.node.broker.service.service_url}]
     client = await broker.client()
     producer = await client.producer(T)
@@ -91,15 +91,15 @@ async def story(broker: RealBroker) -> None:
         assert (await broker.ask("GET", f"{V3}/{path}"))[0] == 404
 
 
-def test_what_rest_shows(tmp_path: Path) -> None:
+def test_open_and_ended_transactions_are_shown(tmp_path: Path) -> None:
     async def run() -> None:
         async with real_broker(tmp_path, transactionCoordinatorEnabled=True) as broker:
-            await story(broker)
+            await scenario(broker)
 
     asyncio.run(run())
 
 
-def test_a_broker_without_transactions(shared_world: World) -> None:
+def test_a_broker_without_transactions_answers_503(shared_world: World) -> None:
     answer = shared_world.rest.get(f"{V3}/coordinators")
     assert answer.status_code == 503
     assert answer.json() == {"reason": "This Broker is not configured with transactionCoordinatorEnabled=true."}

@@ -1,4 +1,4 @@
-"""docs/rest.md names exactly the routes and metrics that exist (STYLE rule 15)."""
+"""docs/rest.md names exactly the routes and metrics that exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "rest.md").read_text("utf
 TOPIC_PATH = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 
-def test_every_route_and_no_other(shared_world: World) -> None:
+def test_the_page_names_every_route_and_no_other(shared_world: World) -> None:
     paths = shared_world.rest.get("/openapi.json").json()["paths"]
     built = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     rows = re.findall(r"^\| ([A-Z ]+) \| `([^`]+)` \|", PAGE, re.MULTILINE)
@@ -26,14 +26,14 @@ def test_every_route_and_no_other(shared_world: World) -> None:
     assert written == built
 
 
-def test_every_metric_and_no_other(rest: RestClient, broker: FakeBroker) -> None:
+def test_the_page_names_every_metric_and_no_other(rest: RestClient, broker: FakeBroker) -> None:
     broker.topics = {TopicName.parse("public/default/t"): {}}
     shown = set(re.findall(r"^# TYPE (\S+) ", rest.get("/metrics").text, re.MULTILINE))
     table = PAGE.partition("## Metrics")[2]
     assert set(re.findall(r"`((?:pulsar|magnetar)_[a-z_]+[a-z])`", table)) == shown
 
 
-def test_every_policy_and_no_other() -> None:
+def test_the_page_names_every_policy_and_no_other() -> None:
     section = PAGE.partition("## Policies")[2].partition("## Statistics")[0]
     of_namespaces, _, rest = section.partition("Policies of namespaces:")[2].partition("Policies of topics:")
     of_topics = rest.partition("What a policy means")[0]

@@ -75,20 +75,20 @@ def test_others_have_a_turn_between_pieces_that_are_small() -> None:
         task.cancel()
         assert max(piece.count("\n") for piece in pieces) <= LINES_PER_PIECE
         assert max(turns[1:]) <= 51, "topics asked between two turns of others"
-        # nothing is shown of what no topic has, but looking for it takes turns as well
+        # series that no topic has are not shown, but looking for them takes turns as well
         assert len(turns) >= 10_000 / 50 + (14 + 6 + 10) * 10_000 / LINES_PER_PIECE
 
     asyncio.run(run())
 
 
-def test_the_setting_decides() -> None:
+def test_a_setting_leaves_out_the_series_of_topics() -> None:
     made = world(Settings(exposeTopicLevelMetricsInPrometheus=False))
     made.broker.topics[TopicName.parse("ref/main/t")] = {}
     assert "topic=" not in made.rest.get("/metrics").text
 
 
 def test_the_first_request_finds_everything_built() -> None:
-    """Half a second of the event loop otherwise."""
+    """The warm-up builds all routes, which would stop the event loop for half a second otherwise."""
     resources = Resources(MemoryMetadataStore(), Settings())
 
     def calls(prepared: bool) -> int:

@@ -1,4 +1,4 @@
-"""Routes of Pulsar's that are not built answer 501, and no route with a parameter takes them for its own.
+"""Routes of Pulsar that are not built answer 501, and no route with a parameter takes them.
 
 ``not_implemented_routes.txt`` lists them as they are now: building one, or losing one, changes the list.
 ``python -m tests.admin.routes.test_not_implemented > tests/admin/routes/not_implemented_routes.txt`` renews it.
@@ -24,7 +24,7 @@ VALUES = {
 
 
 def concrete(template: str) -> str:
-    """An address of that form; every part is one that exists or could."""
+    """A path of that form, whose parts exist or could exist."""
     return re.sub(r"\{([^}]*)\}", lambda found: VALUES.get(found[1], "7"), template)
 
 
@@ -35,13 +35,13 @@ def not_implemented(rest_world: World) -> list[str]:
         for method in sorted(methods):
             answered = rest_world.rest.request(method, concrete(template))
             if answered.status_code == 501:
-                # the reason names the very route that was asked for, not one that looks like it
+                # the reason names the route that was asked for, not a similar one
                 assert f"{method} {template} is not available yet" in answered.json()["reason"]
                 found.append(f"{method} {template}")
     return sorted(found)
 
 
-def test_what_is_not_built_is_known(own_world: World) -> None:
+def test_the_list_of_routes_that_are_not_built_is_complete(own_world: World) -> None:
     assert not_implemented(own_world) == LIST.read_text("utf-8").splitlines()
 
 
@@ -56,7 +56,7 @@ def test_no_list_of_brokers_for_other_questions(shared_world: World, path: str) 
 
 
 def test_a_parameter_swallows_no_word_of_another_route(shared_world: World) -> None:
-    """What answers a path has a parameter only where Pulsar's path has one (or a word that it takes itself)."""
+    """The route of a path has parameters only where Pulsar's has them, or a word that it takes itself."""
     routes = shared_world.rest.get("/openapi.json").json()["paths"]
     shapes = {(method.upper(), _shape(path)) for path, found in routes.items() for method in found}
     policies = {(method, shape) for method, shape in shapes if shape.endswith("{policy}")}
@@ -75,7 +75,7 @@ def test_a_parameter_swallows_no_word_of_another_route(shared_world: World) -> N
 
 
 def _shape(path: str) -> str:
-    """The path with nameless parameters, and the domain of topics as one."""
+    """The path with its parameters unnamed, the domain of topics among them."""
     path = re.sub(r"/admin/v2/(non-)?persistent/", "/admin/v2/{domain}/", path)
     return re.sub(r"\{(?!policy\})[^}]*\}", "{}", path)
 

@@ -61,7 +61,7 @@ VALUES: dict[str, Any] = {
     "subscriptionDispatchRate": RATE,
     "subscriptionTypesEnabled": ["Exclusive", "Shared"],
 }  # fmt: skip
-"""Where nothing stands here, a policy is a number."""
+"""Values of policies that are not numbers."""
 
 
 def test_namespace_policies_are_set_shown_and_removed(rest: RestClient) -> None:
@@ -130,13 +130,13 @@ APPLIED = {
 }
 
 
-def test_what_holds_where_nothing_was_said(rest: RestClient, broker: FakeBroker) -> None:
+def test_applied_policies_of_a_topic_without_its_own(rest: RestClient, broker: FakeBroker) -> None:
     broker.topics = {NAME: {}}
     for policy, expected in APPLIED.items():
         assert rest.get(f"{TOPIC}/{policy}?applied=true").json() == expected, policy
 
 
-def test_a_topic_s_word_holds_before_its_namespace_s(rest: RestClient, broker: FakeBroker) -> None:
+def test_a_policy_of_a_topic_overrides_that_of_its_namespace(rest: RestClient, broker: FakeBroker) -> None:
     broker.topics = {NAME: {}}
     assert rest.post(NAMESPACE + "/messageTTL", json=7).status_code == 204
     assert rest.get(TOPIC + "/messageTTL?applied=true").json() == 7
@@ -149,7 +149,7 @@ def test_a_topic_s_word_holds_before_its_namespace_s(rest: RestClient, broker: F
 
 
 def test_partitions_share_the_policies_of_their_parent(rest: RestClient) -> None:
-    """8.4."""
+    """Policies set on a partition are those of its parent (rule 8.4)."""
     path = "/admin/v2/persistent/ref/main/pt"
     assert rest.put(path + "/partitions", json=2).status_code == 204
     assert rest.post(path + "/maxProducers", json=2).status_code == 204
@@ -175,7 +175,7 @@ TOPIC_REFUSALS = [
 ]  # fmt: skip
 
 
-def test_topic_policies_refused(rest: RestClient, broker: FakeBroker) -> None:
+def test_topic_policies_are_refused_with_pulsars_reasons(rest: RestClient, broker: FakeBroker) -> None:
     broker.topics = {NAME: {}}
     for policy, body, status, reason in TOPIC_REFUSALS:
         query = "?messageTTL=-1" if policy == "messageTTL" else ""
@@ -214,7 +214,7 @@ NAMESPACE_REFUSALS = [
 ]  # fmt: skip
 
 
-def test_namespace_policies_refused(rest: RestClient) -> None:
+def test_namespace_policies_are_refused_with_pulsars_reasons(rest: RestClient) -> None:
     for policy, body, status, reason in NAMESPACE_REFUSALS:
         method = NAMESPACE_POLICIES[policy].method
         before = rest.get(f"{NAMESPACE}/{policy}").content
@@ -223,7 +223,7 @@ def test_namespace_policies_refused(rest: RestClient) -> None:
         assert rest.get(f"{NAMESPACE}/{policy}").content == before
 
 
-def test_unknown_namespace(shared_world: World) -> None:
+def test_policies_of_an_unknown_namespace_are_404(shared_world: World) -> None:
     path = "/admin/v2/namespaces/ref/nope/"
     for method, policy, text in (
         ("GET", "retention", "Namespace does not exist"),
@@ -235,7 +235,7 @@ def test_unknown_namespace(shared_world: World) -> None:
         assert (refused.status_code, refused.json()) == (404, {"reason": text})
 
 
-def test_unknown_topic(shared_world: World) -> None:
+def test_policies_of_an_unknown_topic_are_404(shared_world: World) -> None:
     for method in ("GET", "POST", "DELETE"):
         refused = shared_world.rest.request(method, "/admin/v2/persistent/ref/main/nope/maxProducers", json=4)
         assert (refused.status_code, refused.json()["reason"]) == (404, "Topic persistent://ref/main/nope not found")
@@ -244,7 +244,7 @@ def test_unknown_topic(shared_world: World) -> None:
 
 
 def test_topic_policies_switched_off() -> None:
-    """8.3: as the Python suite runs."""
+    """With topicLevelPoliciesEnabled=false topics have no policies; the Python test suite runs like that (rule 8.3)."""
     rest, broker, _ = world(Settings(topicLevelPoliciesEnabled=False))
     broker.topics = {NAME: {}}
     refused = rest.get(TOPIC + "/retention")
@@ -259,7 +259,7 @@ def quota(size: int, seconds: int) -> dict[str, Any]:
 
 
 def test_quotas_of_a_namespace(rest: RestClient) -> None:
-    """4.4.3, 4.6.1: only the size quota is compared with retention there (rule 11.3.6)."""
+    """Only the size quota of a namespace is compared with its retention (rules 4.4.3, 4.6.1, 11.3.6)."""
     quotas, kept = NAMESPACE + "/backlogQuota", NAMESPACE + "/retention"
     assert rest.get(quotas + "Map").json() == {}
     assert rest.post(quotas + "?backlogQuotaType=message_age", json=quota(-1, 600)).status_code == 204
@@ -288,7 +288,7 @@ def test_quotas_of_a_namespace(rest: RestClient) -> None:
 
 
 def test_quotas_of_a_topic(rest: RestClient, broker: FakeBroker) -> None:
-    """All types that hold for the topic are compared with its retention."""
+    """All quotas that apply to a topic are compared with its retention."""
     broker.topics = {NAME: {}}
     quotas, kept = TOPIC + "/backlogQuota", TOPIC + "/retention"
     nothing = {"limit": -1, **quota(-1, -1)}
@@ -369,7 +369,7 @@ def test_anti_affinity_group_is_kept_as_it_was_sent(rest: RestClient, sent: str)
 def test_a_namespace_is_not_created_with_what_no_policy_may_be(
     rest: RestClient, body: dict[str, Any], named: str
 ) -> None:
-    """It would fail everybody who uses the namespace, and stay."""
+    """An invalid policy would stay in the metadata and fail every client of the namespace."""
     refused = rest.put("/admin/v2/namespaces/ref/odd", json=body)
     assert refused.status_code == 400
     assert refused.json()["reason"].startswith(f"{named}: ")

@@ -14,7 +14,7 @@ from tests.admin.rest_client import RestClient
 STANDALONE = {"adminRoles": [], "allowedClusters": ["standalone"]}
 
 
-def test_getters(rest: RestClient) -> None:
+def test_clusters_tenants_and_namespaces_are_shown(rest: RestClient) -> None:
     """Clusters, tenants and namespaces are listed and shown with their policies (rule 11.3.1)."""
     assert rest.get("/admin/v2/clusters").json() == ["standalone"]
     assert rest.get("/admin/v2/tenants").json() == ["public", "pulsar", "ref"]
@@ -54,7 +54,7 @@ def test_mutators_succeed_with_an_empty_answer(
 
 @pytest.mark.parametrize("content", [b"", b"null", b"{}"])
 def test_bodies_may_be_empty_or_null(rest: RestClient, content: bytes) -> None:
-    """11.1.4: the Go suite sends null."""
+    """Bodies of PUT may be empty or null, which Pulsar's Go test suite sends (rule 11.1.4)."""
     sent = rest.put("/admin/v2/namespaces/ref/n", content=content, headers={"content-type": "application/json"})
     assert sent.status_code == 204
     assert "ref/n" in rest.get("/admin/v2/namespaces/ref").json()
@@ -105,7 +105,9 @@ def test_bodies_may_be_empty_or_null(rest: RestClient, content: bytes) -> None:
         ),
     ],
 )
-def test_reasons(shared_world: World, method: str, path: str, body: object, status: int, reason: str) -> None:
+def test_refusals_have_pulsars_status_and_reason(
+    shared_world: World, method: str, path: str, body: object, status: int, reason: str
+) -> None:
     """Refusals of clusters, tenants and namespaces have the status and the reason of Apache Pulsar (rules 11.1.2,
     11.1.3, 11.2.1, 11.2.3, 11.3.9)."""
     refused = shared_world.rest.request(method, path, json=body)
@@ -124,7 +126,7 @@ def test_a_namespace_with_only_a_partitioned_name_is_not_empty(rest: RestClient,
 
 
 class TestForced:
-    """With the two settings that allow it."""
+    """Forced deletion, with the two settings that allow it."""
 
     @pytest.fixture
     def settings(self) -> Settings:
@@ -146,8 +148,8 @@ class TestForced:
         assert rest.delete("/admin/v2/namespaces/ref/main?force=true").status_code == 404
 
 
-def test_topic_lists(rest: RestClient, broker: FakeBroker) -> None:
-    """11.3.3, 11.4.2: internal names, system topics only if asked for."""
+def test_lists_of_topics_have_internal_names(rest: RestClient, broker: FakeBroker) -> None:
+    """Lists of topics have internal names, and system topics only if asked for (rules 11.3.3, 11.4.2)."""
     names = ("ref/main/b-partition-0", "ref/main/a", "ref/main/__change_events", "non-persistent://ref/main/n")
     broker.topics = {TopicName.parse(name): {} for name in names}
     persistent = ["persistent://ref/main/a", "persistent://ref/main/b-partition-0"]
@@ -161,7 +163,7 @@ def test_topic_lists(rest: RestClient, broker: FakeBroker) -> None:
 
 
 def test_deduplication_policy(rest: RestClient, resources: Resources) -> None:
-    """11.6.1; nothing said is an empty 200."""
+    """The deduplication policy is set, shown and removed; unset, GET answers an empty 200 (rule 11.6.1)."""
     path = "/admin/v2/namespaces/public/default/deduplication"
     assert (rest.get(path).status_code, rest.get(path).content) == (200, b"")
     assert rest.post(path, content=b"true", headers={"content-type": "application/json"}).status_code == 204

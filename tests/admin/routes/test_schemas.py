@@ -34,7 +34,7 @@ def post(rest: RestClient, schema: str, path: str = "schema", kind: str = "AVRO"
     return rest.post(f"{URL}/{path}", json=body(schema, kind)).json()
 
 
-def test_versions(rest: RestClient) -> None:
+def test_versions_of_a_schema_are_added_and_shown(rest: RestClient) -> None:
     assert rest.get(f"{URL}/schema").status_code == 404
     assert rest.get(f"{URL}/schema").json() == {"reason": "Schema not found"}
     assert rest.get(f"{URL}/schemas").json() == {"getSchemaResponses": []}
@@ -92,8 +92,8 @@ def test_refusals_name_field_and_rule(rest: RestClient) -> None:
         ({"type": "STRING", "schema": "", "properties": {"a": 1, "b": True, "c": None}}, 200),
     ],
 )
-def test_bodies(rest: RestClient, given: Any, status: int) -> None:
-    # by hand: a client of its own would refuse what is no UTF-8
+def test_schema_bodies_are_checked(rest: RestClient, given: Any, status: int) -> None:
+    # httpx itself would refuse a body that is not UTF-8
     text = json.dumps(given)
     answered = rest.post(f"{URL}/schema", content=text, headers={"content-type": "application/json"})
     assert answered.status_code == status, answered.text
@@ -104,8 +104,8 @@ def test_bodies(rest: RestClient, given: Any, status: int) -> None:
         assert rest.get(f"{URL}/schema").status_code == 404
 
 
-def test_deletion(rest: RestClient) -> None:
-    """10.11: a deletion is a version; force begins anew."""
+def test_a_deletion_is_a_version(rest: RestClient) -> None:
+    """Deleting a schema appends a version; with force all versions are removed (rule 10.11)."""
     post(rest, avro("a"))
     assert rest.delete(f"{URL}/schema").json() == {"version": 1}
     assert rest.get(f"{URL}/schema").status_code == 404
@@ -125,7 +125,7 @@ def test_pairs_are_shown_as_they_were_given(rest: RestClient) -> None:
     assert (shown["type"], shown["data"], shown["properties"]) == ("KEY_VALUE", text, properties)
 
 
-def test_where_there_is_no_namespace(rest: RestClient) -> None:
+def test_schemas_of_an_unknown_namespace_are_404(rest: RestClient) -> None:
     for place, status, reason in (
         ("ref/nope", 404, "Namespace does not exist"),
         ("nope/nope", 404, "Namespace does not exist"),
@@ -138,7 +138,7 @@ def test_where_there_is_no_namespace(rest: RestClient) -> None:
 
 
 def test_strategy_of_the_namespace(own_world: World) -> None:
-    """10.6; what a namespace was created with counts, and nonsense does not."""
+    """The compatibility strategy of the namespace applies; an unknown one in its policies is ignored (rule 10.6)."""
     rest, resources = own_world.rest, own_world.resources
     for name, given, counts in (("a", "BACKWARD", "BACKWARD"), ("b", "UNDEFINED", "FULL"), ("c", "NOPE", "FULL")):
         resources.namespaces.create("ref", name, {"schema_compatibility_strategy": given})
@@ -146,7 +146,7 @@ def test_strategy_of_the_namespace(own_world: World) -> None:
         assert rest.post(path, json=body("", "STRING")).json()["schemaCompatibilityStrategy"] == counts
 
 
-def test_a_namespace_takes_its_schemas_along(own_world: World) -> None:
+def test_deleting_a_namespace_deletes_its_schemas(own_world: World) -> None:
     rest = own_world.rest
     post(rest, avro("a"))
     assert rest.delete("/admin/v2/namespaces/ref/main").status_code == 204
@@ -163,8 +163,8 @@ def wire_schema(text: str) -> c.Schema:
 
 
 @pytest.mark.parametrize("partitions", [0, 2])
-def test_a_topic_takes_its_schema_along(tmp_path: Path, partitions: int) -> None:
-    """4.7.2; a partition alone does not (10.2), and a restart changes nothing."""
+def test_deleting_a_topic_deletes_its_schema(tmp_path: Path, partitions: int) -> None:
+    """Deleting a topic deletes its schema, deleting a partition does not, also after a restart (rules 4.7.2, 10.2)."""
     url = "/admin/v2/schemas/public/default/t/schema"
     name = f"{T}-partition-1" if partitions else T
 
@@ -191,9 +191,9 @@ def test_a_topic_takes_its_schema_along(tmp_path: Path, partitions: int) -> None
         again = await (await broker.client()).producer(T, schema=wire_schema(avro("a").replace("int", "string")))
         assert again.opened.schema_version == bytes(8)
 
-    async def stories() -> None:
-        for story in (before, after):
+    async def scenarios() -> None:
+        for scenario in (before, after):
             async with real_broker(tmp_path) as broker:
-                await story(broker)
+                await scenario(broker)
 
-    asyncio.run(stories())
+    asyncio.run(scenarios())

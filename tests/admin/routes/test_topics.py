@@ -116,7 +116,9 @@ def refusing() -> RestClient:
         ("DELETE", "nope/subscription/s1", None, 404, "Topic persistent://ref/main/nope not found"),
     ],
 )
-def test_reasons(refusing: RestClient, method: str, path: str, body: object, status: int, reason: str) -> None:
+def test_refusals_have_pulsars_status_and_reason(
+    refusing: RestClient, method: str, path: str, body: object, status: int, reason: str
+) -> None:
     refused = refusing.request(method, T + path, json=body)
     assert (refused.status_code, refused.json()) == (status, {"reason": reason})
 
@@ -138,12 +140,14 @@ def test_reasons(refusing: RestClient, method: str, path: str, body: object, sta
         ),
     ],
 )
-def test_reasons_outside_the_namespace(refusing: RestClient, method: str, path: str, status: int, reason: str) -> None:
+def test_refusals_for_names_outside_the_namespace(
+    refusing: RestClient, method: str, path: str, status: int, reason: str
+) -> None:
     refused = refusing.request(method, path)
     assert (refused.status_code, refused.json()) == (status, {"reason": reason})
 
 
-def test_plain_topic_life(rest: RestClient, broker: FakeBroker) -> None:
+def test_a_plain_topic_is_created_listed_and_deleted(rest: RestClient, broker: FakeBroker) -> None:
     topic = TopicName.parse("ref/main/tnew")
     assert rest.put(T + "tnew", json={"a": "b"}).status_code == 204
     assert broker.properties[topic] == {"a": "b"}
@@ -160,8 +164,10 @@ def test_names_are_decoded_part_by_part(rest: RestClient, broker: FakeBroker) ->
     assert rest.put(T + "a%2Fb").status_code == 412
 
 
-def test_partitioned_topic_life(rest: RestClient, broker: FakeBroker, resources: Resources) -> None:
-    """11.1.4: the count is a bare JSON number."""
+def test_a_partitioned_topic_is_created_grown_and_deleted(
+    rest: RestClient, broker: FakeBroker, resources: Resources
+) -> None:
+    """The body of a partitioned topic is its number of partitions as bare JSON (rule 11.1.4)."""
     topic = TopicName.parse("ref/main/new")
     assert rest.put(T + "new/partitions", content=b"3", headers=JSON).status_code == 204
     assert rest.get(T + "new/partitions").json() == {"partitions": 3, "deleted": False}
@@ -222,8 +228,8 @@ def test_partition_bodies_that_are_no_count(refusing: RestClient, content: bytes
     assert "expected" in refused.json()["reason"]
 
 
-def test_partitions_of_topics_without(rest: RestClient) -> None:
-    """2.7 and 2.20."""
+def test_topics_without_partitions_have_zero(rest: RestClient) -> None:
+    """A topic that is not partitioned has 0 partitions (rules 2.7, 2.20)."""
     assert rest.get(T + "plain/partitions").json() == {"partitions": 0, "deleted": False}
     assert rest.get(T + "pt4-partition-0/partitions").json() == {"partitions": 0, "deleted": False}
     missing = rest.get(T + "nope2/partitions?checkAllowAutoCreation=true")
@@ -248,7 +254,9 @@ def test_unload_fans_out(rest: RestClient, broker: FakeBroker) -> None:
         (b'{"ledgerId": -1, "entryId": -1}', EARLIEST),
     ],
 )
-def test_subscription_start(rest: RestClient, broker: FakeBroker, content: bytes, start: Position) -> None:
+def test_a_subscription_begins_at_the_given_message(
+    rest: RestClient, broker: FakeBroker, content: bytes, start: Position
+) -> None:
     assert rest.put(T + "plain/subscription/s%2F2", content=content, headers=JSON).status_code == 204
     assert broker.topics[TopicName.parse("ref/main/plain")]["s/2"] == start
 
@@ -264,7 +272,7 @@ def test_subscriptions_of_a_partitioned_topic(rest: RestClient, broker: FakeBrok
     assert rest.get(T + "pt4/subscriptions").json() == ["p1"]
 
 
-def test_stats(rest: RestClient, broker: FakeBroker) -> None:
+def test_options_of_statistics(rest: RestClient, broker: FakeBroker) -> None:
     stats = rest.get(T + "plain/stats?getPreciseBacklog=zzz&excludeConsumers=true").json()
     assert stats["publishers"][0]["producerName"] == "p"
     assert broker.options == StatsOptions(exclude_consumers=True)
@@ -276,7 +284,7 @@ def test_stats(rest: RestClient, broker: FakeBroker) -> None:
 
 
 def test_partitioned_stats_add_up(rest: RestClient) -> None:
-    """11.4.12."""
+    """Statistics of a partitioned topic are the sums of those of its partitions (rule 11.4.12)."""
     stats = rest.get(T + "pt4/partitioned-stats").json()
     assert stats["metadata"] == {"partitions": 4, "deleted": False}
     assert sorted(stats["partitions"]) == [f"persistent://ref/main/pt4-partition-{i}" for i in range(4)]
@@ -307,8 +315,8 @@ def test_partitioned_stats_without_any_partition_yet(rest: RestClient, broker: F
     }
 
 
-def test_lookup(rest: RestClient) -> None:
-    """2.20; an unknown listener as Pulsar answers it."""
+def test_lookup_answers_the_addresses_of_the_broker(rest: RestClient) -> None:
+    """Lookup over HTTP answers the addresses; an unknown listener is answered as Pulsar does (rule 2.20)."""
     assert rest.get("/lookup/v2/topic/persistent/ref/main/plain").json() == {
         "brokerUrl": "pulsar://127.0.0.1:6650",
         "httpUrl": "http://127.0.0.1:8080",
@@ -320,8 +328,8 @@ def test_lookup(rest: RestClient) -> None:
     assert refused.json()["reason"].endswith("Message: the broker do not have nope listener")
 
 
-def test_bundle(rest: RestClient, resources: Resources) -> None:
-    """The two names whose bundle Apache Pulsar told (rule 14.15)."""
+def test_bundles_are_those_of_pulsar(rest: RestClient, resources: Resources) -> None:
+    """Two names fall into the bundles that Apache Pulsar reported for them (rule 14.15)."""
     resources.namespaces.create("ref", "sc2")
     path = "/lookup/v2/topic/persistent/ref/{}/bundle"
     assert rest.get(path.format("main/plain")).text == "0x40000000_0x80000000"

@@ -37,8 +37,8 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert loaded.notices == ()
 
 
-def test_defaults() -> None:
-    """Loopback, fsync, and the numbers the rules give."""
+def test_defaults_are_loopback_sync_and_the_numbers_of_the_rules() -> None:
+    """By default the broker listens on the loopback and syncs, with the numbers that the rules give."""
     settings = load().settings
     assert settings == Settings()
     assert (settings.bindAddress, settings.journalSyncData) == ("127.0.0.1", True)
@@ -47,7 +47,7 @@ def test_defaults() -> None:
 
 @pytest.mark.parametrize("name", ["standalone.conf", "broker.conf"])
 def test_files_of_the_distribution_are_taken_unchanged(tmp_path: Path, name: str) -> None:
-    """Rebuilt from our table: every key with the value the distribution ships; only one notice, and no names in it."""
+    """Files with every key and value that the distribution ships are accepted with one notice without names."""
     text = "\n".join(f"{known.name}={(*known.shipped, known.default)[0]}" for known in pulsar_settings().values())
     text = "\n".join(line for line in text.splitlines() if "computed:" not in line)
     loaded = load(file=conf(tmp_path, text))
@@ -58,7 +58,7 @@ def test_files_of_the_distribution_are_taken_unchanged(tmp_path: Path, name: str
     assert loaded.settings.bindAddress == "0.0.0.0"
 
 
-def test_notice_names_what_was_changed(tmp_path: Path) -> None:
+def test_the_notice_names_settings_without_effect_that_were_changed(tmp_path: Path) -> None:
     loaded = load(file=conf(tmp_path, "zookeeperServers=zk:2181\nexposePublisherStats=false\nnumIOThreads=\n"))
     assert loaded.notices == (
         f"{tmp_path}/broker.conf: 3 settings of Apache Pulsar have no effect in magnetar yet; these were changed from "
@@ -77,7 +77,7 @@ def refused(tmp_path: Path, text: str) -> str:
     return str(caught.value).removeprefix(f"{tmp_path}/broker.conf")
 
 
-def test_misspelt_name(tmp_path: Path) -> None:
+def test_a_misspelt_name_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
     assert refused(tmp_path, "# x\nbrokerServicPort=1\n") == (
         ":2: brokerServicPort: no such setting; did you mean brokerServicePort?"
     )
@@ -100,7 +100,7 @@ def test_misspelt_name(tmp_path: Path) -> None:
         ("maxMessageSize=0", "maxMessageSize: '0' is not accepted; expected a whole number from 1 to 2147473407"),
     ],
 )
-def test_bad_values(tmp_path: Path, line: str, reason: str) -> None:
+def test_values_outside_their_bounds_are_refused(tmp_path: Path, line: str, reason: str) -> None:
     assert refused(tmp_path, line) == ":1: " + reason
 
 
@@ -109,7 +109,7 @@ def test_protection_is_not_ignored(tmp_path: Path) -> None:
     assert len(load(file=conf(tmp_path, "authenticationEnabled=false")).notices) == 1
 
 
-def test_bad_sources(tmp_path: Path) -> None:
+def test_unreadable_sources_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="cannot read the configuration"):
         load(file=tmp_path / "missing.conf")
     with pytest.raises(InvalidValueError, match=r"--set x: expected name=value"):
@@ -118,7 +118,7 @@ def test_bad_sources(tmp_path: Path) -> None:
         load(environment={"PULSAR_PREFIX_nope": "1"})
 
 
-def test_advertised_host() -> None:
+def test_the_advertised_host_follows_the_addresses() -> None:
     assert Settings().advertised_host == "127.0.0.1"
     assert Settings(bindAddress="0.0.0.0").advertised_host == "localhost"
     assert Settings(advertisedAddress="broker.example").advertised_host == "broker.example"
@@ -146,7 +146,7 @@ def test_every_setting_accepts_its_own_default() -> None:
     assert set(setting_types()) - set(pulsar_settings()) == ours, "settings of our own"
 
 
-def test_page_is_up_to_date() -> None:
+def test_docs_settings_md_is_up_to_date() -> None:
     assert (ROOT / "docs" / "settings.md").read_text("utf-8") == settings_page(), (
         "run: python -m magnetar.config.settings_page > docs/settings.md"
     )

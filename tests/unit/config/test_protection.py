@@ -1,4 +1,4 @@
-"""What protects is built, refused, or not needed here; what is called effective has a reader."""
+"""Settings that protect are built, refused or not needed; settings with an effect have a reader."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def asked(tmp_path: Path, text: str) -> str:
 
 
 def sample(name: str) -> str:
-    """A value that wants protection."""
+    """A value that asks for protection."""
     found = PROTECTIONS[name]
     if found.from_value is not None:
         return str(int(found.from_value) - 1)
@@ -70,7 +70,7 @@ def test_protection_refuses_the_start(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", UNBUILT)
 def test_values_that_protect_nothing_are_taken(tmp_path: Path, name: str) -> None:
-    """Above all those that the files of the distribution ship."""
+    """Values that protect nothing are accepted, above all those of the distribution's files."""
     known = pulsar_settings()[name]
     for value in ("", known.default, *known.shipped, *PROTECTIONS[name].off):
         assert len(load(flags=[f"{name}={value}"]).notices) == 1, value
@@ -93,7 +93,7 @@ def test_everything_that_looks_like_protection_was_judged() -> None:
     assert not set(PROTECTIONS) & set(NOT_NEEDED)
 
 
-def test_offloading_that_goes_nowhere(tmp_path: Path) -> None:
+def test_an_offload_driver_without_a_url_is_refused(tmp_path: Path) -> None:
     assert "Set offloadUrl too" in asked(tmp_path, "managedLedgerOffloadDriver=aws-s3\n")
     assert load(flags=["managedLedgerOffloadDriver=aws-s3", "offloadUrl=file:///x"]).settings.offloadUrl == "file:///x"
 
@@ -128,7 +128,7 @@ def test_every_effective_setting_has_a_reader(name: str) -> None:
     assert read_as in attributes(of_policies=False)
 
 
-def test_settings_behind_policies_have_one_too() -> None:
+def test_settings_that_policies_override_have_a_reader_too() -> None:
     """Settings that only broker/policies/broker_policies.py reads become a member of TopicPolicies that others obey."""
     tree = ast.parse((SOURCE / POLICIES / "broker_policies.py").read_text("utf-8"))
     made = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "of_broker")
@@ -172,7 +172,7 @@ def test_what_has_no_effect_is_not_listed() -> None:
         ("offloadUrl=a\x01b", "control characters"),
     ],
 )
-def test_absurd_values(flag: str, wanted: str) -> None:
+def test_values_beyond_every_use_are_refused(flag: str, wanted: str) -> None:
     with pytest.raises(InvalidValueError) as refused:
         load(flags=[flag])
     assert wanted in str(refused.value)

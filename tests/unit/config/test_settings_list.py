@@ -1,4 +1,4 @@
-"""``magnetar config``: complete, true about where values come from, and usable as a file again."""
+"""``magnetar config`` lists every setting with the origin of its value, in a form that can be read again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
     assert load(file=file).settings == loaded.settings
 
 
-def test_only_what_somebody_set() -> None:
+def test_changed_only_lists_chosen_settings() -> None:
     loaded = load(flags=["maxMessageSize=77"])
     assert entries("\n".join(settings_list(loaded, changed_only=True))) == {
         "maxMessageSize": "77  # from --set maxMessageSize=77, default 5242880"

@@ -61,7 +61,9 @@ def test_connections_are_served_counted_and_forgotten(loop: Callable[[], asyncio
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_one_too_many_hears_why_and_the_next_gets_the_place(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def test_a_connection_above_the_limit_receives_the_reason_and_frees_its_place(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
     async def scenario() -> None:
         entry = acceptor(most=2)
         entry.open()
@@ -85,11 +87,11 @@ def test_one_too_many_hears_why_and_the_next_gets_the_place(loop: Callable[[], a
     run(scenario, loop)
 
 
-def test_without_descriptors_it_rests_and_tries_again() -> None:
-    """It would be woken for ever by connections that it cannot take."""
+def test_without_descriptors_accepting_pauses() -> None:
+    """Without the pause the event loop would be woken for ever by connections that cannot be accepted."""
 
     class Bare:
-        """A listening socket whose first accepts fail."""
+        """A listening socket whose first calls of ``accept`` fail."""
 
         def __init__(self) -> None:
             self.real = listen("127.0.0.1", 0, 128)

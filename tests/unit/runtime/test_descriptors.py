@@ -1,4 +1,4 @@
-"""Descriptors: what is left for connections when storage has its own."""
+"""Descriptors: how many are left for connections beside those of storage."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_storage_opens_meanwhile_is_taken_off() -> None:
     assert connection_limit.refused == 2
 
 
-def test_the_real_count() -> None:
+def test_open_descriptors_of_this_process_are_counted() -> None:
     before = count_open()
     with open("/dev/null"):
         assert count_open() == before + 1

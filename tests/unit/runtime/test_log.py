@@ -1,4 +1,4 @@
-"""The log: one line per event, and no more of them than bearable."""
+"""The log: one line per event, and a bounded number of warnings of a kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory is asked back after each burst, and seldom otherwise."""
+"""Memory is trimmed after each burst, and seldom otherwise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from magnetar.runtime.memory_trim import GROWN_BYTES, PATIENCE, MemoryTrimmer, r
 
 
 class Process:
-    """``used`` cannot be given back, ``free`` can."""
+    """A process with ``used`` memory that stays and ``free`` memory that trimming returns."""
 
     def __init__(self) -> None:
         self.used = 100 << 20
@@ -21,7 +21,7 @@ class Process:
         self.free = 0
 
     def looks(self, count: int) -> int:
-        """How often it was asked in so many looks."""
+        """How often memory was trimmed in ``count`` checks."""
         before = self.trims
 
         async def all_of_them() -> None:
@@ -32,13 +32,13 @@ class Process:
         return self.trims - before
 
 
-def test_a_quiet_process_is_never_asked() -> None:
+def test_a_quiet_process_is_never_trimmed() -> None:
     process = Process()
     process.free = GROWN_BYTES - 1
     assert process.looks(100) == 0
 
 
-def test_once_after_a_burst() -> None:
+def test_memory_is_trimmed_once_after_a_burst() -> None:
     process = Process()
     process.free = GROWN_BYTES
     assert process.looks(100) == 1
@@ -46,7 +46,7 @@ def test_once_after_a_burst() -> None:
     assert process.looks(1) == 1
 
 
-def test_what_becomes_free_later_goes_back_too() -> None:
+def test_memory_that_becomes_free_later_is_trimmed_too() -> None:
     process = Process()
     process.used += 10 * GROWN_BYTES
     assert process.looks(1) == 1
@@ -56,12 +56,12 @@ def test_what_becomes_free_later_goes_back_too() -> None:
     assert process.free == 0
 
 
-def test_a_large_process_is_asked_seldom() -> None:
+def test_a_large_process_is_trimmed_seldom() -> None:
     process = Process()
     process.used += 10 * GROWN_BYTES
     assert process.looks(1 + 10 * PATIENCE) == 11
 
 
-def test_the_real_one_does_no_harm() -> None:
+def test_malloc_trim_can_be_called() -> None:
     trim()
     assert resident_bytes() > 1 << 20
