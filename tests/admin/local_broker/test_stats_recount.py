@@ -193,7 +193,7 @@ class Recount:
         assert cursor["messagesConsumedCounter"] == len(acked)
 
     def check_hashes(self, shown: Any) -> None:
-        """Ranges cover every slot once; another consumer than its owner holds a draining hash (rules 5.6.17, 5.6.18)."""
+        """Ranges cover every slot once; a draining hash is held by another than its owner (rules 5.6.17, 5.6.18)."""
         owners: dict[int, str] = {}
         for each in shown:
             for low, high in each["keyHashRangeArrays"]:
