@@ -1,20 +1,28 @@
-"""A transport that notes what it is told, and a broker's service with nothing behind it."""
+"""A transport that notes what is written to it, connections on it, and a broker's service without topics or a disk."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 
 from typing_extensions import override
 
 from magnetar.broker.connection.listener import Connections, Listener
+from magnetar.broker.connection.producer_outbox import ProducerOutbox
 from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.publish.producer import Producer
 from magnetar.config.settings import Settings
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
+from magnetar.testing.rawclient import make_entry
+
+PING = codec.encode(c.CommandPing())
+ENTRY = make_entry(b"x", producer="p", sequence_id=1)
+WINDOW = 10
+"""Pending publishes that a publisher's connection may have."""
 
 
 class FakeTransport(asyncio.Transport):
@@ -116,3 +124,36 @@ def hang_up(*listeners: Listener) -> None:
     """Their timers end, so that nothing waits for them."""
     for listener in listeners:
         listener.connection_lost(None)
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Turns of the loop until ``done``."""
+    for _ in range(10_000):
+        if done():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never comes to an end")
+
+
+def sends(count: int, first: int = 0) -> bytes:
+    """So many SENDs of producer 1, as bytes."""
+    fields = (1, None, False, None, False, None, ENTRY, True)
+    return b"".join(codec.encode(c.CommandSend(1, first + i, *fields)) for i in range(count))
+
+
+def publisher(
+    connections: Connections, service: Any = None
+) -> tuple[Listener, FakeTransport, ProducerOutbox, list[int]]:
+    """A connection with one open producer that notes what is published."""
+    service = service or fake_service(maxPendingPublishRequestsPerConnection=WINDOW)
+    listener, transport = connected(connections, service)
+    published: list[int] = []
+    producer = Producer.__new__(Producer)
+    cast(Any, producer).publish = lambda message: published.append(message.sequence_id)
+    listener.session.producers[1] = producer
+    return listener, transport, ProducerOutbox(listener.session, 1, cast(Any, None)), published
+
+
+def pongs(transport: FakeTransport) -> int:
+    """PONGs that were written to the client."""
+    return sum(isinstance(command, c.CommandPong) for command in transport.heard())

@@ -1,0 +1,87 @@
+"""The outbox: one write for what is put in one turn, and when it says that it takes no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from magnetar.broker.connection.bounds.outbox import Outbox
+from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
+from tests.support.connections import FakeTransport
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(scenario())
+
+
+class Taker:
+    unsent = 0
+
+    def writable_again(self) -> None: ...
+
+    def takes_too_much(self, unsent: int) -> None: ...
+
+
+def outbox(transport: FakeTransport, on_writable: Callable[[], None], high: int = 1_000) -> Outbox:
+    loop = asyncio.get_running_loop()
+    return Outbox(loop, transport, on_writable, high, UnsentBytes(1 << 30, list), Taker())
+
+
+def test_what_is_put_in_one_turn_leaves_in_one_write_in_order() -> None:
+    async def scenario() -> None:
+        transport = FakeTransport(asyncio.Protocol())
+        out = outbox(transport, lambda: None)
+        for i in range(10):
+            out.put(b"%d" % i)
+        out.parts.append(b"abc")
+        out.grew(3)
+        assert not transport.written
+        await asyncio.sleep(0)
+        assert transport.written == b"0123456789abc"
+        assert out.writes == 1
+        out.put(b"x" * 5_000)
+        out.put(b"y" * 5_000)
+        await asyncio.sleep(0)
+        assert len(transport.written) == 10_013
+        assert out.writes == 2
+        assert out.total == 10_013
+
+    run(scenario)
+
+
+def test_high_water_is_told_and_so_is_its_end() -> None:
+    async def scenario() -> None:
+        told: list[bool] = []
+        transport = FakeTransport(asyncio.Protocol())
+        out = outbox(transport, lambda: told.append(out.writable))
+        out.put(b"x" * 999)
+        assert out.writable
+        out.put(b"x")
+        assert not out.writable
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert told == [True]
+        out.pause()
+        assert not out.writable
+        out.resume()
+        assert told == [True, True]
+
+    run(scenario)
+
+
+def test_a_lost_connection_is_written_nothing() -> None:
+    async def scenario() -> None:
+        told: list[int] = []
+        transport = FakeTransport(asyncio.Protocol())
+        out = outbox(transport, lambda: told.append(1))
+        out.put(b"x" * 2_000)
+        out.end()
+        out.put(b"y")
+        out.resume()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert transport.written == b""
+        assert told == []
+
+    run(scenario)
