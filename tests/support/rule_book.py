@@ -87,7 +87,7 @@ def tracked() -> tuple[Path, ...]:
 
 @cache
 def citations(path: Path) -> tuple[Citation, ...]:
-    """What a file cites: "rule 1.2.3", "rules 1.2.3, 1.2.4", "rules 1.2.3 to 1.2.5", and the rules of a probe."""
+    """What a file cites: "rule x.y.z", "rules x.y.z, x.y.w", "rules x.y.z to x.y.w", and the rules of a probe."""
     return tuple(_citations(path))
 
 

@@ -54,7 +54,7 @@ def test_sizes_up_to_the_limit(client: Any, topic: str) -> None:
     "kind", [pulsar.ConsumerType.Exclusive, pulsar.ConsumerType.Shared], ids=lambda kind: kind.name
 )
 def test_chunks(client: Any, topic: str, kind: Any) -> None:
-    """A message of several chunks arrives whole, between small messages (rules 3.6.1 to 3.6.3)."""
+    """A message of several chunks arrives whole, between small messages (rule 3.6.2)."""
     consumer = client.subscribe(topic, "s", kind)
     producer = client.create_producer(topic, chunking_enabled=True)
     payloads = [b"before", os.urandom(LIMIT * 3 + 17), b"after"]

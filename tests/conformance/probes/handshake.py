@@ -27,7 +27,7 @@ def connected_max_message_size(broker: Broker) -> Json:
     return broker.raw().connect().get("max_message_size")
 
 
-@probe("1.2.2", "1.2.7", "14.12")
+@probe("1.2.2", "1.2.5", "1.2.7", "14.12")
 def connect_with_flags(broker: Broker) -> Json:
     """Feature flags of the client, and a field that nobody knows."""
     flags = {"supports_auth_refresh": True, "supports_broker_entry_metadata": True, "supports_partial_producer": True}
