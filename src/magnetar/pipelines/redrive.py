@@ -4,7 +4,7 @@ They get their original bytes, key, properties and event time. A replay is plann
 dead-letter topic, and its filter, as a file in the checkpoint (``replays/<number>.json``). It takes the letters before
 its end that match, except those that an earlier replay took. So which letters it takes is a function of files, and an
 interrupted replay is finished before the next one begins: it sends the same rows in the same order under the same name
-and numbers (`spark.sequences`), and what the broker has is skipped.
+and numbers (`spark.sink.sequence_ids`), and what the broker has is skipped.
 
 A message goes to the topic-partition it was read from. A row that failed after a step is replaced by the message it
 was made of, if the steps carried its position and the topic still has it. What is too large for one entry goes in

@@ -92,7 +92,7 @@ def read(
     for_audit: bool = False,
 ) -> Iterator[Any]:
     """Yield Arrow record batches: ``value`` unless ``values`` is false, then the ``metadata`` columns of
-    `spark.decode`.
+    `arrow_decoder`.
 
     ``for_audit``: each entry's own checksum is checked, and of a message in chunks only the first one is a row. Raises
     DataLossError for what is missing or damaged if there is no ``on_missing``.

@@ -1,8 +1,8 @@
 """Writes one micro-batch's rows, which are stored in files already, to their sinks; repetitions have no effect.
 
 What is written is named by application (query id and sink) and version (micro-batch). A topic's rows are sent as a
-batch write of these (`spark.writer`): read from the same files, they are the same rows in the same order. Tables keep
-application and version in their commits (`lakehouse.sink`).
+batch write of these (`spark.sink.writers`): read from the same files, they are the same rows in the same order. Tables
+keep application and version in their commits (`lakehouse.sink`).
 """
 
 from __future__ import annotations

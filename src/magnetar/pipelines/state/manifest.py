@@ -8,7 +8,7 @@
                           "of": ["flights"]}},
      "times": {"began_ms": ..., "ended_ms": ...}, "previous": "<64 hex>", "fingerprint": "<64 hex>"}
 
-Ranges are half-open places, as in Spark's checkpoint (`spark.offsets`). A *print* is the sum of the 64-bit hashes of
+Ranges are half-open, as in Spark's checkpoint (`spark.offset_json`). A *print* is the sum of the 64-bit hashes of
 rows, modulo 2^64: it does not depend on their order, and the print of many batches is the sum of theirs. ``of`` names
 the checks that the rows of an output went through, the source first, if every row that passed them is in the output;
 it is null if the rows were selected, joined or aggregated on the way. ``by`` is "names" where the print is that of
