@@ -1,7 +1,7 @@
-"""To find the values that spoil a batch, when whoever reads batches says only that something is wrong.
+"""Finds the values that spoil a batch by bisection, for libraries that only report that a batch cannot be read.
 
-A batch that cannot be read is read in halves, and these in halves, until each value that does not fit stands alone: a
-few steps per bad value, while all others are still read together.
+A batch that cannot be read is cut in two, and so is each part, until every value that does not fit stands alone: a few
+steps per bad value, while all others are still read together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from magnetar.columnar.values import Decoded, UnreadableValue
 def read_by_bisection(
     values: Any, schema: Any, read: Callable[[Any], list[Any]], errors: tuple[type[Exception], ...], misfit: str
 ) -> Decoded:
-    """``read`` gives the columns of all values, or raises one of ``errors``; ``misfit`` begins the reasons."""
+    """Read all values, halving what fails. ``misfit`` begins the reasons; ``read`` raises one of ``errors``."""
     unreadable: list[UnreadableValue] = []
 
     def parts(part: Any, first: int) -> list[list[Any]]:

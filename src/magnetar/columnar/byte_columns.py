@@ -1,4 +1,4 @@
-"""The bytes of an Arrow array of values, where they lie."""
+"""Columns of bytes: an Arrow array as its offsets and bytes, without a copy, and back."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def offsets_and_bytes(values: Any) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Where each value of a pa.BinaryArray begins (and the last ends), and the bytes in which that counts; no copy."""
+    """Return the offsets of a pa.BinaryArray (one more than values) and the bytes they count in, without a copy."""
     _, ends, data = values.buffers()
     count = len(values)
     if not count or ends is None:
         return np.zeros(count + 1, np.int32), np.zeros(0, np.uint8)
     offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + count + 1]
-    octets = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    return offsets, octets[: offsets[-1]]
+    values_data = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return offsets, values_data[: offsets[-1]]
 
 
 def binary_array(data: NDArray[np.uint8], offsets: NDArray[np.int32], present: NDArray[np.uint8] | None = None) -> Any:
-    """Arrow binary over these very buffers."""
+    """Return Arrow binary over these very buffers."""
     bitmap = None
     if present is not None and not present.all():
         bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
@@ -31,7 +31,7 @@ def binary_array(data: NDArray[np.uint8], offsets: NDArray[np.int32], present: N
 
 
 def grown(array: NDArray[Any], extra: int = 0) -> NDArray[Any]:
-    """Twice as long in its last dimension, with what it held."""
+    """Return an array twice as long in its last dimension, with what this one held."""
     *outer, room = array.shape
     wider = np.empty((*outer, 2 * room + extra), array.dtype)
     wider[..., :room] = array

@@ -1,7 +1,7 @@
 """KEY_VALUE (rule 10.13): two schemas in one, as the columns ``key`` and ``value``.
 
 INLINE, both are in the value: ``[u32 size][key][u32 size][value]``, where a size of -1 is null. SEPARATED, the key is
-the message's. A part that is a record becomes a struct. Each part is read with its own half of the writer's schema.
+the message's. A part that is a record becomes a struct. Each part is read with its own part of the writer's schema.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MISFIT = "does not fit KEY_VALUE: the sizes of key and value do not add up to t
 
 
 class KeyValueValues:
-    """Implements `magnetar.columnar.values.Values`."""
+    """Reads pairs of key and value; implements `magnetar.columnar.values.Values`."""
 
     record = False
 
@@ -32,7 +32,7 @@ class KeyValueValues:
         self.schema: Any = pa.schema([pa.field("key", _arrow(key)), pa.field("value", _arrow(value))])
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
-        """A value of which either part does not fit is null in both."""
+        """Decode ``values``; one of which either part does not fit is null in both."""
         unreadable: dict[int, UnreadableValue] = {}
         if not self.needs_keys:
             keys, values, wrong = split_pairs(values)
@@ -62,7 +62,7 @@ def _column(part: Values, found: list[Any], given: Any) -> Any:
 
 
 def split_pairs(values: Any) -> tuple[Any, Any, list[int]]:
-    """Keys and values of INLINE pairs as pa.BinaryArrays, and the rows that are no such pairs (null in both)."""
+    """Split INLINE pairs into keys and values (pa.BinaryArrays), and rows that are no such pairs (null in both)."""
     ends, data = offsets_and_bytes(values)
     starts, stops = ends[:-1].astype(np.int64), ends[1:].astype(np.int64)
     there = values.is_valid().to_numpy(zero_copy_only=False)
@@ -78,36 +78,36 @@ def split_pairs(values: Any) -> tuple[Any, Any, list[int]]:
 
 
 def join_pairs(keys: Any, values: Any) -> Any:
-    """INLINE pairs of keys and values (pa.BinaryArrays), the other way round; null where both are."""
-    parts = (_size_octets(keys), pc.fill_null(keys, b""), _size_octets(values), pc.fill_null(values, b""), b"")
+    """Join keys and values (pa.BinaryArrays) as INLINE pairs; null where both are."""
+    parts = (_size_bytes(keys), pc.fill_null(keys, b""), _size_bytes(values), pc.fill_null(values, b""), b"")
     pairs = pc.binary_join_element_wise(*parts)
     return pc.if_else(pc.or_(keys.is_valid(), values.is_valid()), pairs, pa.scalar(None, pa.binary()))
 
 
-def _size_octets(parts: Any) -> Any:
-    """The length of each part as four bytes, -1 for null."""
+def _size_bytes(parts: Any) -> Any:
+    """Return the length of each part as four bytes, -1 for null."""
     sizes = pc.fill_null(pc.binary_length(parts), -1).to_numpy(zero_copy_only=False).astype(">i4")
     ends = np.arange(0, 4 * len(parts) + 1, 4, dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(ends), pa.py_buffer(sizes.tobytes())])
 
 
 def _sizes(data: NDArray[np.uint8], at: NDArray[np.int64], fits: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Four bytes, big-endian, with a sign, where ``fits``; else -1."""
+    """Read four bytes, big-endian, with a sign, where ``fits``; else -1."""
     found = np.full(len(at), -1, np.int64)
     places = at[fits]
-    octets = data[places[:, None] + np.arange(4)] if len(places) else np.zeros((0, 4), np.uint8)
-    found[fits] = np.ascontiguousarray(octets).view(">i4").reshape(-1)
+    four = data[places[:, None] + np.arange(4)] if len(places) else np.zeros((0, 4), np.uint8)
+    found[fits] = np.ascontiguousarray(four).view(">i4").reshape(-1)
     return found
 
 
 def _cut(data: NDArray[np.uint8], at: NDArray[np.int64], sizes: NDArray[np.int64], fits: NDArray[np.bool_]) -> Any:
-    """Spans of the data as one array; null where they do not fit or have a negative size."""
+    """Return spans of the data as one array; null where they do not fit or have a negative size."""
     there = fits & (sizes >= 0)
     lengths = np.where(there, sizes, 0)
     offsets = np.zeros(len(at) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     # Byte by byte: where each comes from is where its span begins, less where that will begin.
     source = np.repeat(at - offsets[:-1], lengths) + np.arange(offsets[-1])
-    octets = np.ascontiguousarray(data[source])
+    spans = np.ascontiguousarray(data[source])
     bitmap = pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(pa.binary(), len(at), [bitmap, pa.py_buffer(offsets), pa.py_buffer(octets)])
+    return pa.Array.from_buffers(pa.binary(), len(at), [bitmap, pa.py_buffer(offsets), pa.py_buffer(spans)])

@@ -90,7 +90,7 @@ WRITABLE: Final = tuple(_WRITTEN)
 
 
 def write_primitives(type_: SchemaType, column: Any, name: str = "value") -> Any:
-    """A column as values (pa.BinaryArray), the other way round. Raises InvalidValueError if its type does not fit."""
+    """Return a column as values (pa.BinaryArray). Raises InvalidValueError if its type does not fit."""
     kind, raw = KINDS[type_], np.dtype(_WRITTEN[type_])
     try:
         whole = column.cast(kind.arrow)
@@ -107,15 +107,15 @@ def write_primitives(type_: SchemaType, column: Any, name: str = "value") -> Any
     elif type_ is SchemaType.TIMESTAMP:
         numbers = numbers // 1000
     there = whole.is_valid().to_numpy(zero_copy_only=False)
-    octets = np.ascontiguousarray(numbers[there]).astype(raw.newbyteorder(">")).view(np.uint8)
+    data = np.ascontiguousarray(numbers[there]).astype(raw.newbyteorder(">")).view(np.uint8)
     ends = np.zeros(len(whole) + 1, np.int32)
     np.cumsum(there * kind.size, out=ends[1:])
     bitmap = pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(pa.binary(), len(whole), [bitmap, pa.py_buffer(ends), pa.py_buffer(octets)])
+    return pa.Array.from_buffers(pa.binary(), len(whole), [bitmap, pa.py_buffer(ends), pa.py_buffer(data)])
 
 
 class Primitives:
-    """Implements `magnetar.columnar.values.Values` for one of `KINDS`."""
+    """Reads values of one of `KINDS`; implements `magnetar.columnar.values.Values`."""
 
     needs_keys = False
     record = False
@@ -126,7 +126,7 @@ class Primitives:
         self.schema: Any = pa.schema([pa.field("value", self._kind.arrow)])
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
-        """A value of another size does not fit."""
+        """Decode ``values``; one of another size does not fit."""
         size, arrow, make = self._kind
         ends, data = offsets_and_bytes(values)
         there = values.is_valid().to_numpy(zero_copy_only=False)

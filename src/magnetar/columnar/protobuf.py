@@ -35,7 +35,7 @@ _WIDER: Final = {pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 
 
 class Protobuf:
-    """Implements `magnetar.columnar.values.Values`."""
+    """Reads Protobuf values; implements `magnetar.columnar.values.Values`."""
 
     needs_keys = False
     record = True
@@ -54,7 +54,7 @@ class Protobuf:
             raise InvalidValueError(f"{descriptor.full_name}: {error}; read it with value=binary") from None
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
-        """A value that does not fit is null in every column."""
+        """Decode ``values``; one that does not fit is null in every column."""
         return self._writers.read(values, runs, self.schema, self._read)
 
     def _read(self, values: Any) -> Decoded:
@@ -71,7 +71,7 @@ class Protobuf:
 
 
 def _plain(arrow: Any) -> Any:
-    """The type with everything nullable, and unsigned numbers as larger ones."""
+    """Return the type with everything nullable, and unsigned numbers as larger ones."""
     if pa.types.is_struct(arrow):
         return pa.struct([pa.field(one.name, _plain(one.type)) for one in arrow])
     if pa.types.is_list(arrow):
@@ -92,7 +92,7 @@ def _check_recursion(descriptor: Any, around: tuple[str, ...]) -> None:
 
 
 class ProtobufWriter:
-    """Columns to messages."""
+    """Writes columns as Protobuf messages."""
 
     def __init__(self, descriptor: Any, names: list[str]) -> None:
         """``names`` of the columns. Raises InvalidValueError if they are not the message's fields."""
@@ -104,7 +104,7 @@ class ProtobufWriter:
             raise InvalidValueError(f"column {unknown[0]!r} is no field of {self._name}; drop it or rename it")
 
     def write(self, columns: dict[str, Any], present: Any) -> Any:
-        """pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null. Raises InvalidValueError."""
+        """Return a pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null. InvalidValueError."""
         arrays = []
         for field in self._schema:
             given = columns.get(field.name)
@@ -121,7 +121,7 @@ class ProtobufWriter:
 
 
 def _whole(column: Any, field: Any) -> Any:
-    """In the type that ptars wants; what may not be null is its type's zero instead."""
+    """Return the column in the type that ptars wants; what may not be null is its type's zero instead."""
     if pa.types.is_struct(field.type) and pa.types.is_struct(column.type):
         names = [one.name for one in column.type]
         children = [

@@ -1,4 +1,4 @@
-"""Arrow's types in the words of Spark's DDL, for schemas that Spark is told as text."""
+"""Arrow's types in Spark's DDL, for schemas that Spark receives as text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES: Final[dict[Any, str]] = {
 
 
 def sql_type(arrow: Any) -> str:
-    """``array<struct<`a`:int>>`` and the like. Raises InvalidValueError for types that Spark takes from nobody."""
+    """Return ``array<struct<`a`:int>>`` and the like. Raises InvalidValueError for types that Spark does not have."""
     if (name := _NAMES.get(arrow)) is not None:
         return name
     if pa.types.is_decimal128(arrow):
@@ -40,10 +40,10 @@ def sql_type(arrow: Any) -> str:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's DDL takes any."""
+    """Return a column's name quoted, as Spark's DDL takes any name."""
     return f"`{name.replace('`', '``')}`"
 
 
 def sql_columns(schema: Any) -> str:
-    """A whole pa.Schema."""
+    """Return the columns of a whole pa.Schema."""
     return ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in schema)

@@ -4,8 +4,7 @@ A `Values` knows one reader's schema and reads values by it; it never raises bec
 could not read and why. `ValueDecoder` decides what becomes of those: the query fails, the row is null, or the row is
 null and two more columns hold the cause and the original bytes, so that a pipeline can put them on a dead-letter topic.
 
-A value that is null (a tombstone) is null in every column. All columns can be null, as Spark's types here can
-(PIPELINES 1.4).
+A value that is null (a tombstone) is null in every column. All columns can be null, as Spark's types here can.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ class Values(Protocol):
     """Whether the columns are fields of one record."""
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
-        """``values`` (and ``keys``): pa.BinaryArray; ``runs`` cover all of them."""
+        """Decode values. ``values`` (and ``keys``) are pa.BinaryArrays; ``runs`` cover all of them."""
         ...
 
 
 class UndecodableError(InvalidValueError):
-    """A value cannot be read; whoever knows where it stands adds that."""
+    """A value cannot be read; the caller that knows its message id adds that."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(reason)
@@ -83,7 +82,7 @@ class ValueDecoder:
         """pa.Schema of what `decode` gives."""
 
     def decode(self, values: Any, runs: Runs, keys: Any = None) -> list[Any]:
-        """Arrow arrays, one for each field of the schema. Raises UndecodableError if that is what was chosen."""
+        """Return Arrow arrays, one for each field of the schema. Raises UndecodableError if that is what was chosen."""
         columns, unreadable = self._values.read(values, runs, keys)
         for one in unreadable:
             if self._fails[one.new_schema]:
@@ -93,7 +92,7 @@ class ValueDecoder:
 
 
 def with_error_columns(schema: Any) -> Any:
-    """A schema and the two columns about values that could not be read."""
+    """Return a schema with the two columns about values that could not be read."""
     return schema.append(pa.field(ERROR_COLUMN, pa.string())).append(pa.field(RAW_COLUMN, pa.binary()))
 
 
@@ -109,26 +108,26 @@ def _error_columns(values: Any, unreadable: list[UnreadableValue]) -> list[Any]:
 
 
 class Binary:
-    """Values as they are."""
+    """Reads values as they are."""
 
     schema: Any = pa.schema([pa.field("value", pa.binary())])
     needs_keys = False
     record = False
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
-        """Nothing can be wrong with them."""
+        """Return the values; nothing can be wrong with them."""
         return Decoded([values], [])
 
 
 class Text:
-    """Values as UTF-8."""
+    """Reads values as UTF-8."""
 
     schema: Any = pa.schema([pa.field("value", pa.string())])
     needs_keys = False
     record = False
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
-        """What is no UTF-8 is unreadable."""
+        """Decode the values; what is no UTF-8 is unreadable."""
         try:
             return Decoded([values.cast(pa.string())], [])
         except pa.ArrowInvalid:

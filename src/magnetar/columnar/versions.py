@@ -1,6 +1,6 @@
-"""Which schema the writers of some values had: by the version that stands in each entry.
+"""Finds the schema that the writers of some values had, by the version that stands in each entry.
 
-The registry is asked by whoever reads (`SchemaLookup`); a value without a version was written by a client without a
+The reader asks the registry (`SchemaLookup`); a value without a version was written by a client without a
 schema, and is taken for one of the reader's own. Values of one version are read together and then put back in their
 order, so versions that alternate cost little.
 """
@@ -24,14 +24,14 @@ SchemaLookup: TypeAlias = Callable[[bytes], SchemaDefinition]
 
 
 def version_text(version: bytes | None) -> str:
-    """For people."""
+    """Return the version for error texts."""
     if version is None:
         return "none"
     return str(int.from_bytes(version, "big", signed=True)) if len(version) == 8 else version.hex()
 
 
 def groups(runs: Runs) -> Iterator[tuple[bytes | None, NDArray[np.int64] | None]]:
-    """Each version and the rows that have it; None for the rows if all have."""
+    """Return each version and the rows that have it; None for the rows if all have."""
     # Empty is "none", too (rule 10.3).
     runs = [(count, version or None) for count, version in runs]
     versions = list(dict.fromkeys(version for count, version in runs if count))
@@ -46,7 +46,7 @@ def groups(runs: Runs) -> Iterator[tuple[bytes | None, NDArray[np.int64] | None]
 
 
 def by_version(values: Any, runs: Runs, schema: Any, read: Callable[[bytes | None, Any], Decoded]) -> Decoded:
-    """``read`` with the values of each version; the results in the order of ``values``."""
+    """Call ``read`` with the values of each version, and return the results in the order of ``values``."""
     parts: list[Decoded] = []
     order: list[NDArray[np.int64]] = []
     for version, rows in groups(runs):
@@ -66,7 +66,7 @@ def by_version(values: Any, runs: Runs, schema: Any, read: Callable[[bytes | Non
 
 
 class WritersType:
-    """For values in which fields are found by name or number, whatever schema their writers had.
+    """Checks the writers of values in which fields are found by name or number, whatever schema they had.
 
     Their writers' schemas matter by their type, and by what ``cannot`` says of them.
     """
@@ -89,7 +89,7 @@ class WritersType:
         self._known: dict[bytes, str | None] = {}
 
     def read(self, values: Any, runs: Runs, schema: Any, read: Callable[[Any], Decoded]) -> Decoded:
-        """``read`` with the values of each version whose type is one of ours; others have no value."""
+        """Call ``read`` with the values of each version whose type is one of ours; others have no value."""
         writers = self._writers
         if writers is None:
             return read(values)
@@ -114,7 +114,7 @@ class WritersType:
 
 
 def all_unreadable(values: Any, schema: Any, reason: str, *, new_schema: bool) -> Decoded:
-    """Nothing of these can be read, for one reason; tombstones are null anyway."""
+    """Return that none of these values can be read, for one reason; tombstones are null anyway."""
     there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     return Decoded(
         [pa.nulls(len(values), field.type) for field in schema],

@@ -1,4 +1,4 @@
-"""What was worked out lately from what clients sent, within a budget of bytes.
+"""A cache of what was computed from what clients sent, within a budget of bytes.
 
 A number of entries alone is no bound where a client chooses how long the keys are.
 """
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class ByteBudgetCache(Generic[Key, Value]):
-    """By key. What was not asked for goes first, what would take too much of the budget is not kept at all.
+    """Values by key. What was not used goes first, what would take too much of the budget is not kept at all.
 
     Two generations: when the young one has half of the budget it becomes the old one, and what was the old one goes.
     """
@@ -35,7 +35,7 @@ class ByteBudgetCache(Generic[Key, Value]):
         return found[0]
 
     def put(self, key: Key, value: Value, size: int) -> None:
-        """``size``: bytes of key and value, about; not put before, or with the same value."""
+        """Keep a value; ``size`` is about the bytes of both. A key is put once, or again with the same value."""
         if size * 8 > self._half:
             return
         self._bytes += size

@@ -1,4 +1,4 @@
-"""Properties of a durable subscription that the broker keeps for itself: ``#`` begins their names, and nobody is shown
+"""Properties of a durable subscription that the broker keeps for itself: ``#`` begins their names, and no client sees
 them (what compaction has read is one, see :mod:`magnetar.broker.topic.compaction.compacted_view`).
 """
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 REPLICATED: Final[Mapping[str, str]] = {"#replicated": "true"}
-"""Somebody asked for the subscription's state to be replicated: shown, and all there is to it (14.3)."""
+"""A client asked for the subscription's state to be replicated, which is shown and does nothing else (rule 14.3)."""
 
 
 def is_replicated(properties: Mapping[str, object]) -> bool:
-    """Whether somebody did."""
+    """Whether a client asked for the subscription's state to be replicated."""
     return properties.get("#replicated") == "true"

@@ -1,7 +1,7 @@
 """One tree of errors. Each class knows its wire code (ServerError, rule 1.3.20) and its HTTP status.
 
 Raise the most exact class with a message that names what, where and the next step; the connection and the REST
-server turn it into an answer, nobody else inspects it.
+server turn it into an answer, nothing else inspects it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 
 class ServerError(IntEnum):
-    """Numbers and names as on the wire."""
+    """Wire codes of errors, with Pulsar's numbers and names."""
 
     UnknownError = 0
     MetadataError = 1
@@ -49,7 +49,7 @@ class MagnetarError(Exception):
 
 
 class ProtocolError(MagnetarError):
-    """The peer broke the wire protocol; its connection is closed, nobody else notices."""
+    """The peer broke the wire protocol; its connection is closed, no other connection is affected."""
 
 
 class InvalidTopicNameError(MagnetarError):
@@ -91,12 +91,12 @@ class PersistenceError(MagnetarError):
 
 
 class UnreadableError(PersistenceError):
-    """Entries are damaged or missing on disk: reading them again brings nothing, before somebody has mended it."""
+    """Entries are damaged or missing on disk: reading them again brings nothing before they are repaired."""
 
     def __init__(self, text: str, stop: int) -> None:
         super().__init__(text)
         self.stop = stop
-        """Ordinal behind the last one of which that is known."""
+        """Ordinal after the last one of which that is known."""
 
 
 class ServiceNotReadyError(MagnetarError):
@@ -187,13 +187,13 @@ class ConflictError(MagnetarError):
 
 
 class NotFoundError(MagnetarError):
-    """REST only: tenant, namespace or other resource missing."""
+    """REST only: tenant, namespace or other resource is missing."""
 
     status = 404
 
 
 class PreconditionFailedError(MagnetarError):
-    """REST only."""
+    """REST only: a condition of the request does not hold."""
 
     status = 412
 
@@ -205,7 +205,7 @@ class InvalidValueError(MagnetarError):
 
 
 class ForbiddenError(MagnetarError):
-    """REST only: known who asks, and not allowed."""
+    """REST only: the client is known, and may not do this."""
 
     code = ServerError.AuthorizationError
     status = 403

@@ -1,12 +1,12 @@
 """Hashes that decide routing: murmur3, Java's string hash, and the sticky slots of Key_Shared.
 
 ``murmur3_31`` is MurmurHash3 x86 32-bit with seed 0, sign bit cleared; all official clients agree on it (rule
-6.7.5). Two key spaces are cut from it (0.4):
+6.7.5). Two key spaces are cut from it (rule 0.4):
 
 * range and STICKY mode: ``h % 65536``, and 0 is moved to 1;
 * the consistent-hash ring: ``h % 65535 + 1``, so 1 to 65535.
 
-A consumer's points on the ring are named after it (0.2): ``name NUL nameIndex NUL i``.
+A consumer's points on the ring are named after it (rule 0.2): ``name NUL nameIndex NUL i``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def murmur3_31(key: bytes) -> int:
 
 
 def java_string_hash(text: str) -> int:
-    """``31 * h + c`` over the UTF-16 units of ``text``, wrapped to 32 bits, without the sign bit (6.7.4)."""
+    """``31 * h + c`` over the UTF-16 units of ``text``, wrapped to 32 bits, without the sign bit (rule 6.7.4)."""
     value = 0
     for unit in array("H", text.encode("utf-16-le" if _LITTLE_ENDIAN else "utf-16-be", "surrogatepass")):
         value = (31 * value + unit) & _MASK_32
@@ -36,19 +36,19 @@ def java_string_hash(text: str) -> int:
 
 
 def range_slot(key: bytes) -> int:
-    """Where a key falls in AUTO_SPLIT range mode and in STICKY: 1 to 65535."""
+    """Return where a key falls in AUTO_SPLIT range mode and in STICKY: 1 to 65535."""
     return (mmh3.hash(key, 0, False) & _MASK_31) % RANGE_SIZE or 1
 
 
 def ring_slot(key: bytes) -> int:
-    """Where a key falls on the consistent-hash ring: 1 to 65535."""
+    """Return where a key falls on the consistent-hash ring: 1 to 65535."""
     return (mmh3.hash(key, 0, False) & _MASK_31) % RING_SIZE + 1
 
 
 def ring_points(consumer_name: str, name_index: int, count: int) -> list[int]:
-    """The slots of a consumer's points 0 to ``count - 1``.
+    """Return the slots of a consumer's points 0 to ``count - 1``.
 
-    ``name_index`` tells consumers of one name apart: 0, 1, ... in the order they joined.
+    ``name_index`` distinguishes consumers of one name: 0, 1, ... in the order they joined.
     """
     prefix = f"{consumer_name}\0{name_index}\0"
     return [ring_slot(f"{prefix}{i}".encode()) for i in range(count)]

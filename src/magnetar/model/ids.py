@@ -16,7 +16,7 @@ LONG_MAX: Final = (1 << 63) - 1
 
 
 class Position(NamedTuple):
-    """Where an entry is: ledger and entry number in it, both from 0; orders as Pulsar orders (4.1.4)."""
+    """Where an entry is: ledger and entry number in it, both from 0, in Pulsar's order (rule 4.1.4)."""
 
     ledger: int
     entry: int
@@ -30,10 +30,10 @@ LATEST: Final = Position(LONG_MAX, LONG_MAX)
 
 
 def signed(value: int) -> int:
-    """A uint64 from the wire as the signed number that was meant (u64 max is -1)."""
+    """Return a uint64 from the wire as the signed number that was meant (u64 max is -1)."""
     return value - (1 << 64) if value > LONG_MAX else value
 
 
 def unsigned(value: int) -> int:
-    """A signed number as the uint64 the wire wants."""
+    """Return a signed number as the uint64 the wire wants."""
     return value & U64_MAX

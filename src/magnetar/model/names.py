@@ -8,7 +8,7 @@ Forms (rule 2.1)::
     <domain>://tenant/cluster/ns/t       legacy (V1); everything after the third slash is the local name
 
 A name that ends in ``-partition-<n>`` (decimal, no leading zero) denotes one internal topic of a partitioned one
-(2.2). Every command carries a topic name, so both parsers remember what they parsed, as much as fits into
+(rule 2.2). Every command carries a topic name, so both parsers remember what they parsed, as much as fits into
 :data:`REMEMBERED_BYTES`; the values are immutable and compare by their text.
 
 Apache Pulsar takes names of any length and of any characters. Here a name has :data:`BYTES_MAX` bytes at most, and no
@@ -43,7 +43,7 @@ _INT_MAX: Final = (1 << 31) - 1
 
 
 def is_valid_entity(name: str) -> bool:
-    """Whether ``name`` may be a tenant, cluster or namespace: letters, digits and ``-=:._`` (11.2.3)."""
+    """Whether ``name`` may be a tenant, cluster or namespace: letters, digits and ``-=:._`` (rule 11.2.3)."""
     return bool(name) and _NAMED_ENTITY.match(name) is not None
 
 
@@ -58,11 +58,11 @@ class NamespaceName:
 
     @staticmethod
     def parse(text: str) -> NamespaceName:
-        """Raises InvalidNamespaceNameError; the connection that sent it is closed (1.3.19)."""
+        """Raises InvalidNamespaceNameError; the connection that sent it is closed (rule 1.3.19)."""
         return _parse_namespace(text)
 
     def topic(self, local_name: str, domain: Domain = "persistent") -> TopicName:
-        """The topic of that local name in this namespace."""
+        """Return the topic of that local name in this namespace."""
         return TopicName.parse(f"{domain}://{self.text}/{local_name}")
 
     @override
@@ -72,7 +72,7 @@ class NamespaceName:
 
 @dataclass(frozen=True, slots=True)
 class TopicName:
-    """One topic's full name, taken apart."""
+    """One topic's full name in its parts."""
 
     fqn: str
     """``domain://tenant/namespace/local``; what all other parts are derived from."""
@@ -84,12 +84,12 @@ class TopicName:
 
     @staticmethod
     def parse(text: str) -> TopicName:
-        """Raises InvalidTopicNameError, whose text is what the wire carries (1.3.19)."""
+        """Raises InvalidTopicNameError, whose text is what the wire carries (rule 1.3.19)."""
         return _parse_topic(text)
 
     @staticmethod
     def stored(text: str) -> TopicName:
-        """A name that was accepted once, whatever is refused today: what is on disk must not keep a broker down."""
+        """Return a name that was accepted once, even if it is refused today: what is on disk must not stop a broker."""
         return _parse_topic(text, trusted=True)
 
     @property
@@ -112,17 +112,17 @@ class TopicName:
         return _parse_topic(self.fqn[: self.fqn.rindex(PARTITION_SUFFIX)], trusted=True)
 
     def partition(self, index: int) -> TopicName:
-        """The internal topic of partition ``index`` (from 0)."""
+        """Return the internal topic of partition ``index`` (from 0)."""
         suffix = f"{PARTITION_SUFFIX}{index}"
         return self if self.fqn.endswith(suffix) else _parse_topic(self.fqn + suffix, trusted=True)
 
     def partitions(self, count: int) -> list[TopicName]:
-        """The internal topics of a partitioned topic with ``count`` partitions."""
+        """Return the internal topics of a partitioned topic with ``count`` partitions."""
         return [self.partition(index) for index in range(count)]
 
     @property
     def rest_path(self) -> str:
-        """``domain/tenant/namespace/local`` with the local name percent-encoded (11.1.1)."""
+        """``domain/tenant/namespace/local`` with the local name percent-encoded (rule 11.1.1)."""
         return f"{self.domain}/{self.namespace.text}/{quote(self.local_name, safe='')}"
 
     @override

@@ -49,13 +49,13 @@ POLICY_FIELDS: Final = _words(
 
 
 def bundles(count: int) -> JsonObject:
-    """The 32-bit hash space cut into ``count`` even pieces (14.16)."""
+    """Cut the 32-bit hash space into ``count`` even pieces (rule 14.16)."""
     boundaries: list[Json] = [f"0x{_HASHES * i // count:08x}" for i in range(count)]
     return {"boundaries": [*boundaries, "0xffffffff"], "numBundles": count}
 
 
 def default_policies(cluster: str, bundle_count: int) -> JsonObject:
-    """What a namespace has that was created with nothing said."""
+    """Return the policies of a namespace that was created without any."""
     return {
         "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
         "replication_clusters": [cluster],
@@ -91,7 +91,7 @@ class PartitionedTopic:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> JsonObject:
-        """As GET .../partitions shows it."""
+        """Return what GET .../partitions shows."""
         shown: JsonObject = {"partitions": self.partitions, "deleted": False}
         if self.properties:
             shown["properties"] = dict(self.properties)
@@ -99,7 +99,7 @@ class PartitionedTopic:
 
 
 class AutoTopicCreation(NamedTuple):
-    """Namespace override of topic auto-creation (2.12)."""
+    """Namespace override of topic auto-creation (rule 2.12)."""
 
     allowed: bool
     partitions: int
@@ -107,7 +107,7 @@ class AutoTopicCreation(NamedTuple):
 
 
 class Retention(NamedTuple):
-    """How long acknowledged messages stay (4.4)."""
+    """How long acknowledged messages stay (rule 4.4)."""
 
     minutes: int
     megabytes: int

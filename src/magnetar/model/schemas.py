@@ -1,4 +1,4 @@
-"""What a schema is to everybody: its type, its definition, and a version of it as it is kept (rules 10.1, 10.3)."""
+"""A schema: its type, its definition, and a version of it as it is kept (rules 10.1, 10.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from magnetar.model.names import TopicName
 
 
 class SchemaType(IntEnum):
-    """Numbers as on the wire, names as Pulsar prints them; the negative ones have no number there."""
+    """Schema types with their numbers on the wire and Pulsar's names; the negative ones are not on the wire."""
 
     AUTO_PUBLISH = -4
     AUTO = -2
@@ -56,7 +56,7 @@ class SchemaDefinition:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """One version as it is kept; a deletion is a version, too (10.11)."""
+    """One version as it is kept; a deletion is a version, too (rule 10.11)."""
 
     version: int
     definition: SchemaDefinition
@@ -66,7 +66,7 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True)
 class SchemaId:
-    """Whose schema it is: of a topic with all its partitions, persistent or not (10.2)."""
+    """The topic that a schema belongs to, with all its partitions, persistent or not (rule 10.2)."""
 
     tenant: str
     namespace: str
@@ -85,5 +85,5 @@ class SchemaId:
 
 
 def version_bytes(version: int) -> bytes:
-    """As on the wire: eight bytes, big-endian."""
+    """Return the version as on the wire: eight bytes, big-endian."""
     return version.to_bytes(8, "big", signed=True)

@@ -1,7 +1,7 @@
 """Very many names, sorted, of which one comes or goes now and then: lists in pieces, and the hash over all of them.
 
-The names stand in pieces that are never changed but replaced, so that whoever works through them over many turns of
-the event loop holds what was there when he began, at the cost of one reference per piece. Each piece remembers the
+The names stand in pieces that are never changed but replaced, so that a reader over many turns of the event
+loop holds what was there when it began, at the cost of one reference per piece. Each piece remembers the
 checksum of everything up to its end: after a change it is worked out again from that piece on.
 """
 
@@ -49,7 +49,7 @@ class SortedNames:
         return piece[bisect_left(piece, name)] == name
 
     def add(self, name: str) -> bool:
-        """Whether it was not there."""
+        """Add a name; return whether it was not there."""
         if not self._pieces:
             self._pieces, self._lasts, self._count = [(name,)], [name], 1
             return True
@@ -63,7 +63,7 @@ class SortedNames:
         return True
 
     def discard(self, name: str) -> bool:
-        """Whether it was there."""
+        """Take a name out; return whether it was there."""
         if name not in self:
             return False
         at = bisect_left(self._lasts, name)
@@ -74,18 +74,18 @@ class SortedNames:
         return True
 
     def _replace(self, at: int, piece: tuple[str, ...]) -> None:
-        halves = [piece] if len(piece) <= 2 * _PIECE else [piece[:_PIECE], piece[_PIECE:]]
-        halves = [half for half in halves if half]
-        self._pieces[at : at + 1] = halves
-        self._lasts[at : at + 1] = [half[-1] for half in halves]
+        parts = [piece] if len(piece) <= 2 * _PIECE else [piece[:_PIECE], piece[_PIECE:]]
+        parts = [part for part in parts if part]
+        self._pieces[at : at + 1] = parts
+        self._lasts[at : at + 1] = [part[-1] for part in parts]
         del self._checksums[at:]
 
     def pieces(self) -> list[Sequence[str]]:
-        """All of them as they are now, cut into pieces of some hundred names; later changes do not touch them."""
+        """Return all names as they are now, in pieces of some hundred; later changes do not touch them."""
         return list(self._pieces)
 
     def between(self, start: str, stop: str) -> Iterator[str]:
-        """From ``start`` on, those before ``stop``."""
+        """Yield the names from ``start`` on that come before ``stop``."""
         for at in range(bisect_left(self._lasts, start), len(self._pieces)):
             piece = self._pieces[at]
             yield from piece[bisect_left(piece, start) : bisect_left(piece, stop)]
@@ -93,7 +93,7 @@ class SortedNames:
                 return
 
     def digest(self) -> str:
-        """See :func:`hex_digest`; the work is that of the pieces behind the first change since the last time."""
+        """Return `hex_digest` of all names; only the pieces after the first change since the last time are computed."""
         if not self._pieces:
             return _EMPTY
         for _ in self.digesting():
@@ -101,7 +101,7 @@ class SortedNames:
         return hex_digest(self._checksums[-1])
 
     def digesting(self) -> Iterator[int]:
-        """What :meth:`digest` will have to do, in steps of one piece; each yields its names."""
+        """Do the work of :meth:`digest` in steps of one piece; each yields how many names it had."""
         while (done := len(self._checksums)) < len(self._pieces):
             piece = self._pieces[done]
             checksum = self._checksums[-1] if done else 0
@@ -110,12 +110,12 @@ class SortedNames:
 
 
 def checksum_of(names: Sequence[str], before: int, *, first: bool) -> int:
-    """CRC32C of what stood ``before`` and these names behind it, with commas between all."""
+    """Return CRC32C of the text with checksum ``before`` and these names after it, with commas between all."""
     text = ",".join(names)
     checksum: int = crc32c((text if first else "," + text).encode("utf-8", "surrogatepass"), before)
     return checksum
 
 
 def hex_digest(checksum: int) -> str:
-    """As Guava prints it: little-endian bytes in hex (rule 2.18)."""
+    """Return the checksum as Guava prints it: little-endian bytes in hex (rule 2.18)."""
     return checksum.to_bytes(4, "little").hex()

@@ -22,7 +22,7 @@ _PENDING_ACK: Final = "__transaction_pending_ack"
 
 
 def is_system_topic(topic: TopicName) -> bool:
-    """Whatever namespace it is in."""
+    """Whether the broker keeps the topic for itself, in any namespace."""
     name = topic.local_name if topic.partition_index < 0 else topic.parent.local_name
     if name == HEARTBEAT and is_heartbeat(topic):
         return True
@@ -34,7 +34,7 @@ def is_system_topic(topic: TopicName) -> bool:
 
 
 def is_heartbeat(topic: TopicName) -> bool:
-    """``pulsar/<host:port>/healthcheck``, perhaps with a cluster: its namespace exists without anybody's doing."""
+    """``pulsar/<host:port>/healthcheck``, perhaps with a cluster: its namespace exists without being created."""
     namespace = topic.namespace
     host, colon, port = namespace.local_name.rpartition(":")
     named_after_broker = bool(host and colon) and port.isdecimal()
@@ -42,5 +42,5 @@ def is_heartbeat(topic: TopicName) -> bool:
 
 
 def is_reserved(topic: TopicName) -> bool:
-    """Names in the form of a pending-ack log, which REST refuses to create (8.2)."""
+    """Whether the name has the form of a pending-ack log, which REST refuses to create (rule 8.2)."""
     return topic.local_name.endswith(_PENDING_ACK)

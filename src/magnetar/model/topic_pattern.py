@@ -1,8 +1,8 @@
 """Patterns for topic names, as clients send them: compiled by RE2, so that a stranger's pattern costs linear time.
 
 The pattern is matched against a name without its scheme and without ``-partition-<n>``, as a whole (rule 2.17).
-Clients write the scheme in front of the pattern or behind an anchor (Java: ``^persistent://tenant/ns/.*$``), a group or
-a quotation; wherever it stands, it is taken out, what was in front of it stays.
+Clients write the scheme before the pattern or after an anchor (Java: ``^persistent://tenant/ns/.*$``), a group or a
+quotation; wherever it stands, it is taken out, what was before it stays.
 
 Apache Pulsar's broker compiles by RE2/J, whose dialect this is. What RE2 has not (looking around, back references,
 possessive repetition) and what would take more than :data:`MEMORY_MAX` is refused.
@@ -51,7 +51,7 @@ class TopicPattern:
         return self._fullmatch(pattern_subject(name)) is not None
 
     def chosen(self, names: Iterable[str]) -> Iterator[tuple[int, Sequence[str]]]:
-        """Those of ``names`` that match, in their order, in pieces: each is a few milliseconds' work at most.
+        """Yield those of ``names`` that match, in their order, in pieces: each is a few milliseconds' work at most.
 
         With each piece comes what it cost, as the number of names that an ordinary pattern looks at meanwhile.
         Partitions of one topic that follow each other are one question.
@@ -71,12 +71,12 @@ class TopicPattern:
 
     @property
     def _step(self) -> int:
-        """Names per piece: few for a large pattern. A name of ours has some fifty bytes."""
+        """Return the number of names per piece: few for a large pattern. A name of ours has some fifty bytes."""
         return max(1, min(500, _WORK_PER_STEP // (self._size * 50)))
 
 
 def pattern_subject(name: str) -> str:
-    """What patterns are matched against."""
+    """Return the part of a topic's name that patterns are matched against."""
     start = name.find(_SEPARATOR) + len(_SEPARATOR)
     if PARTITION_SUFFIX in name:
         base, _, number = name.rpartition(PARTITION_SUFFIX)
@@ -88,7 +88,7 @@ def pattern_subject(name: str) -> str:
 def without_scheme(pattern: str) -> str:
     """Without ``persistent://`` or ``non-persistent://`` wherever it stands. Raises InvalidTopicNameError.
 
-    What is behind a second ``://`` does not count, as in Apache Pulsar.
+    What follows a second ``://`` does not count, as in Apache Pulsar.
     """
     prefix, separator, rest = pattern.partition(_SEPARATOR)
     if not separator:

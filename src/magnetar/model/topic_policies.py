@@ -1,4 +1,4 @@
-"""What holds for one topic, whoever said it: the topic itself, its namespace or the broker (rules 8.4, 8.5).
+"""Policies that hold for one topic, from the topic itself, its namespace or the broker (rules 8.4, 8.5).
 
 Values only. :mod:`magnetar.broker.policies` makes them; a loaded topic has one and gets a new one when something
 changes, so features compare what they had with what they get.
@@ -15,7 +15,7 @@ from magnetar.model.policies import Retention
 
 
 class QuotaPolicy(Enum):
-    """What happens when a backlog exceeds its quota (4.6.2)."""
+    """What happens when a backlog exceeds its quota (rule 4.6.2)."""
 
     HOLD = "producer_request_hold"
     EXCEPTION = "producer_exception"
@@ -30,7 +30,7 @@ class BacklogQuota(NamedTuple):
 
 
 class DelayedDelivery(NamedTuple):
-    """Messages to be delivered later (7)."""
+    """Messages to be delivered later (rules of 7)."""
 
     active: bool = True
     tick_ms: int = 1000
@@ -39,7 +39,7 @@ class DelayedDelivery(NamedTuple):
 
 
 class InactiveTopics(NamedTuple):
-    """When a topic that nobody uses is deleted (4.7.3)."""
+    """When a topic without producers and subscriptions is deleted (rule 4.7.3)."""
 
     delete: bool = True
     max_inactive_s: int = 60
@@ -48,14 +48,14 @@ class InactiveTopics(NamedTuple):
 
 
 class PublishRate(NamedTuple):
-    """Per second; 0 or less without limit."""
+    """Limits of publishing per second; 0 or less without limit."""
 
     messages: int = 0
     bytes: int = 0
 
 
 class DispatchRate(NamedTuple):
-    """Per period; 0 or less without limit."""
+    """Limits of dispatching per period; 0 or less without limit."""
 
     messages: int = 0
     bytes: int = 0
@@ -134,5 +134,5 @@ class TopicPolicies(NamedTuple):
     subscribe_rate: SubscribeRate = SubscribeRate()
 
     def dispatch_rate_of(self, subscription: str) -> DispatchRate:
-        """What one subscription may send."""
+        """Return what one subscription may send."""
         return self.dispatch_rates.get(subscription, self.subscription_dispatch_rate)

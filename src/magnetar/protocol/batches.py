@@ -1,4 +1,4 @@
-"""What a bulk sender makes of many messages: batches, each one entry (`columnar.entries.packer` makes them).
+"""Batches as a bulk sender makes them, each one entry (`columnar.entries.packer` makes them).
 
 The bulk counterpart of `entries.join_batch`. Batches are cut by number and bytes only, never by time, so the same
 messages give the same batches: a sender that has to start over meets the borders it had before. A message with a time
@@ -8,8 +8,8 @@ to be delivered at is an entry of its own, since a broker delays entries.
              [payload]
 
 With ``digest_bits`` the lowest bits of the highest sequence id of each entry are a digest of all messages that this
-writer has packed so far, wherever the batches were cut; the sequence ids that are given must leave these bits 0. What
-the broker remembers of a producer then tells a sender that starts over whether it has the same messages again.
+writer has packed so far, wherever the batches were cut; the sequence ids that are given must leave these bits 0. From
+what the broker remembers of a producer, a sender that starts over then sees whether it has the same messages again.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ ANSWERS: Final[dict[type, type]] = {
     c.CommandWatchTopicListClose: c.CommandSuccess,
     c.CommandAck: c.CommandAckResponse,
 }
-"""Request to its answer; ERROR answers any of them, an ACK wants one only with a request id (1.3.5)."""
+"""Request to its answer; ERROR answers any of them, an ACK wants one only with a request id (rule 1.3.5)."""
 
 PUSHES: Final[frozenset[type]] = frozenset(
     {
@@ -58,7 +58,7 @@ PUSHES: Final[frozenset[type]] = frozenset(
         c.CommandWatchTopicUpdate,
     }
 )
-"""What a broker says without being asked, or without a request id (1.3.18)."""
+"""What a broker says without being asked, or without a request id (rule 1.3.18)."""
 
 HANDSHAKE_REQUEST_ID: Final = -1
 
@@ -81,16 +81,16 @@ class ClientConnection:
 
     @property
     def connected(self) -> bool:
-        """CONNECTED has arrived."""
+        """Note that CONNECTED has arrived."""
         return self._connected
 
     def new_request_id(self) -> int:
-        """From 0, never the same twice on a connection."""
+        """Return a number, from 0 on, that is never the same twice on a connection."""
         self._last_request_id += 1
         return self._last_request_id
 
     def send(self, command: c.Command) -> bytes:
-        """The frame to write; remembers a command that will be answered."""
+        """Return the frame to write; remembers a command that will be answered."""
         if type(command) in ANSWERS:
             request_id: int | None = getattr(command, "request_id", None)
             if request_id is not None:
@@ -100,23 +100,23 @@ class ClientConnection:
         return encode(command)
 
     def forget(self, request_id: int) -> None:
-        """Nobody waits for this answer any more."""
+        """Stop waiting for this answer."""
         self._requests.pop(request_id, None)
 
     def open_requests(self) -> list[c.Command]:
-        """Requests without an answer, oldest first; what fails when the connection is lost."""
+        """Return requests without an answer, oldest first; they fail when the connection is lost."""
         return list(self._requests.values())
 
     def receive(self, data: bytes) -> list[c.Command]:
-        """Whole commands in order; MalformedBytesError carries those before the bytes that are none."""
+        """Return whole commands in order; MalformedBytesError carries those before bytes that are none."""
         return self._decoder.feed(data)
 
     def take_held(self) -> bytes:
-        """The bytes of a frame that is not whole, which `receive` does not know any more then."""
+        """Return the bytes of a frame that is not whole; `receive` does not know them any more then."""
         return self._decoder.take_held()
 
     def match(self, command: c.Command) -> Arrival | None:
-        """The arrival of one command, None for an answer nobody waits for; ProtocolError if it may not come now."""
+        """Return the arrival of one command, None for an answer without request. ProtocolError if out of turn."""
         kind = type(command)
         if not self._connected:
             return self._greeting(command)
@@ -133,7 +133,7 @@ class ClientConnection:
         if kind is not c.CommandError and ANSWERS[type(request)] is not kind:
             raise ProtocolError(f"{kind.__name__} as the answer to {type(request).__name__}")
         if not (isinstance(command, c.CommandProducerSuccess) and not command.producer_ready):
-            # A producer that waits for exclusive access is told twice (rule 3.2.4).
+            # A producer that waits for exclusive access gets two answers (rule 3.2.4).
             del self._requests[request_id]
         return Arrival(command, request)
 

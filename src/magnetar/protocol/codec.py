@@ -2,7 +2,7 @@
 
 At import every command class is paired with the message of its number in BaseCommand and every field with the field of
 that message (same name but for case and underscores, or an entry of ``ALIASES``). What a field's annotation says
-decides how it is read and written; ``commands/__init__`` tells which values are left out. uint64 is signed here, as
+decides how it is read and written; ``commands/__init__`` says which values are left out. uint64 is signed here, as
 Pulsar's longs are. ``txn`` stands for the two fields with the bits of a transaction id.
 
 An entry is not part of BaseCommand: the decoder cuts it off before, ``encode`` appends it.
@@ -164,7 +164,7 @@ def _shape(make: type[Any], descriptor: Descriptor) -> MessageCodec:
 
 
 def _converters(field: FieldDescriptor, hint: Any) -> tuple[Read, Write]:
-    """From and to what protobuf holds, for one value of ``field`` whose typed form is ``hint``."""
+    """Return how one value of ``field``, whose typed form is ``hint``, is read from protobuf and written to it."""
     if field.message_type is not None:
         if field.message_type.name == "KeyValue":
             return _read_pair, _write_pair
@@ -186,7 +186,7 @@ def _same(value: Any) -> Any:
 
 
 def _text(value: str | bytes) -> str:
-    """For a proto2 string that is not UTF-8 the parser gives the bytes."""
+    """Return the text, or refuse the bytes that the parser gives for a proto2 string that is not UTF-8."""
     if not isinstance(value, str):
         raise ProtocolError(f"{value!r} is not UTF-8")
     return value
@@ -295,14 +295,14 @@ _BROKER_METADATA = MessageCodec(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DE
 
 
 def encode(command: c.Command) -> bytes:
-    """One whole frame, entry included."""
+    """Return one whole frame, entry included."""
     if isinstance(command, c.CommandSend | c.CommandMessage):
         return b"".join((frame_head(command), command.entry))
     return command_frame(_body(command))
 
 
 def frame_head(command: c.CommandSend | c.CommandMessage) -> bytes:
-    """What stands before the entry in its frame: for those who send the entry from where it is."""
+    """Return the frame up to the entry, for callers that send the entry from where it is."""
     before = b"" if isinstance(command, c.CommandSend) else encode_broker_metadata(command.broker_metadata)
     return command_frame(_body(command), len(before) + len(command.entry)) + before
 
@@ -318,7 +318,7 @@ def _body(command: c.Command) -> bytes:
 
 
 def encode_broker_metadata(metadata: c.BrokerEntryMetadata | None) -> bytes:
-    """Magic, size and metadata that stand before an entry (rule 1.1.6); nothing for None."""
+    """Return magic, size and metadata that stand before an entry (rule 1.1.6); nothing for None."""
     if metadata is None:
         return b""
     body = pb.BrokerEntryMetadata()
@@ -328,13 +328,13 @@ def encode_broker_metadata(metadata: c.BrokerEntryMetadata | None) -> bytes:
 
 
 def decode_broker_metadata(data: bytes) -> c.BrokerEntryMetadata:
-    """The metadata alone, without magic and size."""
+    """Read the metadata alone, without magic and size."""
     metadata: c.BrokerEntryMetadata = _BROKER_METADATA.read(parse(pb.BrokerEntryMetadata, data))
     return metadata
 
 
 def parse(kind: type[M], data: bytes) -> M:
-    """Protobuf's parser with our error; also refuses what lacks a required field."""
+    """Parse with protobuf, raising our error; also refuses what lacks a required field."""
     try:
         message = kind.FromString(data)
     except DecodeError as error:
@@ -351,7 +351,7 @@ _PARTS_FROM: Final = 16 << 10
 
 
 def _parts(message: Any) -> int:
-    """Items of the lists in a message; those of messages in lists are not looked at."""
+    """Count the items of the lists in a message, without those of messages in lists."""
     count = 0
     for _, value in message.ListFields():
         if isinstance(value, Message):

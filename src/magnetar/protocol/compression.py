@@ -46,7 +46,7 @@ def _library() -> ModuleType:
 
 
 def compress(kind: CompressionType, data: bytes) -> bytes:
-    """The payload as it travels; its old size goes into uncompressed_size."""
+    """Return the payload as it travels; its old size goes into uncompressed_size."""
     if kind is CompressionType.NONE:
         return data
     cramjam = _library()
@@ -62,7 +62,7 @@ def compress(kind: CompressionType, data: bytes) -> bytes:
 
 
 def decompress(kind: CompressionType, data: bytes, uncompressed_size: int, max_size: int) -> bytes:
-    """The payload as the application sent it; DamagedPayloadError if it is not, or would be larger than allowed."""
+    """Return the plain payload; DamagedPayloadError if it is damaged, or would be larger than allowed."""
     if kind is CompressionType.NONE:
         return data
     if uncompressed_size > max_size:
@@ -84,7 +84,7 @@ def decompress(kind: CompressionType, data: bytes, uncompressed_size: int, max_s
 
 
 def _unpack(cramjam: ModuleType, kind: CompressionType, data: bytes, size: int) -> bytes:
-    """At most ``size`` bytes, or one more where that is how the library tells there are more."""
+    """Return at most ``size`` bytes, or one more where only that shows that there are more."""
     if kind is CompressionType.ZLIB:
         # Zero would mean without limit; one byte more than promised is enough to see a lie.
         return zlib.decompressobj().decompress(data, size + 1)

@@ -52,7 +52,7 @@ class MalformedBytesError(ProtocolError):
 
 
 class Decoder:
-    """One connection's incoming bytes; both roles use it. After an error it stays broken."""
+    """Decodes one connection's incoming bytes, in both roles. After an error it stays broken."""
 
     __slots__ = ("_broken", "_from_client", "_splitter", "_walkable")
 
@@ -61,7 +61,7 @@ class Decoder:
         self._splitter = FrameSplitter(max_frame_size)
         self._from_client = from_client
         self._walkable: deque[tuple[bytes, int]] = deque()
-        """Buffers that begin at a frame, and where; chunks behind them, as they came, have the offset -1."""
+        """Buffers that begin at a frame, and where; chunks after them, as they came, have the offset -1."""
         self._broken: str | None = None
 
     @property
@@ -85,7 +85,7 @@ class Decoder:
 
     @property
     def waiting(self) -> bool:
-        """Whether there are whole frames that nobody has asked for yet."""
+        """Whether there are whole frames that were not asked for yet."""
         return bool(self._walkable)
 
     def take_held(self) -> bytes:
@@ -99,7 +99,7 @@ class Decoder:
         self._splitter.take_held()
 
     def feed(self, data: bytes) -> list[Command]:
-        """Every command completed by ``data``; MalformedBytesError, and nothing else, if a frame cannot be read."""
+        """Return every command completed by ``data``; MalformedBytesError, nothing else, if one cannot be read."""
         decoded = self.feed_slice(data)
         while self._walkable:
             try:
@@ -110,7 +110,7 @@ class Decoder:
         return decoded
 
     def feed_slice(self, data: bytes) -> list[Command]:
-        """The first of the commands completed by ``data``; ``waiting`` tells if there are more."""
+        """Return the first of the commands completed by ``data``; ``waiting`` says whether there are more."""
         if self._walkable:
             self.later(data)
         else:
@@ -118,11 +118,11 @@ class Decoder:
         return self.more()
 
     def later(self, data: bytes) -> None:
-        """Bytes for the next call of :meth:`more`."""
+        """Keep bytes for the next call of :meth:`more`."""
         self._walkable.append((data, -1))
 
     def more(self) -> list[Command]:
-        """The next slice of what waits."""
+        """Return the next slice of what waits."""
         if self._broken is not None:
             raise MalformedBytesError(self._broken, [])
         decoded: list[Command] = []
@@ -195,7 +195,7 @@ class Decoder:
 
 
 def _long(buffer: bytes, start: int, stop: int, end: int, kind: int) -> Command:
-    """What a client sends that would hold the loop if it were read like any other command."""
+    """Read a command from a client that would hold the loop if it were read like any other."""
     if kind in (ACK, REDELIVER):
         return UnparsedCommand(kind, buffer[start:stop])
     size = stop - start

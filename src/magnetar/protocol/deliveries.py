@@ -68,7 +68,7 @@ class Deliveries:
         ack_set: Sequence[int] = (),
         consumer_epoch: int | None = None,
     ) -> bytes:
-        """The frame up to the entry of ``entry_size`` bytes (broker entry metadata, if any, counts as entry)."""
+        """Return the frame up to the entry of ``entry_size`` bytes (broker entry metadata, if any, counts as entry)."""
         if ledger != self._ledger or consumer_epoch != self._epoch:
             self._prepare(ledger, consumer_epoch)
         number = varint(entry)

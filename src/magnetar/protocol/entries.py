@@ -102,18 +102,18 @@ def _raw_metadata(entry: bytes) -> pb.MessageMetadata:
 
 
 def metadata_of(entry: bytes) -> EntryMetadata:
-    """All metadata; ProtocolError if it cannot be read."""
+    """Return all metadata; ProtocolError if it cannot be read."""
     metadata: EntryMetadata = _METADATA.read(_raw_metadata(entry))
     return metadata
 
 
 def payload_of(entry: bytes) -> bytes:
-    """The payload as it was sent: compressed, encrypted, batched."""
+    """Return the payload as it was sent: compressed, encrypted, batched."""
     return entry[_payload_start(entry) :]
 
 
 def publish_time(entry: bytes) -> int:
-    """When the producer sent it, by its own clock."""
+    """Return when the producer sent it, by its own clock."""
     return signed(_raw_metadata(entry).publish_time)
 
 
@@ -142,11 +142,11 @@ def measure(entry: bytes) -> Measure:
 _MESSAGE_MIN: Final = 6
 """Bytes of a message in a batch at least: a length of four, and metadata that say the payload's size."""
 _BATCH_MAX: Final = 1 << 20
-"""Messages of a batch whose payload nobody has unpacked, at most."""
+"""Messages of a batch whose payload was not unpacked, at most."""
 
 
 def messages_in(entry: bytes, claimed: int) -> int:
-    """How many messages the entry holds, as far as it has room for them; never fails, 1 if it is unreadable.
+    """Return how many messages the entry holds, as far as it has room for them; 1 if unreadable, never fails.
 
     ``claimed`` is what SEND says beside the entry. Consumers pay for so many, so it counts only if the entry's metadata
     say the same, for which one search is enough where they are honest.
@@ -175,7 +175,7 @@ DELIVER_AT: Final = b"\x98\x01"
 
 
 def deliver_at(entry: bytes) -> int:
-    """When it wants to be delivered (rule 7.1), 0 if at once; never fails. Cheap for entries that say nothing."""
+    """Return when it wants to be delivered (rule 7.1), 0 if at once; never fails. Cheap for most entries."""
     if entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
         return 0
     try:
@@ -189,7 +189,7 @@ _UUID: Final = b"\xd2\x01"
 
 
 def chunk_of(entry: bytes) -> tuple[str, bool] | None:
-    """Of a chunk: which message it belongs to and whether it is its last; never fails."""
+    """Return which message a chunk belongs to and whether it is its last; never fails."""
     if entry.find(_UUID, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
         return None
     try:
@@ -202,7 +202,7 @@ def chunk_of(entry: bytes) -> tuple[str, bool] | None:
 
 
 def may_be_chunk(entry: bytes) -> bool:
-    """False for what is no chunk for sure; cheap, and never fails."""
+    """Return False for what is no chunk for sure; cheap, and never fails."""
     return len(entry) >= 10 and entry.find(_UUID, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) >= 0
 
 
@@ -212,7 +212,7 @@ def is_encrypted(entry: bytes) -> bool:
 
 
 def sticky_key(entry: bytes) -> bytes:
-    """What Key_Shared hashes (rule 5.6.1); never fails, an unreadable entry has NONE_KEY."""
+    """Return what Key_Shared hashes (rule 5.6.1); never fails, an unreadable entry has NONE_KEY."""
     try:
         raw = _raw_metadata(entry)
     except ProtocolError:
@@ -220,8 +220,8 @@ def sticky_key(entry: bytes) -> bytes:
     if raw.HasField("ordering_key"):
         return raw.ordering_key
     if not raw.HasField("partition_key"):
-        return _octets(raw.producer_name) + b"-%d" % signed(raw.sequence_id)
-    key = _octets(raw.partition_key)
+        return _utf8(raw.producer_name) + b"-%d" % signed(raw.sequence_id)
+    key = _utf8(raw.partition_key)
     if raw.partition_key_b64_encoded:
         try:
             return base64.b64decode(key, validate=True)
@@ -230,13 +230,13 @@ def sticky_key(entry: bytes) -> bytes:
     return key
 
 
-def _octets(text: str | bytes) -> bytes:
-    """UTF-8 of a proto2 string, which is bytes already if it is no text."""
+def _utf8(text: str | bytes) -> bytes:
+    """Return UTF-8 of a proto2 string, which is bytes already if it is no text."""
     return text.encode() if isinstance(text, str) else text
 
 
 def build_entry(metadata: EntryMetadata, payload: bytes | memoryview) -> bytes:
-    """The whole entry with its checksum."""
+    """Return the whole entry with its checksum."""
     raw = pb.MessageMetadata()
     _METADATA.write(raw, metadata)
     data = raw.SerializeToString()
@@ -244,7 +244,7 @@ def build_entry(metadata: EntryMetadata, payload: bytes | memoryview) -> bytes:
 
 
 def join_batch(messages: Iterable[tuple[SingleMessageMetadata, bytes]]) -> bytes:
-    """The payload of a batch, before compression."""
+    """Return the payload of a batch, before compression."""
     parts: list[bytes] = []
     for metadata, payload in messages:
         raw = pb.SingleMessageMetadata(payload_size=len(payload))
@@ -255,7 +255,7 @@ def join_batch(messages: Iterable[tuple[SingleMessageMetadata, bytes]]) -> bytes
 
 
 def split_batch(payload: bytes, count: int) -> list[tuple[SingleMessageMetadata, bytes]]:
-    """The ``count`` messages of a batch; ProtocolError if there are fewer."""
+    """Return the ``count`` messages of a batch; ProtocolError if there are fewer."""
     return [(_SINGLE.read(raw), payload[body:stop]) for raw, _, body, stop in walk_batch(payload, count)]
 
 

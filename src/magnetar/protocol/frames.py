@@ -5,8 +5,8 @@
     entry           [u16 0x0e01][u32 crc32c][u32 metadata size][MessageMetadata][payload]
 
 All numbers are big-endian; `total` does not count itself. The checksum covers everything after it. On SEND the magic
-and checksum may be missing (1.1.4); on MESSAGE `[u16 0x0e02][u32 size][BrokerEntryMetadata]` may stand before the
-entry (1.1.6), outside the checksum.
+and checksum may be missing (rule 1.1.4); on MESSAGE `[u16 0x0e02][u32 size][BrokerEntryMetadata]` may stand before the
+entry (rule 1.1.6), outside the checksum.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ read_size = _SIZE.unpack_from
 
 
 def command_frame(command: bytes, payload_size: int = 0) -> bytes:
-    """Both sizes and the command; ``payload_size`` bytes of entry are to follow."""
+    """Return both sizes and the command; ``payload_size`` bytes of entry are to follow."""
     return _SIZES.pack(4 + len(command) + payload_size, len(command)) + command
 
 
 def with_checksum(body: bytes, payload: bytes | memoryview = b"") -> bytes:
-    """The entry whose metadata size, metadata and payload are ``body`` and ``payload`` together."""
+    """Return the entry whose metadata size, metadata and payload are ``body`` and ``payload`` together."""
     return b"".join((_CHECKSUM.pack(CHECKSUM_MAGIC, crc32c(payload, crc32c(body))), body, payload))
 
 
@@ -59,9 +59,9 @@ class FrameSplitter:
     """Turns chunks off a socket into buffers that begin at a frame; owned by one connection.
 
     ``feed`` gives what can be walked now: the very object it was given, and before that, if a frame was left
-    unfinished, that frame alone. Whoever walks over the frames hands back the rest with ``keep``. Chunks of a frame
-    that is not complete yet are collected and joined once, and only they: a frame of n bytes costs n bytes of copying
-    however small the chunks are, and the frames behind it cost none.
+    unfinished, that frame alone. The caller walks over the frames and hands back the rest with ``keep``. Chunks of a
+    frame that is not complete yet are collected and joined once, and only they: a frame of n bytes costs n bytes of
+    copying however small the chunks are, and the frames after it cost none.
     """
 
     __slots__ = ("_chunks", "_held", "_missing", "max_frame_size")
@@ -83,7 +83,7 @@ class FrameSplitter:
         return self._missing - self._held
 
     def feed(self, data: bytes) -> list[tuple[bytes, int]]:
-        """Buffers to walk now, each with the offset of its first frame; none while the next frame is incomplete."""
+        """Return buffers to walk now, each with the offset of its first frame; none while that frame is incomplete."""
         held = self._held
         if not held:
             return [(data, 0)]
@@ -105,7 +105,7 @@ class FrameSplitter:
         return whole
 
     def take_held(self) -> bytes:
-        """What waits here, for whoever goes on in another way."""
+        """Return what waits here, for a caller that reads on in another way."""
         self._missing = 4
         return self._take()
 

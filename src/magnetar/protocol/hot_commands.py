@@ -80,7 +80,7 @@ def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
 
 
 def _send_fields(data: bytes, i: int, stop: int, entry: bytes, checksum_ok: bool) -> CommandSend | None:
-    """A SEND with more than two fields, None if one of them is for the codec."""
+    """Read a SEND with more than two fields; None if one of them is for the codec."""
     producer_id = sequence_id = -1
     num_messages = 1
     highest: int | None = None
@@ -161,7 +161,7 @@ def read_message(data: bytes, start: int, stop: int, end: int) -> CommandMessage
 
 
 def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
-    """``i`` stands after the type."""
+    """Read an ACK from ``i``, after its type, on; None if it is for the codec."""
     if i + 1 >= stop or data[i] != 0x52 or i + 2 + data[i + 1] != stop:
         return None
     i += 2
@@ -200,7 +200,7 @@ def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
 
 
 def _id(data: bytes, i: int, stop: int) -> MessageIdData | None:
-    """A message id of ledger, entry and perhaps partition and batch index, none of them negative."""
+    """Read a message id of ledger, entry and perhaps partition and batch index; None if one of them is negative."""
     ledger = entry = partition = batch_index = -1
     while i + 1 < stop:
         tag = data[i]
@@ -230,7 +230,7 @@ def _id(data: bytes, i: int, stop: int) -> MessageIdData | None:
 
 
 def _entry(data: bytes, start: int, end: int) -> tuple[bytes, bool]:
-    """The entry, with magic and checksum even if the peer left them out, and whether its checksum holds."""
+    """Return the entry, with magic and checksum even if the peer left them out, and whether its checksum holds."""
     if end - start >= ENTRY_HEADER_SIZE:
         magic, expected, metadata_size = _read_entry_header(data, start)
         if magic == CHECKSUM_MAGIC:

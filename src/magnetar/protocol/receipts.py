@@ -35,7 +35,7 @@ class Receipts:
             self._heads.append((size + 4).to_bytes(4, "big") + size.to_bytes(4, "big") + command)
 
     def __call__(self, sequence_id: int, entry: int, highest_sequence_id: int = 0) -> bytes:
-        """One receipt."""
+        """Return one receipt."""
         sequence = varint(sequence_id)
         number = varint(entry)
         size = len(number)
@@ -48,7 +48,7 @@ class Receipts:
     def run(
         self, sequence_ids: Sequence[int], first_entry: int, highest_sequence_ids: Sequence[int] | None = None
     ) -> bytes:
-        """Receipts for consecutive entries, in one piece to write."""
+        """Return receipts for consecutive entries, in one piece to write."""
         if highest_sequence_ids is None:
             highest_sequence_ids = (0,) * len(sequence_ids)
         heads = self._heads
@@ -65,7 +65,7 @@ class Receipts:
         return b"".join(parts)
 
     def alike(self, sequence_ids: Sequence[int], entry: int, highest_sequence_ids: Sequence[int]) -> bytes:
-        """Receipts that all name the same entry, in one piece to write."""
+        """Return receipts that all name the same entry, in one piece to write."""
         return b"".join(
             [
                 self(sequence, entry, highest)
@@ -75,5 +75,5 @@ class Receipts:
 
 
 def receipt(producer_id: int, sequence_id: int, ledger: int, entry: int, highest_sequence_id: int = 0) -> bytes:
-    """One receipt on its own, for instance the one of a duplicate: ledger and entry -1 (rule 3.4.3)."""
+    """Return one receipt on its own, for instance that of a duplicate: ledger and entry -1 (rule 3.4.3)."""
     return Receipts(producer_id, ledger)(sequence_id, entry, highest_sequence_id)

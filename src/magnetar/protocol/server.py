@@ -18,7 +18,7 @@ from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.frames import MAX_FRAME_SIZE
 
 GREETING_MAX: Final = 64 << 10
-"""Bytes of the largest frame of somebody who was not accepted yet; a CONNECT with a token has a few hundred."""
+"""Bytes of the largest frame before the client is accepted; a CONNECT with a token has a few hundred."""
 
 FROM_CLIENT: Final[frozenset[type]] = frozenset(
     {
@@ -72,15 +72,15 @@ class ServerConnection:
         self._decoder = Decoder(min(max_frame_size, GREETING_MAX), from_client=True)
 
     def receive(self, data: bytes) -> list[c.Command]:
-        """The first commands that are whole, in order; MalformedBytesError carries those before bytes that are none."""
+        """Return the first whole commands, in order; MalformedBytesError carries those before bytes that are none."""
         return self._decoder.feed_slice(data)
 
     def later(self, data: bytes) -> None:
-        """Bytes that came while there are commands to be handled first."""
+        """Keep bytes that came while there are commands to be handled first."""
         self._decoder.later(data)
 
     def more(self) -> list[c.Command]:
-        """The next ones."""
+        """Return the next commands."""
         return self._decoder.more()
 
     def drop(self) -> None:
@@ -103,7 +103,7 @@ class ServerConnection:
         return self._decoder.missing
 
     def admit(self, command: c.Command) -> None:
-        """ProtocolError unless ``command`` may come now; the connection then closes without a reply."""
+        """Raise ProtocolError unless ``command`` may come now; the connection then closes without a reply."""
         kind = type(command)
         if self.state is ServerState.OPEN and kind in FROM_CLIENT:
             return
@@ -118,11 +118,11 @@ class ServerConnection:
         raise ProtocolError(f"{kind.__name__} from a client while {self.state.value}")
 
     def challenge(self) -> None:
-        """AUTH_CHALLENGE is being sent: one AUTH_RESPONSE may come."""
+        """Note that AUTH_CHALLENGE is being sent: one AUTH_RESPONSE may come."""
         self._challenged = True
 
     def accept(self) -> None:
-        """CONNECTED is being sent."""
+        """Note that CONNECTED is being sent."""
         if self.state is not ServerState.GREETED:
             raise ProtocolError(f"cannot accept a client while {self.state.value}")
         self.state = ServerState.OPEN

@@ -1,9 +1,9 @@
-"""Entries as they lie in a log, read without failing.
+"""Metadata of entries in a log, read without failing.
 
-Anybody who may publish can store an entry whose metadata nobody can read: its checksum holds, it has its receipt, and
-as Apache Pulsar the broker does not parse what it stores. Whoever walks over stored entries (expiry, retention, quotas,
-searches, statistics, REST) reads them through this module, so that one such entry is passed by and changes nothing for
-those beside it.
+Any client that may publish can store an entry whose metadata cannot be read: its checksum holds, it has its receipt,
+and like Apache Pulsar the broker does not parse what it stores. Everything that walks over stored entries (expiry,
+retention, quotas, searches, statistics, REST) reads them through this module, so that one such entry is passed by and
+changes nothing for those beside it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from magnetar.protocol.entries import EntryMetadata, metadata_of, publish_time
 
 
 def stored_publish_time(entry: bytes) -> int | None:
-    """When the producer sent it, in milliseconds by its own clock; None if that cannot be read."""
+    """Return when the producer sent it, in milliseconds by its own clock; None if that cannot be read."""
     try:
         return publish_time(entry)
     except (MagnetarError, ValueError):
@@ -21,7 +21,7 @@ def stored_publish_time(entry: bytes) -> int | None:
 
 
 def read_metadata(entry: bytes) -> EntryMetadata | None:
-    """All metadata; None if they cannot be read."""
+    """Return all metadata; None if they cannot be read."""
     try:
         return metadata_of(entry)
     except (MagnetarError, ValueError):
@@ -29,7 +29,7 @@ def read_metadata(entry: bytes) -> EntryMetadata | None:
 
 
 def batch_size(entry: bytes) -> int | None:
-    """Messages of a batch as its metadata say, None for what is no batch, claims less than one, or cannot be read."""
+    """Return how many messages the metadata claim; None for no batch, less than one, or what cannot be read."""
     metadata = read_metadata(entry)
     if metadata is None or (count := metadata.num_messages_in_batch) is None or count < 1:
         return None

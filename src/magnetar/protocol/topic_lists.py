@@ -21,26 +21,26 @@ Frame = Generator[int, None, list[bytes]]
 
 
 def topics_of_namespace(request_id: int, pieces: _Names, *, filtered: bool, digest: str, changed: bool) -> Frame:
-    """GET_TOPICS_OF_NAMESPACE_RESPONSE."""
-    behind = b"\x18%c\x22%b%b\x28%c" % (filtered, varint(len(digest)), digest.encode(), changed)
-    return _frame(33, b"\x08" + varint(request_id), 0x12, pieces, behind)
+    """Build a GET_TOPICS_OF_NAMESPACE_RESPONSE."""
+    after = b"\x18%c\x22%b%b\x28%c" % (filtered, varint(len(digest)), digest.encode(), changed)
+    return _frame(33, b"\x08" + varint(request_id), 0x12, pieces, after)
 
 
 def watch_topic_list_success(request_id: int, watcher_id: int, pieces: _Names, digest: str) -> Frame:
-    """WATCH_TOPIC_LIST_SUCCESS."""
+    """Build a WATCH_TOPIC_LIST_SUCCESS."""
     before = b"\x08" + varint(request_id) + b"\x10" + varint(watcher_id)
     return _frame(65, before, 0x1A, pieces, b"\x22" + varint(len(digest)) + digest.encode())
 
 
-def _frame(number: int, before: bytes, tag: int, pieces: _Names, behind: bytes) -> Frame:
-    parts, size = [b"", before], len(before) + len(behind)
+def _frame(number: int, before: bytes, tag: int, pieces: _Names, after: bytes) -> Frame:
+    parts, size = [b"", before], len(before) + len(after)
     for piece in pieces:
         for at in range(0, len(piece), NAMES_PER_STEP):
             part = _encoded(piece[at : at + NAMES_PER_STEP], tag)
             parts.append(part)
             size += len(part)
             yield min(NAMES_PER_STEP, len(piece) - at)
-    parts.append(behind)
+    parts.append(after)
     head = b"\x08" + varint(number) + varint(number << 3 | 2) + varint(size)
     size += len(head)
     parts[0] = (size + 4).to_bytes(4, "big") + size.to_bytes(4, "big") + head

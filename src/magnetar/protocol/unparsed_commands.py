@@ -5,8 +5,8 @@
 
 One pass finds where the ids stand and checks that all of it can be read; a second one gives, for each stretch of ids,
 the command that says the same of these alone. A request id goes with the last one, so the answer comes when the work
-is done. Both passes stop every few hundred ids, for whoever must not be held up longer. Lists of numbers and pairs
-beside the ids, which nobody looks at, are left out.
+is done. Both passes stop every few hundred ids, so that an event loop is not held up. Lists of numbers and pairs
+beside the ids, which have no use, are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LEFT_OUT: Final = {_ACK: 0x2A, _REDELIVER: -1}
 
 
 def parts_of(command: UnparsedCommand) -> Iterator[CommandAck | CommandRedeliverUnacknowledgedMessages | None]:
-    """The same in smaller commands, None where only time passed. Raises ProtocolError before the first of them."""
+    """Yield smaller commands, None where only time passed. Raises ProtocolError before the first of them."""
     body, kind = command.body, command.kind
     stretches: list[tuple[int, int]] = []
     rest = bytearray()
@@ -98,7 +98,7 @@ def _command(kind: int, rest: bytes, ids: bytes) -> CommandAck | CommandRedelive
 
 
 def _inside(body: bytes, kind: int) -> int:
-    """Where the command's own fields begin; they reach to the end."""
+    """Return where the command's own fields begin; they reach to the end."""
     tag, at = read_varint(body, 2)
     size, at = read_varint(body, at)
     if UNENDED in (tag, size):
@@ -109,7 +109,7 @@ def _inside(body: bytes, kind: int) -> int:
 
 
 def _value_end(body: bytes, at: int, wire: int) -> int:
-    """Where the value that begins at ``at`` ends."""
+    """Return where the value that begins at ``at`` ends."""
     if wire in (0, 2):
         number, at = read_varint(body, at)
         if number == UNENDED:

@@ -25,7 +25,7 @@ _CONTINUED: Final[list[bytes]] = []
 
 
 def varint(value: int) -> bytes:
-    """``value`` as a varint; a negative number as the uint64 it stands for."""
+    """Return ``value`` as a varint; a negative number as the uint64 it stands for."""
     if 0 <= value <= _MASK:
         try:
             return _ENDING[value]
@@ -44,7 +44,7 @@ UNENDED: Final = 1 << 70
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number that begins at ``position`` and where it ends; `UNENDED` if it is cut off or has over ten bytes."""
+    """Read the number at ``position``, and where it ends; `UNENDED` if it is cut off or has over ten bytes."""
     value = shift = 0
     try:
         while shift < 70:

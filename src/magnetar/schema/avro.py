@@ -1,6 +1,6 @@
 """From the JSON text of an Avro schema to its tree, as strict as Apache Avro 1.11 is.
 
-Default values are kept and not checked here: Pulsar admits a default that does not fit its type until somebody needs
+Default values are kept and not checked here: Pulsar admits a default that does not fit its type until a reader needs
 it (:mod:`magnetar.schema.avro_resolution`). Errors name the place as a path of fields.
 """
 
@@ -24,7 +24,7 @@ from magnetar.schema.avro_types import (
 )
 
 DEPTH_MAX: Final = 100
-"""Types inside types. Python's own stack is the reason for a limit; nobody's schema is near it."""
+"""Types inside types. Python's own stack is the reason for a limit; no real schema is near it."""
 
 _NAMED: Final = {"type", "name", "namespace", "aliases", "doc"}
 _RESERVED: Final = {
@@ -40,11 +40,11 @@ _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
 
 
 class AvroSchemaError(ValueError):
-    """Not a schema; the text says what and where."""
+    """The text is no schema; the message says what is wrong and where."""
 
 
 def parse(data: bytes) -> AvroSchema:
-    """Raises AvroSchemaError."""
+    """Parse the text of a schema. Raises AvroSchemaError."""
     try:
         document = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
@@ -53,7 +53,7 @@ def parse(data: bytes) -> AvroSchema:
 
 
 def parse_document(document: Any) -> AvroSchema:
-    """The same from JSON that was parsed already."""
+    """Parse a schema from JSON that was read already. Raises AvroSchemaError."""
     return _Parser().schema(document, "", "the schema", 0)
 
 
@@ -189,7 +189,7 @@ class _Parser:
 
 
 def _default(value: Any, kind: AvroSchema, path: str) -> Any:
-    """A number may be given as text where a float or double is wanted."""
+    """Return a default; a number may be given as text where a float or double is wanted."""
     if isinstance(value, str) and kind.kind in ("float", "double"):
         try:
             return float(value)

@@ -1,4 +1,4 @@
-"""When two Avro schemas are the same to the registry: everything but documentation, aliases and spacing (10.4).
+"""When two Avro schemas are the same to the registry: everything but documentation, aliases and spacing (rule 10.4).
 
 As in Apache Avro's equality: names, the order of fields, defaults, sort orders and further attributes count.
 """
@@ -22,7 +22,7 @@ from magnetar.schema.avro_types import (
 
 
 def canonical(schema: AvroSchema) -> str:
-    """The same text for the same schema."""
+    """Return a text that is the same for the same schema."""
     return json.dumps(_tree(schema, set()), sort_keys=True)
 
 

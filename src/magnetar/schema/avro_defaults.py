@@ -20,7 +20,7 @@ _NUMBERS = frozenset({"int", "long", "float", "double"})
 
 
 def misfit(value: Any, schema: AvroSchema, depth: int = 0) -> str | None:
-    """Why ``value`` is no default of that type, or None."""
+    """Say why ``value`` is no default of that type; None if it is one."""
     if isinstance(schema, AvroUnion):
         if not schema.branches:
             return "an empty union has no default"

@@ -5,7 +5,7 @@ kept in tests/unit/schema/resolution.json. Against the letter of Avro's specific
 
 - stricter: every branch of a writer's union must be readable, not only the one that was written;
 - laxer: records of different names match, and an enum may lose symbols (a value that was written with a lost symbol
-  is then an error for whoever reads it).
+  is then an error for its reader).
 
 A pair of records that refers to itself is readable unless something else in it is not.
 """
@@ -44,7 +44,7 @@ _PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 
 class ResolutionRule(StrEnum):
-    """What was broken, in the words of an error."""
+    """The rule that was broken, in the words of an error."""
 
     MISSING_DEFAULT = "a field that was not written needs a default"
     BAD_DEFAULT = "the default that replaces a field which was not written must be of its type, in a union of the first"
@@ -59,7 +59,7 @@ class ResolutionRule(StrEnum):
 
 
 class Incompatibility(NamedTuple):
-    """The first thing that cannot be read."""
+    """The first thing that the reader cannot read."""
 
     path: str
     rule: ResolutionRule
@@ -70,7 +70,7 @@ class Incompatibility(NamedTuple):
 
 
 def incompatibility(writer: AvroSchema, reader: AvroSchema) -> Incompatibility | None:
-    """None: the reader can read it."""
+    """Find what the reader cannot read of the writer's schema; None if it can read it."""
     return Resolution(reader).resolve(writer, reader, "the schema", 0)
 
 
@@ -84,7 +84,7 @@ class Resolution:
         self._gather(reader)
 
     def _gather(self, reader: AvroSchema) -> None:
-        """The reader's aliases: the writer's names are read as if they were the new ones."""
+        """Collect the reader's aliases: the writer's names are read as if they were the new ones."""
         seen: set[int] = set()
         waiting = [reader]
         while waiting:
@@ -147,17 +147,17 @@ class Resolution:
         return None
 
     def targets(self, writer: AvroUnion, reader: AvroSchema) -> list[AvroSchema]:
-        """What reads each branch of the writer's union: the branch in its place, or whatever ``reader`` makes of it."""
+        """Return what reads each branch of the writer's union: the branch in its place, or all of ``reader``."""
         if isinstance(reader, AvroUnion) and self._equivalent(writer, reader, set()):
             return reader.branches
         return [reader] * len(writer.branches)
 
     def branch(self, writer: AvroSchema, reader: AvroUnion) -> AvroSchema | None:
-        """The branch of the reader's union that reads what is no union."""
+        """Return the branch of the reader's union that reads what is no union."""
         return self._branch(writer, reader, "", 0)
 
     def written(self, writer: AvroRecord, reader: AvroRecord) -> list[tuple[AvroField, AvroField | None]]:
-        """Each field of the writer, in order, and the reader's that takes it."""
+        """Return each field of the writer, in order, and the reader's that takes it."""
         renamed = self._fields.get(self._name(writer), {})
         wanted = {field.name: field for field in reader.fields}
         return [(field, wanted.get(renamed.get(field.name, field.name))) for field in writer.fields]
@@ -235,7 +235,7 @@ class Resolution:
         return None
 
     def _branch(self, writer: AvroSchema, reader: AvroUnion, path: str, depth: int) -> AvroSchema | None:
-        """The first of the same type and name, then a record that matches by its fields, then a promotion."""
+        """Find the first branch of the same type and name, else a record that matches by fields, else a promotion."""
         by_structure: AvroSchema | None = None
         for branch in reader.branches:
             if branch.kind != writer.kind:

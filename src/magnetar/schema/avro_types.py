@@ -82,12 +82,12 @@ AvroSchema: TypeAlias = "AvroPrimitive | AvroArray | AvroMap | AvroUnion | AvroE
 
 
 def short_name(name: str) -> str:
-    """Without its namespace."""
+    """Return the name without its namespace."""
     return name.rpartition(".")[2]
 
 
 def describe(schema: AvroSchema) -> str:
-    """A type in one or two words, for people."""
+    """Name a type in one or two words, for error texts."""
     if isinstance(schema, AvroEnum | AvroFixed | AvroRecord):
         return f"{schema.kind} {schema.name}"
     if isinstance(schema, AvroUnion):

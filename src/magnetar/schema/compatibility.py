@@ -20,7 +20,7 @@ _NOT_READABLE: Final = "org.apache.avro.SchemaValidationException: Unable to rea
 
 
 def same(versions: Sequence[SchemaVersion], new: SchemaDefinition) -> SchemaVersion | None:
-    """The version that has this very schema: the same type, and the same Avro schema or the same bytes."""
+    """Find the version that has this very schema: the same type, and the same Avro schema or the same bytes."""
     for version in versions:
         if version.definition.type == new.type and version.definition.data == new.data:
             return version
@@ -34,7 +34,7 @@ def same(versions: Sequence[SchemaVersion], new: SchemaDefinition) -> SchemaVers
 
 
 def require_follows_latest(latest: SchemaVersion, new: SchemaDefinition, strategy: CompatibilityStrategy) -> None:
-    """Raises IncompatibleSchemaError. The same bytes again follow whatever the strategy."""
+    """Raise IncompatibleSchemaError unless it may follow. The same bytes again always may."""
     if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
         return
     _require_type(latest, new)
@@ -45,7 +45,7 @@ def require_follows_latest(latest: SchemaVersion, new: SchemaDefinition, strateg
 def require_follows_all(
     versions: Sequence[SchemaVersion], new: SchemaDefinition, strategy: CompatibilityStrategy
 ) -> None:
-    """The same with every version, the latest first. Raises IncompatibleSchemaError."""
+    """Compare with every version, the latest first. Raises IncompatibleSchemaError."""
     if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
         return
     for version in reversed(versions):
@@ -98,7 +98,7 @@ def _check_avro(old: SchemaDefinition, new: SchemaDefinition, strategy: Compatib
 
 
 def _check_json(old: SchemaDefinition, new: SchemaDefinition, strategy: CompatibilityStrategy, old_name: str) -> None:
-    """One of the old form and one of Avro's follow each other: their clients are of different ages."""
+    """Compare; one of the old form and one of Avro's follow each other, since their clients differ in age."""
     before = None if parsed_or_none(old) is not None else parse_old(old.data)
     after = None if parsed_or_none(new) is not None else parse_old(new.data)
     if strategy.never or (before is None and after is None):

@@ -1,4 +1,4 @@
-"""The definition of a JSON schema as old clients sent it (protocol before 13): a JSON-schema document (10.14).
+"""The definition of a JSON schema as old clients sent it (protocol before 13): a JSON-schema document (rule 10.14).
 
 Since then JSON schemas are described by Avro, too. The old form carries an ``id`` that names the class; two of them
 belong together if it is the same.
@@ -18,7 +18,7 @@ class OldJsonSchema(NamedTuple):
 
 
 def parse_old(data: bytes) -> OldJsonSchema | None:
-    """None if it is nothing of that kind."""
+    """Parse a definition of the old form; None if it is nothing of that kind."""
     try:
         document = json.loads(data.decode())
     except (ValueError, RecursionError):

@@ -23,7 +23,7 @@ class KeyValue(NamedTuple):
 
 
 def split(pair: SchemaDefinition) -> KeyValue:
-    """Raises InvalidSchemaDataError."""
+    """Split the definition of a pair into two. Raises InvalidSchemaDataError."""
     key, rest = _cut(pair.data, "key")
     value, rest = _cut(rest, "value")
     if rest:
@@ -65,7 +65,7 @@ def _invalid(reason: str) -> InvalidSchemaDataError:
 
 
 def from_text(text: str) -> bytes:
-    """Schema data from REST's JSON. Raises InvalidSchemaDataError."""
+    """Return schema data from REST's JSON. Raises InvalidSchemaDataError."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -87,7 +87,7 @@ def _invalid_text(reason: str) -> InvalidSchemaDataError:
 
 
 def to_text(pair: SchemaDefinition) -> str:
-    """REST's JSON of a pair. Raises InvalidSchemaDataError."""
+    """Return REST's JSON of a pair. Raises InvalidSchemaDataError."""
     parts = split(pair)
     return json.dumps(
         {"key": _shown(parts.key.data), "value": _shown(parts.value.data)}, ensure_ascii=False, separators=(",", ":")

@@ -28,13 +28,13 @@ _NAMES = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
 
 def root_message(data: bytes) -> str:
-    """Full name of the root message. Raises InvalidSchemaDataError unless the descriptors define it."""
+    """Return the full name of the root message. Raises InvalidSchemaDataError unless the descriptors define it."""
     full_name: str = descriptor(data).full_name
     return full_name
 
 
 def descriptor(data: bytes) -> Any:
-    """protobuf's Descriptor of the root message. Raises InvalidSchemaDataError."""
+    """Return protobuf's Descriptor of the root message. Raises InvalidSchemaDataError."""
     try:
         document = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
@@ -54,7 +54,7 @@ def descriptor(data: bytes) -> Any:
 
 
 def definition(files: bytes, root: str) -> bytes:
-    """Schema data from a serialised FileDescriptorSet and a message's full name. Raises InvalidSchemaDataError."""
+    """Return schema data of a serialised FileDescriptorSet and a message's full name. Raises InvalidSchemaDataError."""
     encoded = base64.b64encode(files).decode()
     found = _message(_files(encoded), root)
     values = (encoded, found.full_name, found.file.name)

@@ -32,7 +32,7 @@ class CompatibilityStrategy(StrEnum):
 
     @property
     def never(self) -> bool:
-        """Whether nothing may follow anything; what was never defined lets nothing through either."""
+        """Whether nothing may follow anything; a strategy that was never defined lets nothing through either."""
         return self in (CompatibilityStrategy.ALWAYS_INCOMPATIBLE, CompatibilityStrategy.UNDEFINED)
 
 
@@ -63,7 +63,7 @@ _CONSUMERS_READ_LATEST: Final = frozenset(
 
 
 def of_consumers(strategy: CompatibilityStrategy) -> tuple[CompatibilityStrategy, bool]:
-    """What a consumer's schema is checked by, and whether against all versions (10.7)."""
+    """Return what a consumer's schema is checked by, and whether against all versions (rule 10.7)."""
     if strategy in _CONSUMERS_READ_LATEST:
         return CompatibilityStrategy.BACKWARD, False
     return strategy, True

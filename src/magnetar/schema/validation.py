@@ -27,7 +27,7 @@ _BY_AVRO: Final = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOB
 
 
 def require_valid(schema: SchemaDefinition) -> None:
-    """Raises InvalidSchemaDataError."""
+    """Raise InvalidSchemaDataError for a definition that its own type cannot read."""
     kind, data = schema.type, schema.data
     if kind in _CLIENTS_OWN:
         raise InvalidSchemaDataError(f"Schema {kind.name} is a client-side schema type")
@@ -61,7 +61,7 @@ _NO_IDENTITY: Final = ""
 
 
 def parsed(data: bytes) -> AvroSchema:
-    """The Avro schema in a definition; lately used ones are remembered. Raises AvroSchemaError."""
+    """Return the Avro schema in a definition; lately used ones are remembered. Raises AvroSchemaError."""
     found = _schemas.get(data)
     if found is None:
         found = avro.parse(data)
@@ -70,7 +70,7 @@ def parsed(data: bytes) -> AvroSchema:
 
 
 def parsed_or_none(schema: SchemaDefinition) -> AvroSchema | None:
-    """The Avro schema by which a definition is compared, None if it has none."""
+    """Return the Avro schema by which a definition is compared, None if it has none."""
     if schema.type not in _BY_AVRO:
         return None
     try:
@@ -80,7 +80,7 @@ def parsed_or_none(schema: SchemaDefinition) -> AvroSchema | None:
 
 
 def identity(schema: SchemaDefinition) -> str | None:
-    """The same for definitions that are the same Avro schema, None if one is not described by Avro (10.4)."""
+    """Return a text that is the same for definitions of the same Avro schema, None for other types (rule 10.4)."""
     if schema.type not in _BY_AVRO:
         return None
     found = _identities.get(schema.data)

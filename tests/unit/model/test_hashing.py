@@ -44,7 +44,7 @@ def test_slots(key: bytes, in_range: int, on_ring: int) -> None:
 
 
 def test_slot_zero_is_never_used() -> None:
-    """The empty key hashes to 0: bumped to 1 in range mode, 0 + 1 on the ring (0.4)."""
+    """The empty key hashes to 0: bumped to 1 in range mode, 0 + 1 on the ring (rule 0.4)."""
     assert range_slot(b"") == 1
     assert ring_slot(b"") == 1
 

@@ -13,7 +13,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def default_of(value: Any, schema: AvroSchema, shape: Shape) -> Any:
-    """What `magnetar.schema.avro_defaults` has found to fit; of a union its first branch counts."""
+    """Return the value that Arrow takes for a default; for a union the first branch counts, as Avro has it."""
     if isinstance(schema, AvroUnion):
         first = schema.branches[0]
         if first.kind == "null":
@@ -30,11 +30,11 @@ def default_of(value: Any, schema: AvroSchema, shape: Shape) -> Any:
     if isinstance(schema, AvroMap):
         return [(key, default_of(one, schema.values, shape.children[1])) for key, one in value.items()]
     if isinstance(schema, AvroPrimitive | AvroFixed) and schema.kind in ("bytes", "fixed"):
-        return _octets(value, shape)
+        return _default_bytes(value, shape)
     return _number(value, schema, shape)
 
 
-def _octets(text: str, shape: Shape) -> Any:
+def _default_bytes(text: str, shape: Shape) -> Any:
     raw = text.encode("latin-1")
     if shape.storage != "decimal":
         return raw

@@ -61,7 +61,7 @@ _WIDER: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double
 
 @dataclass(eq=False, slots=True)
 class Shape:
-    """One column, nested or not."""
+    """One column, nested or not, and the part of the schema that it stands for."""
 
     storage: str
     """boolean, int, long, millis, float, double, decimal, enum, bytes, text, null, list, map, struct or union."""
@@ -73,26 +73,26 @@ class Shape:
     """Among the nodes of a program."""
 
     def walk(self, visit: Callable[[Shape], None]) -> None:
-        """This one and all inside, parents first."""
+        """Visit this shape and all inside it, parents first."""
         visit(self)
         for child in self.children:
             child.walk(visit)
 
 
 def shape_of(schema: AvroSchema, path: str = "the value") -> Shape:
-    """Raises InvalidValueError."""
+    """Return the column of a schema. Raises InvalidValueError if it has none."""
     return _shape(schema, path, ())
 
 
 def fields_of(schema: AvroSchema) -> list[tuple[str, AvroSchema]]:
-    """The columns of a value: those of a record, else one called ``value``."""
+    """Return the columns of a value: those of a record, else one called ``value``."""
     if isinstance(schema, AvroRecord):
         return [(one.name, one.type) for one in schema.fields]
     return [("value", schema)]
 
 
 def is_optional(schema: AvroSchema) -> bool:
-    """Whether null is among what may be written."""
+    """Whether the schema admits null."""
     return schema.kind == "null" or (
         isinstance(schema, AvroUnion) and any(one.kind == "null" for one in schema.branches)
     )
@@ -140,7 +140,7 @@ def _primitive(schema: AvroPrimitive, path: str) -> Shape:
 
 
 def decimal_of(schema: AvroSchema) -> Any:
-    """Arrow's type of a decimal; None if it is none, or too large for 128 bits."""
+    """Return Arrow's type of a decimal; None if the schema is none, or too large for 128 bits."""
     if not isinstance(schema, AvroPrimitive | AvroFixed) or schema.kind not in ("bytes", "fixed"):
         return None
     precision, scale = schema.props.get("precision"), schema.props.get("scale", 0)
@@ -164,5 +164,5 @@ def _union(schema: AvroUnion, path: str, around: tuple[int, ...]) -> Shape:
 
 
 def members_of(schema: AvroUnion) -> list[AvroSchema]:
-    """All branches but null."""
+    """Return all branches but null."""
     return [branch for branch in schema.branches if branch.kind != "null"]

@@ -20,7 +20,7 @@ NO_ROOM: Final = -1
 
 @kernel
 def put_u32(target: Uint8Array, at: int, value: int) -> None:
-    """Big-endian."""
+    """Write four bytes, big-endian."""
     target[at] = value >> 24 & 255
     target[at + 1] = value >> 16 & 255
     target[at + 2] = value >> 8 & 255
@@ -88,7 +88,7 @@ def pack_batch(
     text_ends: Int32Array,
     text_present: Uint8Array,
 ) -> tuple[int, int]:
-    """Messages ``picked[first:]`` up to where the batch ends: that place, and how many bytes they are in ``target``.
+    """Pack messages ``picked[first:]`` up to where the batch ends: that place, and the bytes used of ``target``.
 
     Instead of the bytes `NO_ROOM`, if there is too little. ``ids`` go with ``picked``, the columns with the rows that
     it names. A column that is not there is empty.

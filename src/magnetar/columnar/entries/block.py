@@ -37,7 +37,7 @@ class EntryBytes(NamedTuple):
     entry: int
     data: bytes
     last_index: int = NO_INDEX
-    """Of its last message, if the broker tells."""
+    """The index of its last message, if the broker gives one."""
 
 
 class EntryBlock(NamedTuple):
@@ -52,26 +52,26 @@ class EntryBlock(NamedTuple):
         return int(self.table.shape[1])
 
     def stored(self, number: int) -> EntryBytes:
-        """A copy of one entry."""
+        """Return a copy of one entry."""
         ledger, entry, index, _, _, start, end = self.table[:, number].tolist()
         return EntryBytes(ledger, entry, self.data[start:end].tobytes(), index)
 
     def part(self, first: int, last: int) -> EntryBlock:
-        """Some of the entries; the same bytes."""
+        """Return entries ``[first, last)`` over the same bytes."""
         return EntryBlock(self.data, self.table[:, first:last])
 
     def where(self, kept: NDArray[np.bool_]) -> EntryBlock:
-        """The entries for which it is true; the same bytes."""
+        """Return the entries for which ``kept`` is true, over the same bytes."""
         return EntryBlock(self.data, self.table[:, kept])
 
 
 def uint8_array(data: bytes | bytearray | memoryview) -> NDArray[np.uint8]:
-    """The bytes for a kernel: read-only always, since kernels are compiled for either kind of array."""
+    """Return the bytes for a kernel: read-only, since kernels are compiled for either kind of array."""
     return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
 
 
 def block_of(entries: Iterable[EntryBytes], first: int = 0, stop: int = ALL) -> EntryBlock:
-    """Entries put together; a single one is not copied. All but messages ``[first, stop)`` of each are left out."""
+    """Put entries together; a single one is not copied. Only messages ``[first, stop)`` of each are wanted."""
     kept = list(entries)
     data = kept[0].data if len(kept) == 1 else b"".join(one.data for one in kept)
     table = np.empty((BLOCK_ROWS, len(kept)), np.int64)

@@ -26,7 +26,7 @@ _LARGE: Final = 2
 
 
 def _crc_tables() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
-    """CRC-32C of one byte followed by 0 to 7 zero bytes."""
+    """Return CRC-32C of one byte followed by 0 to 7 zero bytes."""
     tables = np.zeros((8, 256), np.uint64)
     for byte in range(256):
         value = byte
@@ -45,7 +45,7 @@ CRC_TABLES: Final = _crc_tables()
 
 @kernel
 def crc32c(data: Uint8Array, at: int, end: int, tables: Int64Array) -> int:
-    """The checksum of entries; ``tables`` are `CRC_TABLES`."""
+    """Return the checksum of an entry's bytes; ``tables`` are `CRC_TABLES`."""
     value = uint64(0xFFFFFFFF)
     low = uint64(0xFF)
     while at + 8 <= end:
@@ -87,7 +87,7 @@ def _check(data: Uint8Array, table: Int64Array, tables: Int64Array, found: Uint8
 
 
 def wrong_checksums(data: NDArray[np.uint8], table: NDArray[np.int64]) -> list[int]:
-    """Entries (numbers of columns of a block's table) that are not as their producers sent them, ascending.
+    """Return the entries (columns of a block's table) that are not as their producers sent them, ascending.
 
     Also what is no entry. Each has to lie within ``data``.
     """

@@ -1,13 +1,14 @@
-"""Chunks of large messages, back into whole ones (rules 3.6, 6.6).
+"""Joins the chunks of large messages into whole ones (rules 3.6, 6.6).
 
 A producer that splits a message sends its chunks in order, each as an entry, all with the same uuid; chunks of several
 producers stand between each other in the log. A message that is whole is given as the entry it would have been without
-chunks, at the place of its *first* chunk: who reads a range of the log gets exactly the messages whose first chunk is
-in it, and looks for the others beyond its end (`ChunkJoiner.continue_` for those, `ChunkJoiner.add` for what is in the
-range).
+chunks, at the place of its *first* chunk: the reader of a range of the log gets exactly the messages whose first chunk
+is in it, and looks for their other chunks after its end (`ChunkJoiner.continue_` for those, `ChunkJoiner.add` for what
+is in the range).
 
-What was sent twice by a producer that connected again is told from a gap by the chunk's number: a first chunk begins
-anew, a number that is known already is left out, a number too far ends the message, as in Pulsar's own clients (6.6.4).
+The chunk's number distinguishes what a producer sent twice after it connected again from a gap: a first chunk begins
+anew, a number that is known already is left out, a number too far ends the message, as in Pulsar's own clients (rule
+6.6.4).
 
 A message whose producer is gone is never whole. It is given up (`give_up`, and by itself when its next chunk says that
 it was published ``patience_ms`` after the one before), so that the same log always gives the same messages.
@@ -35,7 +36,7 @@ class ReadableEntry(NamedTuple):
 
 
 class IncompleteMessage(NamedTuple):
-    """A message that is given up."""
+    """A message in chunks that is given up."""
 
     uuid: str
     ledger: int
@@ -62,7 +63,7 @@ class _Pending:
 
 
 class ChunkJoiner:
-    """Of one range of one topic. Give it the chunks in the order of the log."""
+    """Joins the chunks of one range of one topic, given in the order of the log."""
 
     def __init__(self, patience_ms: int) -> None:
         self._patience = patience_ms
@@ -76,11 +77,11 @@ class ChunkJoiner:
 
     @property
     def newest(self) -> int:
-        """When the newest chunk of all that wait was published, milliseconds; 0 if none waits."""
+        """When the newest chunk of all messages that wait was published, in milliseconds; 0 if none waits."""
         return max((one.published for one in self._pending.values()), default=0)
 
     def add(self, ledger: int, entry: int, metadata: EntryMetadata, payload: bytes) -> ReadableEntry | None:
-        """A chunk inside the range, its payload decrypted; the whole message if this was its last one."""
+        """Take a chunk inside the range, its payload decrypted; return the whole message if this was its last chunk."""
         assert metadata.uuid is not None, "no chunk"
         if metadata.chunk_id == 0:
             # Sent again from its beginning: what is there of it does not count.
@@ -89,7 +90,7 @@ class ChunkJoiner:
         return self._append(metadata, payload)
 
     def continue_(self, metadata: EntryMetadata, payload: bytes) -> ReadableEntry | None:
-        """A chunk behind the range: it may end a message, and begins none."""
+        """Take a chunk after the range: it may end a message, and begins none."""
         assert metadata.uuid is not None, "no chunk"
         if metadata.chunk_id == 0:
             # It begins anew here, so it belongs to who reads here.
@@ -98,13 +99,13 @@ class ChunkJoiner:
         return self._append(metadata, payload)
 
     def give_up(self, now_ms: int | None = None) -> None:
-        """All that wait, or those whose newest chunk was published ``patience_ms`` before a time."""
+        """Give up all that wait, or those whose newest chunk was published ``patience_ms`` before a time."""
         for uuid, one in list(self._pending.items()):
             if now_ms is None or now_ms - one.published > self._patience:
                 self._drop(uuid)
 
     def given_up(self) -> list[IncompleteMessage]:
-        """Since the last call."""
+        """Return the messages given up since the last call."""
         found, self._given_up = self._given_up, []
         return found
 

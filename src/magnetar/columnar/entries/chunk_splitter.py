@@ -1,4 +1,4 @@
-"""One message that is larger than the broker takes, as chunks (rule 3.6.2): what `chunks` puts together again.
+"""Splits a message that is larger than the broker takes into chunks (rule 3.6.2); `chunk_joiner` joins them again.
 
 The message is compressed as a whole, cut into pieces that fit with their metadata, and each piece is encrypted for
 itself. All chunks have the message's sequence id, and their uuid follows from producer and sequence id, so an attempt
@@ -19,7 +19,7 @@ _NUMBERS: Final = 32
 
 
 def split_into_chunks(metadata: EntryMetadata, plain: bytes, limit: int, seal: Seal | None) -> list[bytes]:
-    """Entries of ``limit`` bytes at most; none if the metadata alone do not fit.
+    """Return entries of ``limit`` bytes at most; none if the metadata alone do not fit.
 
     ``metadata`` and ``plain`` are those of a batch of one message, neither compressed nor encrypted yet.
     """

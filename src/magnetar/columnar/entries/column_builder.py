@@ -1,13 +1,14 @@
-"""Entries to Arrow arrays, without an object per message.
+"""Builds Arrow arrays of the messages in entries, without an object per message.
 
-Give blocks of entries to `ColumnBuilder.add`, take the columns it asks for, go on. Kept is every message except those
-that compaction removed from a batch, and those outside of what is wanted of an entry. Entries that are markers are no
-messages. What this module promises of damaged bytes: a ProtocolError that names the entry, never a wrong row.
+The caller gives blocks of entries to `ColumnBuilder.add` and takes the columns whenever it stops. Kept is every message
+except those that compaction removed from a batch, and those outside of what is wanted of an entry. Entries that are
+markers are no messages. What this module promises of damaged bytes: a ProtocolError that names the entry, never a wrong
+row.
 
     block -> heads (table of numbers per entry) -> payloads in plain sight -> rows (buffers of columns) -> Arrow
 
 Payloads that are compressed are unpacked one by one by a library. A chunk of a large message and an encrypted payload
-cannot be read on their own and are refused by name: whoever can joins and decrypts before.
+cannot be read on their own and are refused by name: `opener` joins and decrypts them before.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _KEPT_BYTES: Final = 64 << 20
 
 
 class ColumnBuilder:
-    """For one thread. ``details`` false: keys, times, sequence ids and properties of messages are not looked at."""
+    """Collects messages for one thread. Without ``details`` keys, times, sequence ids and properties are not read."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class ColumnBuilder:
         self._scratch = np.empty((2, max(rows.STATE_SIZE, FACT_COUNT)), np.int64)
 
     def _fresh(self) -> None:
-        """New buffers: those before are Arrow's now."""
+        """Make new buffers: those before are Arrow's now."""
         room = self._row_room
         state = np.zeros(rows.STATE_SIZE, np.int64)
         state[rows.STATE_ROWS_MAX], state[rows.STATE_BYTES_MAX], state[rows.STATE_DETAILS] = self._limits
@@ -130,7 +131,7 @@ class ColumnBuilder:
             raise ProtocolError(f"entry {ledger}:{entry} is damaged: its metadata cannot be read")
 
     def _runs(self, first: int, last: int) -> list[tuple[int, int, bool]]:
-        """Entries whose payloads are in plain sight, as far as they are neighbours; others (True) one by one."""
+        """Split entries into neighbours whose payloads can be read where they lie, and others (True) one by one."""
         flags = self._table[metadata.FLAGS, first:last]
         apart = (self._table[metadata.COMPRESSION, first:last] != 0) | (
             flags & (metadata.ENCRYPTED | metadata.CHUNK) != 0
@@ -166,7 +167,7 @@ class ColumnBuilder:
         return found
 
     def _make_room(self, status: int, index: int) -> None:
-        """For entry ``index``, which met with ``status``."""
+        """Make the room that ``status`` says is missing for entry ``index``."""
         if status == rows.DAMAGED:
             ledger, entry, batch = self._table[[block_rows.LEDGER, block_rows.ENTRY, metadata.BATCH], index].tolist()
             raise ProtocolError(f"entry {ledger}:{entry} is damaged: a batch of {batch} messages that cannot be split")
@@ -187,7 +188,7 @@ class ColumnBuilder:
     # What was kept of the entries, one element per message.
 
     def _each(self, row: int) -> NDArray[np.int64]:
-        """A number of each entry, once for each of its messages."""
+        """Repeat a number of each entry for each of its messages."""
         table = self._table[:, : self._entry_count]
         return np.repeat(table[row], table[metadata.KEPT])
 
@@ -204,12 +205,12 @@ class ColumnBuilder:
         return self._column(rows.COLUMN_ORDERING_KEY, "orderings")
 
     def event_times(self) -> NDArray[np.int64]:
-        """Milliseconds; 0 is "none"."""
+        """Event times in milliseconds; 0 is "none"."""
         found: NDArray[np.int64] = self._buffers.numbers[rows.NUMBER_EVENT_TIME, : len(self)]
         return found
 
     def sequence_ids(self) -> NDArray[np.int64]:
-        """Of each message."""
+        """Sequence id of each message."""
         found: NDArray[np.int64] = self._buffers.numbers[rows.NUMBER_SEQUENCE_ID, : len(self)]
         return found
 
@@ -229,19 +230,19 @@ class ColumnBuilder:
         return pa.MapArray.from_arrays(offsets, text_of(names), text_of(texts))
 
     def ledgers(self) -> NDArray[np.int64]:
-        """Of each message's entry; so for what follows."""
+        """Ledger of each message's entry."""
         return self._each(block_rows.LEDGER)
 
     def entries(self) -> NDArray[np.int64]:
-        """Numbers in the ledger."""
+        """Entry number in the ledger, of each message's entry."""
         return self._each(block_rows.ENTRY)
 
     def publish_times(self) -> NDArray[np.int64]:
-        """Milliseconds."""
+        """Publish time of each message's entry, in milliseconds."""
         return self._each(metadata.PUBLISH_TIME)
 
     def producer_names(self) -> Any:
-        """Strings."""
+        """Producer name of each message's entry, as strings."""
         return text_of(self._producers.array()).take(pa.array(self._each(metadata.PRODUCER_ID)))
 
     def schema_versions(self) -> Any:
@@ -249,13 +250,13 @@ class ColumnBuilder:
         return self._schemas.array().take(self._numbers_of(metadata.SCHEMA_ID))
 
     def broker_indexes(self) -> Any:
-        """int64: the number that the broker gave the message in its topic; null if it does not tell."""
+        """int64: the number that the broker gave the message in its topic; null if the broker gave none."""
         last = self._each(block_rows.INDEX)
         inside = np.maximum(self._each(metadata.BATCH), 1) - 1 - self.places()
         return pa.array(last - inside, pa.int64(), mask=last < 0)
 
     def runs(self) -> list[tuple[int, bytes | None]]:
-        """Number of messages and schema version, for neighbours with the same version together."""
+        """Number of messages and schema version; neighbours with the same version are together."""
         encoded = pc.run_end_encode(self._numbers_of(metadata.SCHEMA_ID))
         ends = np.diff(encoded.run_ends.to_numpy(), prepend=0).tolist()
         known = self._schemas.array().to_pylist()
@@ -301,7 +302,7 @@ _SHORT: Final = {
 
 
 def text_of(array: Any) -> Any:
-    """Strings; what is no UTF-8 is replaced as Python does, as clients see it."""
+    """Return strings; what is no UTF-8 is replaced as Python does, as clients see it."""
     try:
         return array.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,12 +1,12 @@
-"""End-to-end encryption as Pulsar's clients do it (rules of 6.11): who has no key sees no payload, brokers neither.
+"""End-to-end encryption as Pulsar's clients do it (rules of 6.11): without a key, not even a broker sees a payload.
 
 A payload, compressed already, is encrypted with AES-256-GCM under a data key that its producer made up; the 12 bytes of
-nonce are the metadata's encryption_param, the 16 bytes of tag stand behind the ciphertext. The data key travels with
+nonce are the metadata's encryption_param, the 16 bytes of tag stand after the ciphertext. The data key travels with
 every message, once for each reader's public key, wrapped with RSA-OAEP (SHA-1, as all of Pulsar's clients) under the
 name that the producer gave that key. A reader tries the private key of that name, or the only one it was given.
 
 Unwrapping takes a thousand times as long as decrypting, so data keys are remembered by their wrapped form.
-The library is loaded by the first who has a key.
+The library is loaded when the first key is given.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class UndecryptableError(MagnetarError):
 
 
 class Decryptor:
-    """With the private keys of one reader: their names, or `ANY`, to PEM texts. InvalidValueError if one is none."""
+    """Decrypts with one reader's private keys: names, or `ANY`, to PEM texts. InvalidValueError if one is none."""
 
     def __init__(self, private_keys: Mapping[str, str]) -> None:
         self._keys = {name: _private(name, text) for name, text in private_keys.items()}
         self._ciphers: dict[bytes, AESGCM] = {}
 
     def decrypt(self, metadata: EntryMetadata, payload: bytes) -> tuple[EntryMetadata, bytes]:
-        """What was encrypted, and metadata that do not speak of it any more. UndecryptableError."""
+        """Return the plain payload, and metadata without the fields of encryption. UndecryptableError."""
         from cryptography.exceptions import InvalidTag
 
         nonce = metadata.encryption_param or b""
@@ -80,7 +80,7 @@ class Decryptor:
 
 
 class Encryptor:
-    """One data key for its life, wrapped for each public key: names to PEM texts. InvalidValueError if one is none."""
+    """Encrypts with one data key, wrapped for each public key: names to PEM texts. InvalidValueError if one is none."""
 
     def __init__(self, public_keys: Mapping[str, str]) -> None:
         if not public_keys:
@@ -94,14 +94,14 @@ class Encryptor:
         )
 
     def encrypt(self, metadata: EntryMetadata, payload: bytes) -> tuple[EntryMetadata, bytes]:
-        """``payload`` is compressed already; the metadata name everything that a reader needs."""
+        """Encrypt a payload that is compressed already; the metadata name everything that a reader needs."""
         nonce = os.urandom(_NONCE_BYTES)
         sealed = replace(metadata, encryption_keys=self._wrapped, encryption_param=nonce)
         return sealed, self._cipher.encrypt(nonce, payload, None)
 
 
 def oaep() -> padding.OAEP:
-    """How data keys are wrapped."""
+    """Return the padding by which data keys are wrapped."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import padding
 
@@ -109,7 +109,7 @@ def oaep() -> padding.OAEP:
 
 
 def public_of(name: str, private_key: str) -> str:
-    """The public half of a private key, both PEM. InvalidValueError."""
+    """Return the public half of a private key, both PEM. InvalidValueError."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     public = _private(name, private_key).public_key()

@@ -30,7 +30,7 @@ _LONG_MAX: Final = (1 << 63) - 1
 
 @kernel
 def _number(data: Uint8Array, at: int, end: int) -> tuple[int, int]:
-    """A varint below 2**63; the position is -1 if it is none."""
+    """Read a varint below 2**63; the position is -1 if there is none."""
     value, at = read_varint(data, at, end)
     if value > uint64(_LONG_MAX):
         return 0, -1
@@ -58,8 +58,8 @@ def _message_id(data: Uint8Array, at: int, end: int, table: Int64Array, count: i
 
 @kernel
 def _message(data: Uint8Array, at: int, end: int, consumer_id: int, table: Int64Array, count: int) -> bool:
-    """A BaseCommand that is a MESSAGE for this consumer; its id goes into the table."""
-    # 08 09 is its type, 4a begins the message itself, and nothing comes behind it.
+    """Read a BaseCommand that is a MESSAGE for this consumer; its id goes into the table."""
+    # 08 09 is its type, 4a begins the message itself, and nothing comes after it.
     if end - at < 4 or data[at] != 0x08 or data[at + 1] != 0x09 or data[at + 2] != 0x4A:
         return False
     at, stop = read_span(data, at + 3, end)
@@ -88,7 +88,7 @@ def _message(data: Uint8Array, at: int, end: int, consumer_id: int, table: Int64
 
 @kernel
 def _broker_metadata(data: Uint8Array, at: int, end: int, table: Int64Array, count: int) -> int:
-    """Where the entry begins; -1 if what stands before it cannot be read."""
+    """Return where the entry begins; -1 if what stands before it cannot be read."""
     table[INDEX, count] = NO_INDEX
     if end - at < 6 or data[at] != 0x0E or data[at + 1] != 0x02:
         return at
@@ -111,7 +111,7 @@ def _broker_metadata(data: Uint8Array, at: int, end: int, table: Int64Array, cou
 def read_frames(
     data: Uint8Array, at: int, end: int, limit: int, consumer_id: int, table: Int64Array, tables: Int64Array
 ) -> tuple[int, int, int, int]:
-    """Frames in ``data[at:end]``: a status, how many entries, where the next frame is, how many bytes it has.
+    """Read frames in ``data[at:end]``: a status, how many entries, where the next frame is, how many bytes it has.
 
     The size is 0 if even that is not known yet. ``table`` is that of a `columnar.entries.block.Block`.
     """
@@ -144,6 +144,6 @@ def read_frames(
 
 
 def unchecked(table: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> list[int]:
-    """Entries whose checksum `read_frames` has left to its caller."""
+    """Return the entries whose checksum `read_frames` has left to its caller."""
     found: list[int] = np.flatnonzero(table[ENTRY_END] - table[ENTRY_START] > CHECKED_HERE).tolist()
     return found

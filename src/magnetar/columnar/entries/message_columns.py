@@ -27,14 +27,14 @@ class ByteSpans(NamedTuple):
     """0: null. Empty: there is no such column."""
 
     def of(self, row: int) -> bytes | None:
-        """The bytes of a row, None if it is null or there is no column."""
+        """Return the bytes of a row, None if it is null or there is no column."""
         if not self.present.size or not self.present[row]:
             return None
         return self.data[self.ends[row] : self.ends[row + 1]].tobytes()
 
 
 def _array(buffer: Any, kind: str) -> NDArray[Any]:
-    """Read-only, like everything that kernels only read."""
+    """Return a read-only array, like everything that kernels only read."""
     return np.frombuffer(memoryview(buffer if buffer is not None else b"").toreadonly(), kind)
 
 
@@ -62,7 +62,7 @@ def _present(array: Any) -> NDArray[np.uint8]:
 
 
 def spans_of(array: Any) -> ByteSpans:
-    """Of an Arrow array of binary or string; None is a column that is not there."""
+    """Return the spans of an Arrow array of binary or string; None is a column that is not there."""
     if array is None:
         return _NO_SPANS
     if not (pa.types.is_binary(array.type) or pa.types.is_string(array.type)):
@@ -72,7 +72,7 @@ def spans_of(array: Any) -> ByteSpans:
 
 
 def keys_of(array: Any, *, base64: bool = False) -> ByteSpans:
-    """The same for keys, as they travel: those that are no UTF-8 as base64 (rules of 3.8), or all."""
+    """Return the spans of keys as they travel: as base64 if they are no UTF-8 (rules of 3.8), or always."""
     if array is None or (pa.types.is_string(array.type) and not base64):
         return spans_of(array)
     if not base64:
@@ -103,7 +103,7 @@ class MessageColumns(NamedTuple):
     texts: ByteSpans = _NO_SPANS
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """The same columns one after the other, as `batch_kernel.pack_batch` takes them."""
+        """Return the same columns one after the other, as `batch_kernel.pack_batch` takes them."""
         return (
             *self.values, *self.keys, *self.ordering_keys, self.event_times, self.deliver_at,
             self.pair_ends, self.pair_present, *self.names, *self.texts,
@@ -120,7 +120,7 @@ def message_columns(
     *,
     base64_keys: bool = False,
 ) -> MessageColumns:
-    """Arrow arrays (binary or string; properties map<string, string>), times as milliseconds."""
+    """Prepare Arrow arrays (binary or string; properties map<string, string>) and times in milliseconds."""
     found = MessageColumns(
         spans_of(values),
         keys_of(keys, base64=base64_keys),

@@ -21,7 +21,7 @@ def write_message_ids(
     target: Uint8Array,
     offsets: Int32Array,
 ) -> None:
-    """MessageIdData of every row: 01 ledger 02 entry 03 partition (if any) 04 batch index 06 batch size (of batches).
+    """Write every row's id: 01 ledger 02 entry 03 partition (if any) 04 batch index 06 batch size (of batches).
 
     ``target`` has room for 48 bytes a row.
     """

@@ -40,7 +40,7 @@ FACT_COUNT: Final = 12
 
 @kernel
 def read_facts(data: Uint8Array, at: int, end: int, facts: Int64Array) -> bool:
-    """SingleMessageMetadata; False if it is none."""
+    """Read SingleMessageMetadata; False if it is none."""
     for index in range(FACT_COUNT):
         facts[index] = 0
     facts[FACT_KEY] = facts[FACT_ORDERING_KEY] = facts[FACT_SIZE] = -1
@@ -94,7 +94,7 @@ def _note_fact(facts: Int64Array, tag: int, value: Any) -> None:
 
 @kernel
 def facts_of_entry(table: Int64Array, index: int, size: int, facts: Int64Array) -> None:
-    """The same facts of a message on its own, from its entry's metadata."""
+    """Take the same facts of a message on its own from its entry's metadata."""
     flags = table[FLAGS, index]
     facts[FACT_KEY], facts[FACT_KEY_STOP] = table[KEY, index], table[KEY_END, index]
     facts[FACT_ORDERING_KEY], facts[FACT_ORDERING_KEY_STOP] = table[ORDERING, index], table[ORDERING_END, index]

@@ -175,7 +175,7 @@ def _note_number(table: Int64Array, index: int, tag: int, value: Any) -> None:
 
 
 def scan_metadata(block: EntryBlock) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Of each entry: whether it is encrypted or a chunk, and its publish time (milliseconds).
+    """Say of each entry whether it is encrypted or a chunk, and when it was published (milliseconds).
 
     What cannot be read is neither, published at 0; who takes it apart says what is wrong.
     """

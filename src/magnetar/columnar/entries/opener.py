@@ -1,11 +1,11 @@
-"""What stands before decoding: stored entries become entries that can be read on their own.
+"""Turns stored entries into entries that can be read on their own, before they are decoded.
 
 Most are so already and pass untouched, at the price of looking for two bytes. Encrypted ones are decrypted, and chunks
 are joined; both become the entry that the producer would have sent without encryption and chunks, so whatever decodes
 entries need not know. The order is that of Pulsar's clients (rule 1.1.10): each entry is decrypted, chunks are
 joined, then the whole is unpacked.
 
-What no key opens follows Pulsar's CryptoFailureAction (6.11.2): an error, left out, or given as it is
+What no key opens follows Pulsar's ConsumerCryptoFailureAction (rule 6.11.2): an error, left out, or given as it is
 (`CryptoFailureAction.CONSUME`): one message per entry whose value is the ciphertext, with what a key holder needs to
 open it in its properties.
 """
@@ -31,7 +31,7 @@ NAMED: Final = 10
 
 
 class CryptoFailureAction(Enum):
-    """What to do with what no key opens."""
+    """What becomes of an entry that no key opens, by Pulsar's ConsumerCryptoFailureAction."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -39,7 +39,7 @@ class CryptoFailureAction(Enum):
 
 
 class EntryOpener:
-    """Of one range of one topic. Without a ``decryptor`` there are no keys."""
+    """Opens the entries of one range of one topic. Without a ``decryptor`` there are no keys."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class EntryOpener:
         self._tell = on_left_out or (lambda _: None)
 
     def open(self, ledger: int, entry: int, data: bytes) -> ReadableEntry | None:
-        """An entry of the range; None if it gives nothing now. UndecryptableError, ProtocolError."""
+        """Open an entry of the range; None if it gives nothing now. UndecryptableError, ProtocolError."""
         if not may_be_chunk(data) and not is_encrypted(data):
             return ReadableEntry(ledger, entry, data)
         metadata, payload = metadata_of(data), payload_of(data)
@@ -74,7 +74,7 @@ class EntryOpener:
         return whole
 
     def continue_(self, data: bytes) -> ReadableEntry | None:
-        """An entry behind the range: only what it adds to a message in chunks that began inside counts."""
+        """Open an entry after the range: only what it adds to a message in chunks that began inside counts."""
         if not may_be_chunk(data):
             return None
         metadata, payload = metadata_of(data), payload_of(data)
@@ -90,7 +90,7 @@ class EntryOpener:
         return whole
 
     def report(self) -> None:
-        """Tell which messages in chunks were given up."""
+        """Report which messages in chunks were given up."""
         for one in self.joiner.given_up():
             self._tell(f"{self._topic}: {one}")
 
@@ -112,12 +112,12 @@ class EntryOpener:
 
 
 def is_chunk(metadata: EntryMetadata) -> bool:
-    """A message that fits one piece is none, whatever it says (rule 3.6.2)."""
+    """Whether the entry is one of several chunks: a message in one chunk is none, whatever it says (rule 3.6.2)."""
     return metadata.uuid is not None and metadata.chunk_id is not None and (metadata.num_chunks_from_msg or 0) > 1
 
 
 def _as_it_is(metadata: EntryMetadata) -> EntryMetadata:
-    """For a ciphertext as a message of its own; how to open it becomes properties."""
+    """Return metadata for a ciphertext as a message of its own; how to open it becomes properties."""
     notes = [
         ("param", base64.b64encode(metadata.encryption_param or b"").decode()),
         ("compression", metadata.compression.name),
@@ -132,7 +132,7 @@ def _as_it_is(metadata: EntryMetadata) -> EntryMetadata:
 
 
 def as_single_message(metadata: EntryMetadata, notes: Sequence[tuple[str, str]]) -> EntryMetadata:
-    """For one message that has the payload as it is; ``notes`` become properties."""
+    """Return metadata for one message that has the payload as it is; ``notes`` become properties."""
     return replace(
         metadata,
         properties=(*metadata.properties, *notes),

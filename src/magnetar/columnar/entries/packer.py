@@ -56,7 +56,7 @@ class Packer:
     def pack(
         self, publish_time: int, rows: MessageColumns, picked: NDArray[np.int64], ids: NDArray[np.int64]
     ) -> Iterator[Batch]:
-        """The rows that ``picked`` names, in that order, as batches; ``ids`` are their sequence ids."""
+        """Pack the rows that ``picked`` names, in that order, as batches; ``ids`` are their sequence ids."""
         start = 0
         while start < len(picked):
             stop, size = self._next(rows, picked, ids, start)
@@ -67,7 +67,7 @@ class Packer:
             start = stop
 
     def chunks(self, limit: int) -> list[bytes]:
-        """What `pack` gave last, a single message, as entries of ``limit`` bytes at most; none if that cannot be."""
+        """Return the single message that `pack` gave last as entries of at most ``limit`` bytes, or none."""
         assert self._last is not None, "pack first"
         metadata, plain = self._last
         return split_into_chunks(metadata, plain.tobytes(), limit, self._seal)

@@ -172,7 +172,7 @@ def _append_entry(
     facts: Int64Array,
     out: RowBuffers,
 ) -> int:
-    """One entry whose payload is ``plain[at:end]``."""
+    """Append one entry whose payload is ``plain[at:end]``."""
     state, offsets, present = out.state, out.offsets, out.present
     details = state[STATE_DETAILS]
     count, first, stop = table[BATCH, index], table[FIRST, index], table[STOP, index]
@@ -243,7 +243,7 @@ def append_rows(
     names: Uint8Array,
     texts: Uint8Array,
 ) -> tuple[int, int]:
-    """Entries ``[index, last)`` of the table, in order: a status, and the entry it is about (``last`` if DONE).
+    """Append entries ``[index, last)`` of the table: a status, and the entry it is about (``last`` if DONE).
 
     ``stored`` is the buffer that the table's spans are about. Payloads stand there too if ``plain_end`` is -1, else
     the one payload, of entry ``index`` alone, is ``plain[plain_start:plain_end]``. From ``state`` on the arguments are

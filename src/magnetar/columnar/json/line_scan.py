@@ -1,4 +1,4 @@
-"""Whether a text that stands in the place of a JSON value ends the place: ``{"v": <value>}`` has room for one value.
+"""Checks whether a text in the place of a JSON value ends that place: ``{"v": <value>}`` has room for one value.
 
 Arrow's reader, which judges the rest, would take ``{"a": 1}, "w": 3`` there for a value and a field of its own.
 """
@@ -13,27 +13,27 @@ _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = 123, 125, 91, 93
 
 @kernel
 def first_broken_line(ends: Int32Array, data: Uint8Array) -> int:
-    """The first value (``data[ends[n]:ends[n + 1]]``) that closes what it did not open, or has a comma behind; -1."""
+    """Return the first value that closes what it did not open or has a comma after it; -1 if there is none."""
     for row in range(len(ends) - 1):
         depth = 0
         quoted = False
         at = ends[row]
         while at < ends[row + 1]:
-            octet = data[at]
+            byte = data[at]
             if quoted:
-                if octet == _BACKSLASH:
+                if byte == _BACKSLASH:
                     at += 1
-                elif octet == _QUOTE:
+                elif byte == _QUOTE:
                     quoted = False
-            elif octet == _QUOTE:
+            elif byte == _QUOTE:
                 quoted = True
-            elif octet in (_OPEN, _OPEN_LIST):
+            elif byte in (_OPEN, _OPEN_LIST):
                 depth += 1
-            elif octet in (_CLOSE, _CLOSE_LIST):
+            elif byte in (_CLOSE, _CLOSE_LIST):
                 depth -= 1
                 if depth < 0:
                     return row
-            elif octet == _COMMA and depth == 0:
+            elif byte == _COMMA and depth == 0:
                 return row
             at += 1
         if quoted or depth:

@@ -7,7 +7,7 @@ are found by bisection (`columnar.bisection`), each with its reason.
 Fields are found by name. A version of the schema that Avro's rules cannot resolve into ours (a double that would be a
 float, a field without a default that is not there) is not read. A field that is missing or null has the schema's
 default if its type has no null, else it is null; unknown fields are left out. An enum is one of its symbols, or its
-default in place of another one; a number is the value of an Enum of the official Python client, which no schema tells,
+default in place of another one; a number is the value of an Enum of the official Python client, which no schema names,
 and stays that. Types that Arrow's reader has no form for (maps, bytes, decimals) are read value by value, which is
 slower. A union of several types says nothing about JSON and is refused.
 """
@@ -47,7 +47,7 @@ _SIZE_MAX: Final = 1 << 30
 
 
 class Json:
-    """Implements `magnetar.columnar.values.Values`."""
+    """Reads JSON values; implements `magnetar.columnar.values.Values`."""
 
     needs_keys = False
 
@@ -74,11 +74,11 @@ class Json:
         self._parsed = pa.schema([pa.field("v", inner if self.record else inner.field(0).type)])
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
-        """A value that does not fit is null in every column."""
+        """Decode ``values``; one that does not fit is null in every column."""
         return self._writers.read(values, runs, self.schema, self._read)
 
     def _cannot(self, definition: SchemaDefinition) -> str | None:
-        """Why a writer's schema cannot be resolved into ours; None if it can, or is of an old form without types."""
+        """Say why a writer's schema cannot be resolved into ours; None if it can, or has an old form without types."""
         try:
             writer = parse(definition.data)
         except AvroSchemaError:
@@ -95,7 +95,7 @@ class Json:
         )
 
     def _columns_of(self, values: Any) -> list[Any]:
-        """All at once. Raises one of `_ERRORS` if any of them does not fit."""
+        """Read all values at once. Raises one of `_ERRORS` if any of them does not fit."""
         if self._slow:
             return self._slowly(values)
         try:
@@ -137,7 +137,7 @@ class Json:
         ]
 
     def _slowly(self, values: Any) -> list[Any]:
-        """One by one."""
+        """Read the values one by one."""
         rows: list[Any] = []
         for value in values.to_pylist():
             try:
@@ -154,7 +154,7 @@ class Json:
 
 
 def _parsed_as(shape: Shape) -> Any:
-    """What Arrow's reader is asked for; the rest is done behind it."""
+    """Return the type that Arrow's reader is asked for; the rest is done afterwards."""
     if shape.storage in ("long", "millis"):
         return pa.int64()
     if shape.storage == "int":
@@ -185,7 +185,7 @@ def _finished(array: Any, shape: Shape, field: AvroField | None, there: Any) -> 
 
 
 def _symbols(array: Any, shape: Shape) -> Any:
-    """Raises InvalidValueError for another one, unless the enum has a default."""
+    """Check an enum's symbols. Raises InvalidValueError for another one, unless the enum has a default."""
     assert isinstance(shape.schema, AvroEnum), "enums are stored so"
     strange = pc.and_(array.is_valid(), pc.invert(pc.is_in(array, pa.array(shape.schema.symbols, pa.string()))))
     if not pc.any(strange).as_py():
@@ -234,7 +234,7 @@ class _Number(float):
     text: str
 
     def __new__(cls, text: str) -> _Number:
-        """As json.loads calls it."""
+        """Make the number from its text, as json.loads does."""
         made = super().__new__(cls, text)
         made.text = text
         return made
@@ -254,7 +254,7 @@ def _record(document: Any, fields: list[AvroField], shapes: list[Shape], path: s
 
 
 def _python(value: Any, shape: Shape) -> Any:
-    """A value that is not null, as Arrow takes it. Raises InvalidValueError with the place."""
+    """Return a value as Arrow takes it. Raises InvalidValueError with the place."""
     if value is None:
         return None
     try:

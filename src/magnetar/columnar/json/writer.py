@@ -1,4 +1,4 @@
-"""Columns to JSON values, by polars, a line per row; moments and dates are numbers, as their Avro schema says."""
+"""Writes columns as JSON values by polars, a line per row; moments and dates are numbers, as their Avro schema says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _END_OF_LINE = 10
 
 
 def check_json(columns: Any) -> None:
-    """pa.Schema, or the fields of a struct. Raises InvalidValueError for types that JSON does not have."""
+    """Check a pa.Schema or the fields of a struct. Raises InvalidValueError for types that JSON does not have."""
     for one in columns:
         _as_written(one.type, one.name)
 
@@ -39,21 +39,21 @@ def _as_written(arrow: Any, name: str) -> Any:
 
 
 def write_json(columns: dict[str, Any], present: Any) -> Any:
-    """pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null."""
+    """Return the values as pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null."""
     plain = {name: _plain(column, _as_written(column.type, name)) for name, column in columns.items()}
     out = io.BytesIO()
     polars.DataFrame({name: polars.from_arrow(column) for name, column in plain.items()}).write_ndjson(out)
-    octets = np.frombuffer(out.getvalue(), np.uint8)
+    written = np.frombuffer(out.getvalue(), np.uint8)
     # In JSON a line's end inside a string is escaped.
-    lines = np.flatnonzero(octets == _END_OF_LINE)
+    lines = np.flatnonzero(written == _END_OF_LINE)
     ends = np.zeros(len(present) + 1, np.int32)
     ends[1:] = lines + 1
-    values = pa.Array.from_buffers(pa.binary(), len(present), [None, pa.py_buffer(ends), pa.py_buffer(octets)])
+    values = pa.Array.from_buffers(pa.binary(), len(present), [None, pa.py_buffer(ends), pa.py_buffer(written)])
     return pc.binary_slice(values, 0, -1).take(pa.array(np.arange(len(present)), mask=~present))
 
 
 def _plain(column: Any, arrow: Any) -> Any:
-    """With moments as numbers, also inside lists and structs."""
+    """Return the column with moments as numbers, also inside lists and structs."""
     if column.type == arrow:
         return column
     if pa.types.is_timestamp(column.type):

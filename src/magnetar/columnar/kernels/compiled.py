@@ -41,7 +41,7 @@ uint64: Any = np.uint64
 
 
 def cache_directory(package: Path, temporary: Path, chosen: str = "") -> Path:
-    """Where compiled code is kept; ``chosen`` by the user, if he did."""
+    """Return where compiled code is kept; ``chosen`` is the user's own choice, if any."""
     digest = hashlib.sha256()
     for source in sorted(package.rglob("*.py")):
         digest.update(source.read_bytes())
@@ -68,7 +68,7 @@ _KEPT_IN: Final = str(
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compiled when first called. No Python object inside, so other threads run meanwhile.
+    """Compile the function when it is first called. It holds no Python object, so other threads run meanwhile.
 
     Kernels make no arrays: without numba's reference counts (an atomic operation per array and call) they are several
     times as fast.
@@ -83,7 +83,7 @@ def kernel(function: Kernel) -> Kernel:
 
 
 def _copy_bytes(_: Any, target: Any, to: Any, source: Any, start: Any, size: Any) -> Any:
-    """memcpy between two arrays of bytes, inside kernels; the caller knows that there is room and no overlap."""
+    """Generate a memcpy between two arrays of bytes; the caller knows that there is room and no overlap."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         into, at, out_of, begin, count = arguments

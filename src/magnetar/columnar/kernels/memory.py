@@ -52,31 +52,31 @@ def _store(width: int, kind: Any = types.int64, target: Any = None) -> Any:
 if TYPE_CHECKING:
 
     def load8(address: int) -> int:
-        """One byte, 0 to 255."""
+        """Load one byte, 0 to 255."""
 
     def load32(address: int) -> int:
-        """Four bytes, little-endian, without a sign."""
+        """Load four bytes, little-endian, without a sign."""
 
     def load64(address: int) -> int:
-        """Eight bytes, little-endian, with a sign."""
+        """Load eight bytes, little-endian, with a sign."""
 
     def load_float(address: int) -> float:
-        """IEEE, four bytes."""
+        """Load an IEEE float of four bytes."""
 
     def store8(address: int, value: int) -> None:
-        """The lowest byte."""
+        """Store the lowest byte."""
 
     def store32(address: int, value: int) -> None:
-        """The lowest four bytes."""
+        """Store the lowest four bytes."""
 
     def store64(address: int, value: int) -> None:
-        """Eight bytes."""
+        """Store eight bytes."""
 
     def store_float(address: int, value: float) -> None:
-        """IEEE, four bytes."""
+        """Store an IEEE float of four bytes."""
 
     def store_double(address: int, value: float) -> None:
-        """IEEE, eight bytes."""
+        """Store an IEEE float of eight bytes."""
 
 else:
     load8 = intrinsic(_load(8))
@@ -92,19 +92,19 @@ else:
 
 @kernel
 def word(table: int, index: int) -> int:
-    """Of a table of int64."""
+    """Read a number of a table of int64."""
     return load64(table + (index << 3))
 
 
 @kernel
 def put(table: int, index: int, value: int) -> None:
-    """Into a table of int64."""
+    """Write a number into a table of int64."""
     store64(table + (index << 3), value)
 
 
 @kernel
 def copied(source: int, target: int, size: int) -> int:
-    """Copy bytes; 128 or more if any of them is."""
+    """Copy bytes, and return 128 or more if any of them is."""
     seen = 0
     for index in range(size):
         byte = load8(source + index)

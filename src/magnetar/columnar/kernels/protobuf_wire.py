@@ -14,7 +14,7 @@ from magnetar.columnar.kernels.compiled import Uint8Array, copy_bytes, int64, ke
 
 @kernel
 def read_varint(data: Uint8Array, at: int, end: int) -> tuple[Any, int]:
-    """The number (uint64) and the position behind it, -1 if it is cut off or has more than 64 bits."""
+    """Return the number (uint64) and the position after it, -1 if it is cut off or has more than 64 bits."""
     if at < end and data[at] < 128:
         return uint64(data[at]), at + 1
     value = uint64(0)
@@ -31,7 +31,7 @@ def read_varint(data: Uint8Array, at: int, end: int) -> tuple[Any, int]:
 
 @kernel
 def read_tag(data: Uint8Array, at: int, end: int) -> tuple[int, int]:
-    """Field number and wire type as they stand (number << 3 | type), and the position behind; -1 if it is none."""
+    """Return field number and wire type (number << 3 | type) and the position after them; -1 if there are none."""
     value, at = read_varint(data, at, end)
     if value < uint64(8) or value > uint64(0xFFFFFFFF):
         return 0, -1
@@ -40,7 +40,7 @@ def read_tag(data: Uint8Array, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def read_span(data: Uint8Array, at: int, end: int) -> tuple[int, int]:
-    """Where the bytes of a field of wire type 2 begin and end; both -1 if they do not fit."""
+    """Return where the bytes of a field of wire type 2 begin and end; both -1 if they do not fit."""
     value, at = read_varint(data, at, end)
     if at < 0 or value > uint64(end - at):
         return -1, -1
@@ -49,7 +49,7 @@ def read_span(data: Uint8Array, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def skip_field(data: Uint8Array, tag: int, at: int, end: int) -> int:
-    """The position behind a field whose tag has been read; -1 if there is none."""
+    """Return the position after a field whose tag has been read; -1 if there is none."""
     kind = tag & 7
     if kind == 0:
         return read_varint(data, at, end)[1]
@@ -66,27 +66,27 @@ def skip_field(data: Uint8Array, tag: int, at: int, end: int) -> int:
 
 @kernel
 def read_u32(data: Uint8Array, at: int) -> int:
-    """Four bytes, big-endian; the caller knows that they are there."""
+    """Read four bytes, big-endian; the caller knows that they are there."""
     found: int = int64(data[at]) << 24 | int64(data[at + 1]) << 16 | int64(data[at + 2]) << 8 | int64(data[at + 3])
     return found
 
 
 @kernel
 def to_int32(value: Any) -> int:
-    """An int32 field: the lower half of its varint, with a sign."""
+    """Return an int32 field: the lower half of its varint, with a sign."""
     low: int = int64(value & uint64(0xFFFFFFFF))
     return low - (int64(1) << 32) if low >> 31 else low
 
 
 @kernel
 def copy(source: Uint8Array, start: int, end: int, target: Uint8Array, to: int) -> None:
-    """The caller knows that there is room."""
+    """Copy a span of bytes; the caller knows that there is room."""
     copy_bytes(target, to, source, start, end - start)
 
 
 @kernel
 def put_varint(target: Uint8Array, at: int, value: int) -> int:
-    """The position behind it; the caller knows that there is room for ten bytes."""
+    """Write a varint and return the position after it; the caller knows that there is room for ten bytes."""
     rest = uint64(value)
     while rest > uint64(127):
         target[at] = rest & uint64(127) | uint64(128)
@@ -109,7 +109,7 @@ def same(left: Uint8Array, start: int, end: int, right: Uint8Array, to: int, sto
 
 @kernel
 def pair_spans(data: Uint8Array, at: int, end: int) -> tuple[int, int, int, int]:
-    """A KeyValue: key and value as start and end each; the first is -1 if it is none. Both are required."""
+    """Read a KeyValue: start and end of key and value; the first is -1 if it is none. Both are required."""
     key = key_end = value = value_end = int64(-1)
     while at < end:
         tag, at = read_tag(data, at, end)
@@ -132,7 +132,7 @@ def pair_spans(data: Uint8Array, at: int, end: int) -> tuple[int, int, int, int]
 
 @kernel
 def _six_bits(byte: int) -> int:
-    """What a letter of base64 stands for; -1 if it is none."""
+    """Return what a letter of base64 stands for; -1 if it is none."""
     if 65 <= byte <= 90:
         return byte - 65
     if 97 <= byte <= 122:
@@ -146,7 +146,7 @@ def _six_bits(byte: int) -> int:
 
 @kernel
 def decode_base64(source: Uint8Array, start: int, end: int, target: Uint8Array, to: int) -> int:
-    """How many bytes are written; -1 if it is no strict base64. There is room for three quarters of it."""
+    """Return how many bytes were written; -1 if it is no strict base64. There is room for three quarters of it."""
     size = end - start
     if size % 4:
         return -1

@@ -1,4 +1,4 @@
-"""Everything that can be said on the wire (rules of 1.3), grouped by what it is about.
+"""The commands of the wire (rules of 1.3), grouped by what it is about.
 
 A field without a default is always written. One whose default is None is written when it is not None, so "absent" and
 "zero" stay different. Any other field is written when it differs from its default, which is the wire's default too.

@@ -10,7 +10,7 @@ from magnetar.protocol.commands.schemas import Schema
 
 
 class AuthMethod(IntEnum):
-    """Only very old clients send it; later ones name the method."""
+    """The method that only very old clients send; later ones send its name."""
 
     AuthMethodNone = 0
     AuthMethodYcaV1 = 1

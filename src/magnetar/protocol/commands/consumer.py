@@ -62,7 +62,7 @@ class BrokerEntryMetadata:
 
 
 class CommandMessage(NamedTuple):
-    """One entry to a consumer; ``entry`` and ``checksum_ok`` as in Send."""
+    """One entry to a consumer; ``entry`` and ``checksum_ok`` mean the same as in `CommandSend`."""
 
     consumer_id: int
     message_id: MessageIdData
@@ -116,7 +116,7 @@ class CommandUnsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class CommandSeek:
-    """To a message id or to a publish time in milliseconds."""
+    """Moves a subscription to a message id or to a publish time in milliseconds."""
 
     consumer_id: int
     request_id: int
@@ -131,7 +131,7 @@ class CommandReachedEndOfTopic:
 
 @dataclass(frozen=True, slots=True)
 class CommandCloseConsumer:
-    """From the broker with ``request_id`` -1: subscribe anew, perhaps at the given address (1.3.9)."""
+    """From the broker with ``request_id`` -1: subscribe anew, perhaps at the given address (rule 1.3.9)."""
 
     consumer_id: int
     request_id: int
@@ -141,7 +141,7 @@ class CommandCloseConsumer:
 
 @dataclass(frozen=True, slots=True)
 class CommandRedeliverUnacknowledgedMessages:
-    """No ids: everything (rules of 5.8)."""
+    """Asks for messages again; without ids for everything (rules of 5.8)."""
 
     consumer_id: int
     message_ids: tuple[MessageIdData, ...] = ()
@@ -156,7 +156,7 @@ class CommandConsumerStats:
 
 @dataclass(frozen=True, slots=True)
 class CommandConsumerStatsResponse:
-    """Rates are per second; rule 1.3.12."""
+    """Statistics of a consumer; rates are per second (rule 1.3.12)."""
 
     request_id: int
     error: ServerError | None = None

@@ -28,7 +28,7 @@ class NamespaceMode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommandPartitionedTopicMetadata:
-    """``metadata_auto_creation_enabled`` None is true, from a client that does not know it (rule 2.8)."""
+    """``metadata_auto_creation_enabled`` None, of a client that does not know it, is true (rule 2.8)."""
 
     topic: str
     request_id: int

@@ -56,7 +56,7 @@ class CommandSend(NamedTuple):
     """One entry from a producer.
 
     ``entry`` always begins with magic and checksum; the decoder added them if the client did not send any (rule
-    1.1.4). ``checksum_ok`` false asks for a SEND_ERROR (1.1.5); encoding ignores it.
+    1.1.4). ``checksum_ok`` false asks for a SEND_ERROR (rule 1.1.5); encoding ignores it.
     """
 
     producer_id: int
@@ -88,7 +88,7 @@ class CommandSendError:
 
 @dataclass(frozen=True, slots=True)
 class CommandCloseProducer:
-    """From the broker with ``request_id`` -1: make the producer anew, perhaps at the given address (1.3.9)."""
+    """From the broker with ``request_id`` -1: make the producer anew, perhaps at the given address (rule 1.3.9)."""
 
     producer_id: int
     request_id: int

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class UnparsedCommand(NamedTuple):
-    """An ACK or REDELIVER as it came; :mod:`magnetar.protocol.unparsed_commands` takes it apart."""
+    """An ACK or REDELIVER in its bytes; :mod:`magnetar.protocol.unparsed_commands` takes it apart."""
 
     kind: int
     """Its number among the commands."""

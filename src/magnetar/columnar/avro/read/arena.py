@@ -27,7 +27,7 @@ _ROOMY: Final = 4 << 20
 
 
 class Arena:
-    """Nodes with room."""
+    """The buffers of all nodes of a program, in one block of memory."""
 
     def __init__(self, shapes: list[Shape], parallel: set[int], rows: int, size: int) -> None:
         """``parallel`` are the nodes with one value per row; ``size`` is how many bytes are going to be read."""
@@ -46,11 +46,11 @@ class Arena:
         self._to_addresses(1)
 
     def _to_addresses(self, sign: int) -> None:
-        """Places are addresses for the kernel, and offsets for everybody else."""
+        """Turn offsets into the memory into addresses for the kernel (``sign`` 1), or back (-1)."""
         self.nodes[:, [k.VALID, k.DATA, k.BYTES_BASE]] += sign * self._memory.ctypes.data
 
     def _lay_out(self) -> int:
-        """Give every node its places; how much that is."""
+        """Give every node its place in the memory, and return how many bytes that takes."""
         size = 0
         for shape in self._shapes:
             node = self.nodes[shape.number]
@@ -64,7 +64,7 @@ class Arena:
         return size
 
     def grow(self, number: int) -> None:
-        """Twice the room for a node."""
+        """Double the room of a node."""
         self._to_addresses(-1)
         before, memory = self.nodes.copy(), self._memory
         node = self.nodes[number]
@@ -82,7 +82,7 @@ class Arena:
         self._to_addresses(1)
 
     def array(self, shape: Shape, children: list[Any]) -> Any:
-        """A node as an Arrow array; ``children`` are made already."""
+        """Return a node as an Arrow array; ``children`` are made already."""
         node = self.nodes[shape.number]
         count = int(node[k.FILL])
         valid = self._bytes(int(node[k.VALID]), count)

@@ -1,7 +1,7 @@
 """Avro values that hold no others, read by kernels: numbers, texts, fixed bytes, decimals.
 
 A position that is negative says what is wrong. Every position is checked before it is read, and every number before it
-is used, because bytes come from anybody.
+is used, because the bytes may be damaged or hostile.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ _INT_MAX: Final = 2_147_483_647
 
 @kernel
 def cell(nodes: int, node: int, column: int) -> int:
-    """Of the table of nodes."""
+    """Read a number of the table of nodes."""
     return word(nodes, node * NODE_COLUMNS + column)
 
 
 @kernel
 def put_cell(nodes: int, node: int, column: int, value: int) -> None:
-    """Into the table of nodes."""
+    """Write a number into the table of nodes."""
     put(nodes, node * NODE_COLUMNS + column, value)
 
 
 @kernel
 def read_long(at: int, end: int) -> tuple[int, int]:
-    """A zigzag varint and the position behind it, or what is wrong."""
+    """Read a zigzag varint: the number and the position after it, or what is wrong."""
     value = 0
     for index in range(10):
         if at >= end:
@@ -94,7 +94,7 @@ def read_long(at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def is_text(at: int, end: int) -> bool:
-    """Whether it is UTF-8."""
+    """Whether the bytes are UTF-8."""
     while at < end:
         byte = load8(at)
         if byte < 0x80:
@@ -128,7 +128,7 @@ def is_text(at: int, end: int) -> bool:
 
 @kernel
 def _varint_leaf(code: int, ip: int, at: int, end: int, slot: int, fill: int) -> int:
-    """A value that is written as a varint, into the place of its width."""
+    """Read a value that is written as a varint into the place of its width."""
     op = word(code, ip)
     value, at = read_long(at, end)
     if at < 0:
@@ -160,7 +160,7 @@ def _varint_leaf(code: int, ip: int, at: int, end: int, slot: int, fill: int) ->
 
 @kernel
 def _fixed_leaf(op: int, at: int, end: int, slot: int, fill: int) -> int:
-    """A boolean, a float or a double."""
+    """Read a boolean, a float or a double."""
     if op == BOOLEAN:
         if at >= end:
             return TRUNCATED
@@ -184,7 +184,7 @@ def _fixed_leaf(op: int, at: int, end: int, slot: int, fill: int) -> int:
 
 @kernel
 def _decimal(at: int, size: int, slot: int, fill: int) -> int:
-    """Big-endian two's complement of any size to little-endian of sixteen bytes."""
+    """Turn big-endian two's complement of any size into little-endian of sixteen bytes."""
     filler = 255 if size > 0 and load8(at) >= 128 else 0
     for place in range(at, at + size - 16):
         if load8(place) != filler:
@@ -199,7 +199,7 @@ def _decimal(at: int, size: int, slot: int, fill: int) -> int:
 
 @kernel
 def _span_leaf(code: int, ip: int, at: int, end: int, nodes: int) -> int:
-    """Bytes: texts, fixed, decimals."""
+    """Read bytes: texts, fixed, decimals."""
     op, node, size = word(code, ip), word(code, ip + 1), word(code, ip + 2)
     if op in (BYTES, TEXT, DECIMAL):
         size, at = read_long(at, end)
@@ -225,7 +225,7 @@ def _span_leaf(code: int, ip: int, at: int, end: int, nodes: int) -> int:
 
 @kernel
 def read_leaf(code: int, ip: int, at: int, end: int, nodes: int) -> int:
-    """One value into its node; the position behind it, or what is wrong."""
+    """Read one value into its node: the position after it, or what is wrong."""
     op, node = word(code, ip), word(code, ip + 1)
     fill = cell(nodes, node, FILL)
     if fill >= cell(nodes, node, CAPACITY):
@@ -243,7 +243,7 @@ def read_leaf(code: int, ip: int, at: int, end: int, nodes: int) -> int:
 
 @kernel
 def skip_leaf(code: int, ip: int, at: int, end: int) -> int:
-    """Behind a value that nobody wants."""
+    """Return the position after a value that the reader's schema does not have."""
     op, size = word(code, ip), word(code, ip + 2)
     if op in (SKIP_VARINT, SKIP_BYTES):
         size, at = read_long(at, end)

@@ -1,4 +1,4 @@
-"""The loop that reads Avro: a small machine over bytes, compiled, which fills columns.
+"""The compiled loop that reads Avro: a small machine over bytes, which fills columns.
 
 `program` makes its code from a writer's and a reader's schema. An instruction has three numbers (operation, node,
 argument), a union two and one target per branch. A *node* is a column that is being filled, nested ones included. It
@@ -10,7 +10,7 @@ stood before it. Without room the loop stops (`state[NODE]` says who needs more)
 a record that does not fit becomes a null, and is noted in ``bad`` (row, reason, instruction).
 
 All places are addresses (`columnar.kernels.memory`); a position in the bytes that is negative says what is wrong. Bytes
-come from anybody, so every position is checked before it is read, and every number before it is used.
+may be damaged or hostile, so every position is checked before it is read, and every number before it is used.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from magnetar.columnar.kernels.memory import load8, load32, put, store8, store32
 
 @kernel
 def _empty(node: int, nodes: int, valid: int) -> int:
-    """A null, a struct whose fields follow, or a list whose items are there (``valid`` is 1)."""
+    """Append a null, a struct whose fields follow, or a list whose items are there (``valid`` is 1)."""
     fill = cell(nodes, node, FILL)
     if fill >= cell(nodes, node, CAPACITY):
         return NO_ROOM
@@ -66,7 +66,7 @@ def _empty(node: int, nodes: int, valid: int) -> int:
 
 @kernel
 def _next(frame: int, at: int, end: int) -> int:
-    """Sees to the next item of an array or map: ``frame`` is (LIST instruction, items left); -1 left is the end."""
+    """Go to the next item of an array or map. ``frame`` is (LIST instruction, items left); -1 left is the end."""
     left = word(frame, 1)
     if left > 0:
         put(frame, 1, left - 1)
@@ -85,7 +85,7 @@ def _next(frame: int, at: int, end: int) -> int:
 
 @kernel
 def _record(code: int, ip: int, at: int, end: int, nodes: int, stack: int, state: int) -> int:
-    """One value by the program from ``ip`` on."""
+    """Read one value by the program from ``ip`` on."""
     frame = stack - 16
     while True:
         op = word(code, ip)
@@ -132,7 +132,7 @@ def _record(code: int, ip: int, at: int, end: int, nodes: int, stack: int, state
 
 @kernel
 def _note(nodes: int, count: int, saved: int) -> None:
-    """Where all nodes stand."""
+    """Save how far all nodes are filled."""
     for node in range(count):
         put(saved, 2 * node, cell(nodes, node, FILL))
         put(saved, 2 * node + 1, cell(nodes, node, BYTES_FILL))
@@ -140,7 +140,7 @@ def _note(nodes: int, count: int, saved: int) -> None:
 
 @kernel
 def _go_back(nodes: int, count: int, saved: int) -> None:
-    """To where they stood."""
+    """Return all nodes to what `_note` saved."""
     for node in range(count):
         put_cell(nodes, node, FILL, word(saved, 2 * node))
         put_cell(nodes, node, BYTES_FILL, word(saved, 2 * node + 1))
@@ -159,10 +159,10 @@ def decode(
     state: int,
     bad: int,
 ) -> int:
-    """Values from ``first`` on; the row where it stopped for want of room, or ``rows``.
+    """Read values from ``first`` on, and return the row where room was missing, or ``rows``.
 
     ``offsets`` are int32 into ``data``, one more than there are rows; ``present`` has a byte per row, 0 for a null.
-    ``nulls`` is where the instructions for a null begin. ``state`` has `STATE_SIZE` numbers and, behind them, room for
+    ``nulls`` is where the instructions for a null begin. ``state`` has `STATE_SIZE` numbers and, after them, room for
     the stack (two for each of `DEPTH_MAX`) and for two numbers per node.
     """
     stack = state + 8 * STATE_SIZE

@@ -1,4 +1,4 @@
-"""From a writer's and a reader's Avro schema to the instructions that read the one into the columns of the other.
+"""Instructions that read what one Avro schema wrote into the columns of another, made of the two schemas.
 
 The writer decides what comes in which order, the reader where it goes: fields are matched by name and alias, numbers
 are promoted, what the reader does not know is skipped, what the writer did not write is the reader's default. The rules
@@ -66,7 +66,7 @@ class NamedShape(NamedTuple):
 
 @dataclass(slots=True)
 class Program:
-    """What the kernel runs, and what becomes of its nodes."""
+    """The instructions that the machine runs, and the columns that become of its nodes."""
 
     columns: list[NamedShape]
     nodes: list[Shape] = field(default_factory=list)
@@ -78,18 +78,18 @@ class Program:
     """By id of the shape: the reader's field that the writer did not write."""
 
     def instructions(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """As the kernel takes them."""
+        """Return the code as the machine takes it."""
         return np.array(self.code, np.int64)
 
 
 def columns_of(reader: AvroSchema) -> list[NamedShape]:
-    """What a reader's schema gives. Raises InvalidValueError for what has no columns."""
+    """Return the columns of a reader's schema. Raises InvalidValueError for what has no columns."""
     named = fields_of(reader)
     return [NamedShape(name, shape_of(one, f"field {name}" if len(named) > 1 else name)) for name, one in named]
 
 
 def program_of(writer: AvroSchema, reader: AvroSchema) -> Program:
-    """Raises InvalidValueError with field and rule if the reader cannot read what the writer writes."""
+    """Compile a pair of schemas. Raises InvalidValueError with field and rule if the reader cannot read them."""
     found = incompatibility(writer, reader)
     if found is not None:
         raise InvalidValueError(str(found))
@@ -138,7 +138,7 @@ class _Assembler:
     def _fields(
         self, writer: AvroRecord, reader: AvroRecord, shapes: list[Shape], path: str, around: tuple[int, ...]
     ) -> None:
-        """In the writer's order."""
+        """Add the fields of a record in the writer's order."""
         self._check_recursion(writer, around, path)
         by_name = dict(zip((one.name for one in reader.fields), shapes, strict=True))
         missing = {one.name: one for one in reader.fields}
@@ -193,7 +193,7 @@ class _Assembler:
             self._code[end + 1] = len(self._code)
 
     def _into(self, writer: AvroSchema, branch: AvroSchema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
-        """A branch of the reader's union was written."""
+        """Add the value of one branch of the reader's union."""
         if branch.kind == "null":
             self._nulls(shape)
         elif shape.storage == "union" and isinstance(shape.schema, AvroUnion):
@@ -207,7 +207,7 @@ class _Assembler:
             self._same(writer, branch, shape, path, around)
 
     def _same(self, writer: AvroSchema, reader: AvroSchema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
-        """Neither is a union."""
+        """Add a value of which neither side is a union."""
         node = shape.number
         if isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             self._add(k.STRUCT, node, path=path)
@@ -285,7 +285,7 @@ class _Assembler:
 
 
 def _symbols(writer: AvroEnum, reader: AvroEnum) -> list[int]:
-    """The number of symbols, and for each of the writer's the reader's number, -1 if it has none."""
+    """Return the number of symbols, and for each of the writer's the reader's number, -1 if it has none."""
     default = -1 if reader.default is None else reader.symbols.index(reader.default)
     return [
         len(writer.symbols),
@@ -294,7 +294,7 @@ def _symbols(writer: AvroEnum, reader: AvroEnum) -> list[int]:
 
 
 def _check_scale(writer: AvroSchema, reader: AvroSchema, shape: Shape, path: str) -> None:
-    """Pulsar lets a decimal's scale change, but its digits would then mean something else."""
+    """Refuse a decimal whose scale changes: Pulsar admits it, but its digits would mean something else."""
     if shape.storage != "decimal" or not isinstance(writer, AvroPrimitive | AvroFixed):
         return
     assert isinstance(reader, AvroPrimitive | AvroFixed), "only these can be decimals"

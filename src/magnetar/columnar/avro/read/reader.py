@@ -40,7 +40,7 @@ _REASONS: Final = {
 
 
 class Avro:
-    """Implements `magnetar.columnar.values.Values`."""
+    """Reads Avro values; implements `magnetar.columnar.values.Values`."""
 
     needs_keys = False
 
@@ -56,7 +56,7 @@ class Avro:
         self._programs: dict[bytes | None, Program | str] = {}
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
-        """A value that does not fit is null in every column."""
+        """Decode ``values``; one that does not fit is null in every column."""
         if self._writers is None:
             return self._read(None, values)
         return by_version(values, runs, self.schema, self._read)
@@ -80,7 +80,7 @@ class Avro:
         return f"does not fit Avro schema version {version_text(version)} (read as {self._label})"
 
     def _program(self, version: bytes | None) -> Program | str:
-        """A text says why there is none. A broker that does not answer is no such reason and is raised."""
+        """Return the program of a version, or why there is none. An error of the broker is raised, not returned."""
         if version is None or self._writers is None:
             return program_of(self._reader, self._reader)
         before = f"schema version {version_text(version)} cannot be read as {self._label}"
@@ -94,7 +94,7 @@ class Avro:
 
 
 def run(program: Program, values: Any) -> tuple[list[Any], list[tuple[int, int, int]]]:
-    """Columns, and what does not fit: row, reason, instruction. ``values`` is a pa.BinaryArray."""
+    """Run a program over a pa.BinaryArray: columns, and for each value that does not fit (row, reason, instruction)."""
     rows = len(values)
     offsets, data = offsets_and_bytes(values)
     present = values.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
@@ -117,7 +117,7 @@ def run(program: Program, values: Any) -> tuple[list[Any], list[tuple[int, int, 
 
 
 def _parallel(program: Program) -> set[int]:
-    """Nodes with one value per row: whatever is not inside an array or a map."""
+    """Return the nodes with one value per row: those outside of arrays and maps."""
     found: set[int] = set()
 
     def add(shape: Shape) -> None:
@@ -132,7 +132,7 @@ def _parallel(program: Program) -> set[int]:
 
 
 def _column(program: Program, arena: Arena, shape: Shape, there: NDArray[np.bool_]) -> Any:
-    """``there`` says where a value is wanted, for what is a default everywhere."""
+    """Return a node as a column; ``there`` says where a value is wanted, for what is a default everywhere."""
     missing = program.defaults.get(id(shape))
     if missing is not None:
         one = default_of(missing.default, missing.type, shape)

@@ -48,13 +48,13 @@ _LONGEST: Final = 10
 
 @kernel
 def place(nodes: int, node: int, column: int) -> int:
-    """Of the table of nodes."""
+    """Read a number of the table of nodes."""
     return word(nodes, node * NODE_COLUMNS + column)
 
 
 @kernel
 def is_null(nodes: int, node: int, index: int) -> bool:
-    """By the bitmap."""
+    """Whether the value is null by its bitmap."""
     bits = place(nodes, node, VALID)
     at = index + place(nodes, node, OFFSET)
     return bits != 0 and (load8(bits + (at >> 3)) >> (at & 7)) & 1 == 0
@@ -62,7 +62,7 @@ def is_null(nodes: int, node: int, index: int) -> bool:
 
 @kernel
 def write_long(at: int, value: int) -> int:
-    """A zigzag varint; where it ends. There must be room for `_LONGEST`."""
+    """Write a zigzag varint and return where it ends. There must be room for `_LONGEST`."""
     left = (value << 1) ^ (value >> 63)
     while left & ~127:
         store8(at, (left & 127) | 128)
@@ -74,13 +74,13 @@ def write_long(at: int, value: int) -> int:
 
 @kernel
 def signed32(value: int) -> int:
-    """Of four bytes that were loaded without their sign."""
+    """Return the number with its sign, from four bytes that were loaded without it."""
     return value - ((value & 0x80000000) << 1)
 
 
 @kernel
 def _number(op: int, nodes: int, node: int, index: int, at: int) -> int:
-    """A value of one size."""
+    """Write a value of a fixed size."""
     index += place(nodes, node, OFFSET)
     data = place(nodes, node, DATA)
     if op == INT:
@@ -102,7 +102,7 @@ def _number(op: int, nodes: int, node: int, index: int, at: int) -> int:
 
 @kernel
 def _span(op: int, nodes: int, node: int, size: int, index: int, at: int, limit: int) -> int:
-    """Bytes with their length, or of a fixed one."""
+    """Write bytes with their length, or of a fixed length."""
     ends = place(nodes, node, ENDS) + 4 * (index + place(nodes, node, OFFSET))
     start = load32(ends)
     length = load32(ends + 4) - start
@@ -118,7 +118,7 @@ def _span(op: int, nodes: int, node: int, size: int, index: int, at: int, limit:
 
 @kernel
 def _decimal(nodes: int, node: int, size: int, index: int, at: int) -> int:
-    """Sixteen bytes, little-endian, to as few as hold the number (``size`` 0), or to ``size``; big-endian."""
+    """Write 16 little-endian bytes as big-endian ones: as few as hold the number (``size`` 0), or ``size`` of them."""
     data = place(nodes, node, DATA) + 16 * (index + place(nodes, node, OFFSET))
     filler = 255 if load8(data + 15) >= 128 else 0
     needed = 16
@@ -137,7 +137,7 @@ def _decimal(nodes: int, node: int, size: int, index: int, at: int) -> int:
 
 @kernel
 def _list(code: int, ip: int, nodes: int, frame: int, index: int, at: int) -> int:
-    """Begin a list: its count, and in the frame where it ends; the frame's first item is -1 if it is empty."""
+    """Begin a list: write its count, and note in the frame where it ends; the first item is -1 if it is empty."""
     node = word(code, ip + 1)
     ends = place(nodes, node, ENDS) + 4 * (index + place(nodes, node, OFFSET))
     start, stop = load32(ends), load32(ends + 4)
@@ -149,7 +149,7 @@ def _list(code: int, ip: int, nodes: int, frame: int, index: int, at: int) -> in
 
 @kernel
 def _record(code: int, nodes: int, row: int, at: int, limit: int, stack: int, state: int) -> int:
-    """One record; where it ends, or what is wrong (the instruction is in ``state``)."""
+    """Write one record and return where it ends, or what is wrong (the instruction is in ``state``)."""
     ip, index, frame = 0, row, stack
     while True:
         op, node = word(code, ip), word(code, ip + 1)
@@ -200,7 +200,7 @@ def _record(code: int, nodes: int, row: int, at: int, limit: int, stack: int, st
 def encode(
     code: int, nodes: int, present: int, first: int, rows: int, out: int, filled: int, room: int, ends: int, state: int
 ) -> int:
-    """Rows from ``first`` on into ``out`` from ``filled`` on; the row where it stopped, or ``rows``.
+    """Write rows from ``first`` on into ``out`` from ``filled`` on, and return the row where it stopped, or ``rows``.
 
     ``state`` has the instruction and what is wrong there (`NO_ROOM`: the output is full), and room for the stack.
     """

@@ -45,7 +45,7 @@ _REASONS: Final = {
 
 
 def document_of(columns: Any, name: str = "value") -> dict[str, Any]:
-    """A schema for columns (pa.Schema or fields of a struct): a record whose fields may all be null.
+    """Return a schema for columns (pa.Schema or fields of a struct): a record whose fields may all be null.
 
     Raises InvalidValueError for a type that Avro does not have."""
     fields = [
@@ -73,7 +73,7 @@ def _type(arrow: Any, name: str) -> Any:
 
 
 class AvroWriter:
-    """For record batches with one set of columns."""
+    """Writes record batches that have one set of columns."""
 
     def __init__(self, schema: AvroSchema, names: list[str]) -> None:
         """``names`` of the columns. Raises InvalidValueError if they are not the schema's fields."""
@@ -166,7 +166,7 @@ class AvroWriter:
             self._add(k.BYTES, node, path=shape.path)
 
     def write(self, columns: dict[str, Any], present: Any) -> Any:
-        """pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null. Raises InvalidValueError."""
+        """Return a pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null. InvalidValueError."""
         rows = len(present)
         table = np.zeros((max(len(self._nodes), 1), k.NODE_COLUMNS), np.int64)
         kept: list[Any] = []
@@ -193,7 +193,7 @@ class AvroWriter:
         return pa.Array.from_buffers(pa.binary(), rows, [bitmap, pa.py_buffer(ends), pa.py_buffer(out)])
 
     def _place(self, table: Any, shape: Shape, array: Any, kept: list[Any]) -> None:
-        """Where the array's buffers are; they live as long as ``kept``."""
+        """Note where the array's buffers are; they live as long as ``kept``."""
         if shape.storage == "enum":
             assert isinstance(shape.schema, AvroEnum), "its schema is the enum itself"
             # A null of the column stays one; a text that is no symbol is -1, for the kernel to refuse.
