@@ -32,7 +32,7 @@ class UnreadableValue(NamedTuple):
 
     row: int
     reason: str
-    """What does not fit where: field, versions, rule."""
+    """Which field, versions and rule do not fit."""
     new_schema: bool = False
     """The writer's whole schema is the reason, not this value."""
 
@@ -41,7 +41,7 @@ class Decoded(NamedTuple):
     columns: list[Any]
     """One Arrow array for each field of the schema, each as long as the values; null where unreadable."""
     unreadable: list[UnreadableValue]
-    """In order of rows."""
+    """The values that do not fit, in order of rows."""
 
 
 class Values(Protocol):
@@ -65,7 +65,7 @@ class UndecodableError(InvalidValueError):
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(reason)
         self.row = row
-        """Among the values that were given."""
+        """Its place among the values that were given."""
         self.reason = reason
 
 

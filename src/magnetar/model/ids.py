@@ -10,7 +10,7 @@ RequestId = NewType("RequestId", int)
 LedgerId = NewType("LedgerId", int)
 
 U64_MAX: Final = (1 << 64) - 1
-"""How a signed -1 appears in a uint64 protobuf field (docs/semantics.md)."""
+"""A signed -1 in a uint64 field of protobuf."""
 
 LONG_MAX: Final = (1 << 63) - 1
 

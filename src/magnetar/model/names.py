@@ -31,11 +31,11 @@ Domain = Literal["persistent", "non-persistent"]
 
 PARTITION_SUFFIX: Final = "-partition-"
 BYTES_MAX: Final = 4096
-"""Of a topic's full name in UTF-8; clients percent-encode it into a URL, whose line ends at some 16 kB."""
+"""The limit of a topic's full name in UTF-8; clients percent-encode it into a URL, whose line ends at some 16 kB."""
 REMEMBERED_BYTES: Final = 8 << 20
 """What parsed topic names may take, about: some 15,000 usual ones. Namespaces have a quarter of it."""
 _OBJECT_BYTES: Final = 400
-"""Of one remembered name besides its text."""
+"""What one remembered name takes besides its text."""
 _SUFFIX_MAX: Final = len(PARTITION_SUFFIX) + 10
 _PARTITION: Final = re.compile(r"-partition-(0|[1-9][0-9]{0,9})\Z")
 _NAMED_ENTITY: Final = re.compile(r"[-=:.\w]*\Z", re.ASCII)

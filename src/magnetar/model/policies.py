@@ -14,7 +14,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 JsonObject = dict[str, Json]
 
 PARTITIONS_MAX: Final = 10_000
-"""Of one topic, whatever settings allow: each takes some ten kilobytes of memory while it is loaded."""
+"""The most partitions of a topic, whatever settings allow: each takes some ten kilobytes of memory while loaded."""
 
 _HASHES: Final = 1 << 32
 

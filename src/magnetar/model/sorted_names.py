@@ -33,7 +33,7 @@ class SortedNames:
         self._lasts = [piece[-1] for piece in self._pieces]
         self._count = sum(map(len, self._pieces))
         self._checksums: list[int] = []
-        """Of everything up to the end of the first so many pieces."""
+        """The checksum up to the end of each of the first pieces."""
 
     def __len__(self) -> int:
         return self._count

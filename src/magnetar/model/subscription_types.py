@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class SubType(IntEnum):
-    """A subscription's type, with Pulsar's numbers on the wire and its names in errors and statistics."""
+    """A subscription's type, with Pulsar's numbers on the wire and names in errors (rules 5.1.1, 5.10.1)."""
 
     Exclusive = 0
     Shared = 1
@@ -32,7 +32,7 @@ class IntRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeySharedMeta:
-    """What a Key_Shared (or key-range Exclusive) consumer asks for when it subscribes."""
+    """What a Key_Shared (or key-range Exclusive) consumer asks for when it subscribes (rule 5.6.3)."""
 
     mode: KeySharedMode
     hash_ranges: tuple[IntRange, ...] = ()
@@ -40,4 +40,4 @@ class KeySharedMeta:
 
 
 AUTO_SPLIT: Final = KeySharedMeta(KeySharedMode.AUTO_SPLIT)
-"""What a consumer gets that asks for nothing."""
+"""The default of a consumer that asks for nothing."""

@@ -126,11 +126,11 @@ class TopicPolicies(NamedTuple):
     # rates
     publish_rate: PublishRate = PublishRate()
     dispatch_rate: DispatchRate = DispatchRate()
-    """Of the whole topic."""
+    """The limit of the whole topic."""
     subscription_dispatch_rate: DispatchRate = DispatchRate()
-    """Of each subscription that is not in ``dispatch_rates``."""
+    """The limit of each subscription that is not in ``dispatch_rates``."""
     dispatch_rates: Mapping[str, DispatchRate] = _NO_RATES
-    """By subscription, where one has its own."""
+    """Limits by subscription, where one has its own."""
     subscribe_rate: SubscribeRate = SubscribeRate()
 
     def dispatch_rate_of(self, subscription: str) -> DispatchRate:

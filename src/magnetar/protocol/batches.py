@@ -31,9 +31,9 @@ class Batch(NamedTuple):
     entry: bytes
     messages: int
     sequence_id: int
-    """Of the first message."""
+    """The id of the first message."""
     highest_sequence_id: int
-    """Of the last one."""
+    """The id of the last message."""
 
 
 def key_text(key: bytes, *, base64_always: bool = False) -> tuple[str, bool]:

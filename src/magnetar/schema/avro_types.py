@@ -41,7 +41,7 @@ class AvroUnion:
 @dataclass(eq=False, slots=True)
 class AvroEnum:
     name: str
-    """With its namespace, as the names of all named types."""
+    """The full name, with its namespace, as of all named types."""
     symbols: list[str]
     default: str | None
     aliases: tuple[str, ...] = ()

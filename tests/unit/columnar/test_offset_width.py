@@ -34,7 +34,7 @@ def entries(batch: Any) -> list[bytes]:
     return [one.entry for one in Packer("p").pack(1, rows, np.arange(4), np.arange(4))]
 
 
-def test_large_columns() -> None:
+def test_columns_with_64_bit_offsets_pack_to_the_same_entries() -> None:
     small, large = batch_of(pa.binary(), pa.string()), batch_of(pa.large_binary(), pa.large_string())
     assert with_32_bit_offsets(small) is small
     assert with_32_bit_offsets(large).equals(small)

@@ -35,7 +35,7 @@ CASES: list[tuple[SchemaType, bytes, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "raw", "expected"), CASES, ids=[kind.name for kind, _, _ in CASES])
-def test_one_of_each(kind: SchemaType, raw: bytes, expected: Any) -> None:
+def test_each_primitive_type_is_read(kind: SchemaType, raw: bytes, expected: Any) -> None:
     decoder = Primitives(kind)
     values = pa.array([b"other", raw, None, raw, b"", raw], pa.binary())
     whole, unreadable = decoder.read(values, [(6, None)])

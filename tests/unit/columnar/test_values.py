@@ -1,4 +1,4 @@
-"""What becomes of values that cannot be read, and Spark's names of Arrow's types."""
+"""Values that cannot be read, and Spark's names of Arrow's types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VALUES = pa.array([b"a", b"\xff", None], pa.binary())
 RUNS = [(3, None)]
 
 
-def test_values_as_they_are() -> None:
+def test_binary_and_text_give_the_values_themselves() -> None:
     decoder = ValueDecoder(Binary())
     assert [column.to_pylist() for column in decoder.decode(VALUES, RUNS)] == [[b"a", b"\xff", None]]
 
@@ -33,7 +33,7 @@ def test_an_unreadable_value_fails_or_is_null_or_is_shown() -> None:
     assert readable == [["a"], [None], [None]]
 
 
-def test_sql_types() -> None:
+def test_arrow_types_have_spark_names() -> None:
     nested = pa.struct([pa.field("a`b", pa.list_(pa.int8())), pa.field("m", pa.map_(pa.string(), pa.decimal128(9, 2)))])
     schema = pa.schema([pa.field("n", nested), pa.field("t", pa.timestamp("us", tz="UTC"))])
     assert sql_columns(schema) == "`n` struct<`a``b`:array<tinyint>,`m`:map<string,decimal(9,2)>>, `t` timestamp"

@@ -1,4 +1,4 @@
-"""Memory of what clients sent: bounded in bytes, whatever the keys."""
+"""The cache is bounded in bytes, whatever the keys."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from magnetar.model.hashing import java_string_hash, murmur3_31, range_slot, rin
         (b"orders-aggregator-pod-2345-consumer100", 320276078),
     ],
 )
-def test_murmur(key: bytes, value: int) -> None:
+def test_murmur_hash_is_that_of_the_official_clients(key: bytes, value: int) -> None:
     """The 31-bit murmur hash has the values of the official clients (rules 6.7.5, 15.1, 15.5)."""
     assert murmur3_31(key) == value
 
@@ -38,7 +38,7 @@ def test_murmur(key: bytes, value: int) -> None:
         (b"key-0", 63679, 23544),
     ],
 )
-def test_slots(key: bytes, in_range: int, on_ring: int) -> None:
+def test_slots_of_a_key_in_the_range_and_on_the_ring(key: bytes, in_range: int, on_ring: int) -> None:
     assert range_slot(key) == in_range
     assert ring_slot(key) == on_ring
 

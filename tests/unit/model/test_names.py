@@ -1,4 +1,4 @@
-"""Names: rules 1.3.19, 2.1, 2.2."""
+"""Names of topics and namespaces: forms, parts and refusals (rules 1.3.19, 2.1, 2.2)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from magnetar.model.names import BYTES_MAX, NamespaceName, TopicName
         ("persistent://acme/main/with space é", "persistent://acme/main/with space é"),
     ],
 )
-def test_forms(text: str, fqn: str) -> None:
+def test_short_and_legacy_forms_have_one_full_name(text: str, fqn: str) -> None:
     assert TopicName.parse(text).fqn == fqn
     assert TopicName.parse(fqn) == TopicName.parse(text)
     assert str(TopicName.parse(text)) == fqn
 
 
-def test_parts() -> None:
+def test_a_full_name_has_its_parts() -> None:
     name = TopicName.parse("non-persistent://acme/main/t-partition-3")
     assert (name.domain, name.persistent, name.tenant) == ("non-persistent", False, "acme")
     assert name.namespace == NamespaceName.parse("acme/main")
@@ -152,7 +152,7 @@ def test_absurd_names_are_refused_without_repeating_them() -> None:
         TopicName.parse("a\ud800b")
 
 
-def test_what_is_remembered_has_a_bound_in_bytes() -> None:
+def test_the_cache_of_names_is_bounded_in_bytes() -> None:
     for number in range(5000):
         TopicName.parse(f"{number}{'x' * 3000}")
     kept = len(names._topics)

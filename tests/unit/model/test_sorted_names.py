@@ -13,7 +13,7 @@ NAMES = st.sampled_from([f"{letter}{number}" for letter in "abé\U0001f600" for 
 
 
 @given(st.lists(NAMES, unique=True), st.lists(st.tuples(st.booleans(), NAMES), max_size=80), st.integers(1, 4))
-def test_as_a_set_and_its_hash(start: list[str], changes: list[tuple[bool, str]], piece: int) -> None:
+def test_names_are_those_of_a_set_with_its_hash(start: list[str], changes: list[tuple[bool, str]], piece: int) -> None:
     before, sorted_names._PIECE = sorted_names._PIECE, piece  # type: ignore[misc]
     try:
         names, model = SortedNames(start), set(start)
@@ -35,7 +35,7 @@ def test_as_a_set_and_its_hash(start: list[str], changes: list[tuple[bool, str]]
         sorted_names._PIECE = before  # type: ignore[misc]
 
 
-def test_who_works_through_it_sees_what_was_there() -> None:
+def test_a_reader_sees_the_names_that_were_there_when_it_began() -> None:
     names = SortedNames(f"{number:05d}" for number in range(5000))
     pieces = names.pieces()
     for number in range(0, 5000, 2):
@@ -44,7 +44,7 @@ def test_who_works_through_it_sees_what_was_there() -> None:
     assert len(names) == 2500
 
 
-def test_a_change_costs_what_is_behind_it() -> None:
+def test_a_change_costs_what_comes_after_it() -> None:
     names = SortedNames(f"{number:06d}" for number in range(100_000))
     assert len(list(names.digesting())) == len(names.pieces()) >= 190
     assert list(names.digesting()) == []

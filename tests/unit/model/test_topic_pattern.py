@@ -91,7 +91,7 @@ def test_what_no_engine_has_is_an_invalid_name_as_in_apache_pulsar(pattern: str)
     assert refused.value.code is ServerError.InvalidTopicName
 
 
-def test_nothing_of_a_stranger_stays_in_the_engine() -> None:
+def test_no_pattern_stays_in_the_engine() -> None:
     for number in range(200):
         TopicPattern(f"public/default/{number}.*")
     assert re2._Regexp._make.cache_info().currsize == 0

@@ -1,4 +1,4 @@
-"""Where the hand-made paths of decoder and entries change their way: sizes of numbers and metadata; the schema."""
+"""Sizes of numbers and metadata at which the hand-made readers of commands and entries take another path."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ GOLDEN: list[tuple[str, Command]] = [
 
 
 @pytest.mark.parametrize(("text", "command"), GOLDEN, ids=lambda value: type(value).__name__)
-def test_golden(text: str, command: Command) -> None:
+def test_golden_frames(text: str, command: Command) -> None:
     frame = bytes.fromhex(text)
     assert codec.encode(command).hex() == frame.hex()
     assert Decoder().feed(frame) == [command]
@@ -84,7 +84,7 @@ def test_send_without_checksum_gets_one() -> None:
     assert sent(empty).entry == frames.with_checksum(empty)
 
 
-def test_wrong_checksum_is_told_not_raised() -> None:
+def test_a_wrong_checksum_is_reported_not_raised() -> None:
     """A wrong checksum is reported with the command and raises nothing (rule 1.1.5)."""
     damaged = ENTRY[:-1] + b"0"
     assert not sent(damaged).checksum_ok

@@ -27,7 +27,7 @@ def test_varint_is_what_protobuf_reads(value: int) -> None:
 
 @settings(deadline=None)
 @given(numbers, numbers, numbers, numbers, numbers)
-def test_receipt(producer: int, sequence: int, ledger: int, entry: int, highest: int) -> None:
+def test_a_receipt_is_what_protobuf_writes(producer: int, sequence: int, ledger: int, entry: int, highest: int) -> None:
     """highest_sequence_id is always present, a partition never (rule 3.3.2)."""
     frame = receipt(producer, sequence, ledger, entry, highest)
     expected = CommandSendReceipt(producer, sequence, MessageIdData(ledger, entry), highest)
@@ -37,7 +37,7 @@ def test_receipt(producer: int, sequence: int, ledger: int, entry: int, highest:
 
 @settings(deadline=None)
 @given(naturals, st.lists(st.tuples(numbers, numbers), max_size=20), naturals)
-def test_run_of_receipts(ledger: int, ids: list[tuple[int, int]], first: int) -> None:
+def test_a_run_of_receipts_is_what_protobuf_writes(ledger: int, ids: list[tuple[int, int]], first: int) -> None:
     receipts = Receipts(7, ledger)
     single = [receipts(sequence, first + i, highest) for i, (sequence, highest) in enumerate(ids)]
     sequences = [sequence for sequence, _ in ids]
@@ -56,7 +56,7 @@ def test_run_of_receipts(ledger: int, ids: list[tuple[int, int]], first: int) ->
     st.lists(longs, max_size=5),
     st.one_of(st.none(), longs),
 )
-def test_header(
+def test_a_message_header_is_what_protobuf_writes(
     consumer: int,
     partition: int,
     ledger: int,
@@ -83,7 +83,9 @@ def test_header(
     st.lists(entries, max_size=6),
     st.lists(st.one_of(st.none(), longs), max_size=3),
 )
-def test_frames(partition: int, ledger: int, first: int, batch: list[bytes], epochs: list[int | None]) -> None:
+def test_message_frames_are_what_protobuf_writes(
+    partition: int, ledger: int, first: int, batch: list[bytes], epochs: list[int | None]
+) -> None:
     deliveries = Deliveries(9, partition)
     for epoch in [None, *epochs]:
         out: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Who may say what when (rule 1.2.1), and which answer belongs to which request (rule 1.1.12)."""
+"""Which command may come when (rule 1.2.1), and which answer belongs to which request (rule 1.1.12)."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_an_id_may_have_so_many_bytes_and_not_one_more() -> None:
     base = one_id(1, 1, words)
     for size in (ID_BYTES_MAX - 1, ID_BYTES_MAX, ID_BYTES_MAX + 1):
         padding = size - len(ack_id(base)) - 2
-        # a field that nobody knows, of exactly what is missing
+        # an unknown field, of exactly what is missing
         whole = ack_id(base + field(15, bytes(padding)))
         assert len(whole) == size
         if size <= ID_BYTES_MAX:
@@ -81,8 +81,8 @@ def test_an_id_may_have_so_many_bytes_and_not_one_more() -> None:
                 acks(ack(ack_id(one_id(1)), whole))
 
 
-def test_a_piece_ends_behind_the_id_with_which_it_is_large() -> None:
-    """So a piece is never larger than the bound and one id."""
+def test_a_part_ends_after_the_id_with_which_it_is_large() -> None:
+    """A part is never larger than the bound and one id."""
     each = ack_id(one_id(1, 1, 90))
     got = acks(ack(each * 60))
     fitting = PIECE_BYTES // len(each)
@@ -106,7 +106,7 @@ def test_beside_the_ids_there_may_be_so_many_bytes_and_not_one_more() -> None:
 
 
 def test_what_stands_between_ids_is_said_with_all_of_them() -> None:
-    """Fields come in any order: a transaction named behind the first ids counts for these as well."""
+    """Fields come in any order: a transaction named after the first ids counts for these as well."""
     txn = b"\x30\x05\x38\x06"
     got = acks(ack(ack_id(one_id(1)), b"\x40\x09", ack_id(one_id(2)), txn, ack_id(one_id(3))))
     assert [(piece.message_ids[0].ledger, len(piece.message_ids)) for piece in got] == [(1, 1), (2, 1), (3, 1)]
@@ -115,8 +115,8 @@ def test_what_stands_between_ids_is_said_with_all_of_them() -> None:
     assert [piece.request_id for piece in got] == [None, None, 9]
 
 
-def test_a_cumulative_one_of_several_ids_says_none() -> None:
-    """Of one it says that one."""
+def test_a_cumulative_ack_of_several_ids_acknowledges_none() -> None:
+    """With a single id it acknowledges that one."""
     cumulative = b"\x10\x01"
     (got,) = acks(ack(ack_id(one_id(5)), kind=cumulative))
     assert [one.ledger for one in got.message_ids] == [5]
@@ -124,8 +124,8 @@ def test_a_cumulative_one_of_several_ids_says_none() -> None:
     assert (got.message_ids, got.request_id) == ((), 9)
 
 
-def test_who_asks_gets_a_breath_every_thousand_ids() -> None:
-    """In the first pass; and one for each piece that is checked before any is given out."""
+def test_it_stops_every_thousand_ids_for_the_event_loop() -> None:
+    """It stops in the first pass, and once for each part that is checked before any is given out."""
     each = ack_id(one_id(1))
     for count in (999, 1000, 3000):
         got = list(parts_of(ack(each * (count - 2))))
@@ -149,7 +149,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_given_out(tail: bytes
     assert got == []
 
 
-def test_numbers_of_a_fixed_size_that_nobody_knows_are_passed() -> None:
+def test_unknown_numbers_of_a_fixed_size_are_skipped() -> None:
     for other in (b"\x7d" + b"\xff" * 4, b"\x79" + b"\xff" * 8, b"\x78" + b"\xff" * 9 + b"\x01"):
         got = acks(ack(other, ack_id(one_id(1)) * (PART_IDS + 1)))
         assert [len(piece.message_ids) for piece in got] == [PART_IDS, 1]

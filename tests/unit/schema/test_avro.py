@@ -1,4 +1,4 @@
-"""What is an Avro schema, and when two are the same."""
+"""Which texts are Avro schemas, and when two schemas are the same."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def with_field(**attributes: Any) -> dict[str, Any]:
         (b'[{"type":"fixed","name":"F","size":1},{"type":"enum","name":"F","symbols":[]}]', "F is defined twice"),
     ],
 )
-def test_what_is_none(data: bytes, says: str) -> None:
+def test_what_is_no_schema_is_refused_with_the_reason(data: bytes, says: str) -> None:
     with pytest.raises(AvroSchemaError) as refused:
         parse(data)
     assert says in str(refused.value)
@@ -98,7 +98,7 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_any_json_is_a_schema_or_an_error(document: Any) -> None:
-    """And what we take, fastavro takes."""
+    """Any JSON is a schema or an error, and what is taken here fastavro takes."""
     try:
         canonical(parse_document(document))
     except AvroSchemaError:

@@ -1,4 +1,4 @@
-"""Who reads whose data: Apache Pulsar's own verdicts, the specification's tables, and fastavro as a second reader."""
+"""Which schema reads whose data: Apache Pulsar's verdicts, the specification's tables, fastavro as a second reader."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ INT = record(field("x", "int"), name="A")
         ({"type": "int", "logicalType": "date"}, "int", None),
     ],
 )
-def test_rules(writer: Any, reader: Any, rule: ResolutionRule | None) -> None:
+def test_each_rule_of_resolution(writer: Any, reader: Any, rule: ResolutionRule | None) -> None:
     """Each of these was asked of Apache Pulsar 4.0.8, too."""
     assert broken(writer, reader) is rule
 

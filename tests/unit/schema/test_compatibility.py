@@ -62,7 +62,7 @@ def follows(old: list[SchemaVersion], new: SchemaDefinition, strategy: Compatibi
     ],
 )
 @pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON])
-def test_strategies(
+def test_what_each_strategy_lets_follow(
     kind: SchemaType, strategy: CompatibilityStrategy, adds: bool, adds_default: bool, removes: bool
 ) -> None:
     def of(definition: SchemaDefinition) -> SchemaDefinition:
@@ -74,7 +74,7 @@ def test_strategies(
 
 
 def test_transitive_strategies_look_at_every_version() -> None:
-    """b comes, loses its default, ..."""
+    """A field that came with a default and lost it later is only refused against all versions."""
     past = versions(A, MORE_DEFAULT)
     assert follows(past, MORE, CompatibilityStrategy.BACKWARD)
     assert not follows(past, MORE, CompatibilityStrategy.BACKWARD_TRANSITIVE)
@@ -164,7 +164,7 @@ def test_pairs_are_compared_part_by_part() -> None:
     assert text == "Incompatible schema: exists key schema type STRING, new key schema type INT32"
 
 
-def test_which_are_the_same() -> None:
+def test_which_definitions_are_the_same() -> None:
     """Schemas are the same as parsed Avro where there is any, otherwise byte by byte, and always of one type (rule
     10.4)."""
     spaced = SchemaDefinition(SchemaType.AVRO, json.dumps(json.loads(A.data), indent=2).encode())

@@ -1,4 +1,4 @@
-"""What is refused before anything is compared."""
+"""Definitions that are refused before anything is compared."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_primitives_have_no_data(name: str) -> None:
     assert refused(SchemaType[name], b"abc") == f"{text} found"
 
 
-def test_texts_and_bytes() -> None:
+def test_what_string_and_bytes_schemas_may_hold() -> None:
     for kind, data in ((SchemaType.STRING, b""), (SchemaType.STRING, b"null"), (SchemaType.NONE, b"x")):
         require_valid(SchemaDefinition(kind, data))
     assert refused(SchemaType.STRING, b"abc") == "Invalid schema definition data for string schema : 'abc'"
@@ -82,7 +82,7 @@ def test_the_largest_is_read_and_compared_in_bearable_time() -> None:
     assert time.process_time() - started < 5
 
 
-def test_pairs() -> None:
+def test_a_pair_is_valid_if_both_parts_are() -> None:
     """The definition of a pair is taken apart into those of its key and value (rule 10.13)."""
     pair = key_value.join(b"", RECORD)
     require_valid(SchemaDefinition(SchemaType.KEY_VALUE, pair, {"value.schema.type": "AVRO"}))

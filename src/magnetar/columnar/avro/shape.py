@@ -70,7 +70,7 @@ class Shape:
     path: str
     children: list[Shape] = field(default_factory=list)
     number: int = -1
-    """Among the nodes of a program."""
+    """Its number among the nodes of a program."""
 
     def walk(self, visit: Callable[[Shape], None]) -> None:
         """Visit this shape and all inside it, parents first."""

@@ -57,7 +57,7 @@ class _Pending:
     entry: int
     first: EntryMetadata
     published: int
-    """Of its newest chunk, milliseconds."""
+    """When its newest chunk was published, in milliseconds."""
     chunks: list[bytes] = field(default_factory=list)
     size: int = 0
 

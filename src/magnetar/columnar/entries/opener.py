@@ -24,10 +24,10 @@ from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
 
 PROPERTY: Final = "pulsar.encryption."
-"""Begins the names of the properties of a message that is given encrypted."""
+"""Prefix of the properties of a message that is given encrypted."""
 
 NAMED: Final = 10
-"""So many entries of a range that were left out are named."""
+"""How many of the entries of a range that are left out are named."""
 
 
 class CryptoFailureAction(Enum):

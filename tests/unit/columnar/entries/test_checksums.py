@@ -22,7 +22,7 @@ DAMAGE = st.one_of(st.none(), st.none(), st.integers(0, 1 << 16))
 
 @settings(deadline=None)
 @given(st.binary(max_size=100))
-def test_one(data: bytes) -> None:
+def test_a_checksum_is_that_of_another_library(data: bytes) -> None:
     assert crc32c(np.frombuffer(data, np.uint8), 0, len(data), CRC_TABLES) == google_crc32c.value(data)
 
 

@@ -19,7 +19,7 @@ PATIENCE = 1_000
 
 
 def read(log: list[bytes], start: int, stop: int) -> list[ReadableEntry]:
-    """What a range of the log gives, with what its messages need behind it."""
+    """What a range of the log gives, with what its messages need after it."""
     opener = EntryOpener("t", PATIENCE)
     found = [opener.open(1, number, log[number]) for number in range(start, stop)]
     for data in log[stop:]:
@@ -79,7 +79,7 @@ def test_what_is_sent_again_and_what_is_missing() -> None:
     assert join(ChunkJoiner(PATIENCE), a, b, b, c) == [b"abcdef"]
     assert join(ChunkJoiner(PATIENCE), a, b, c, a, b, c) == [b"abcdef"] * 2
     assert join(ChunkJoiner(PATIENCE), b, c) == []
-    # Whoever reads up to the second beginning leaves the message to who reads that.
+    # A reader up to the second beginning leaves the message to the reader of that.
     assert [read([a, b, a, b, c], *cut) for cut in ((0, 2), (0, 1), (1, 2))] == [[], [], []]
     assert [one.entry for one in read([a, b, a, b, c], 2, 3)] == [2]
     joiner = ChunkJoiner(PATIENCE)

@@ -164,8 +164,8 @@ def test_limits_cut_between_entries(data: list[bytes], most: int, by_bytes: bool
     assert parts == list(zip(wanted.values, wanted.keys, names, versions, ids, strict=True))
 
 
-def test_columns_grow() -> None:
-    """Beyond every first size, in one entry and over many."""
+def test_columns_grow_beyond_their_first_size() -> None:
+    """Columns grow beyond every first size, in one entry and over many."""
     wide = [(SingleMessageMetadata((("n" * 300, "t" * 500),), "k" * 200, ordering_key=b"o" * 90), b"v" * 99)] * 14_000
     batch = build_entry(EntryMetadata("p" * 5000, 1, 2, num_messages_in_batch=len(wide)), join_batch(wide))
     many = [build_entry(EntryMetadata(f"p{n}", n, 2, schema_version=b"%d" % n), b"x") for n in range(300)]
@@ -186,7 +186,7 @@ def test_columns_grow() -> None:
 
 @given(entries(), st.data())
 def test_damaged_bytes_are_an_error_or_what_the_model_reads(entry: bytes, data: st.DataObject) -> None:
-    """Never a wrong row, whatever byte is changed or missing."""
+    """A row is never wrong, whatever byte is changed or missing."""
     damaged = bytearray(entry)
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
@@ -243,7 +243,7 @@ def test_what_cannot_be_read_on_its_own_is_named() -> None:
         filled([block_of(stored([build_entry(EntryMetadata("p", 0, 1, marker_type=20), b""), secret]))])
 
 
-def test_an_index_that_the_broker_does_not_tell_is_null() -> None:
+def test_an_index_that_the_broker_does_not_give_is_null() -> None:
     entry = build_entry(EntryMetadata("p", 0, 1), b"x")
     assert filled([block_of([EntryBytes(1, 1, entry), EntryBytes(1, 2, entry, 0)])]).broker_indexes().to_pylist() == [
         None,
@@ -251,7 +251,7 @@ def test_an_index_that_the_broker_does_not_tell_is_null() -> None:
     ]
 
 
-def test_text_that_is_none_is_replaced_as_python_does() -> None:
+def test_text_that_is_no_utf8_is_replaced_as_python_does() -> None:
     entry = build_entry(EntryMetadata("p", 0, 1, properties=(("name", "texx"),)), b"x").replace(b"texx", b"te\xff\xfe")
     assert filled([block_of(stored([entry]))]).properties().to_pylist() == [[("name", "te\ufffd\ufffd")]]
 
@@ -264,8 +264,8 @@ def test_blocks_share_their_bytes() -> None:
     assert block.part(1, 3).stored(1) == EntryBytes(7, 2, entry, 1002)
 
 
-def test_heads_count_as_far_as_they_become_columns() -> None:
-    """Else many properties on small messages would outgrow the 2 GiB of a column."""
+def test_metadata_count_as_far_as_they_become_columns() -> None:
+    """Otherwise many properties on small messages would outgrow the 2 GiB of a column."""
     entry = build_entry(EntryMetadata("p", 0, 1, properties=(("name", "x" * 1000),)), b"v")
     block = block_of([EntryBytes(1, number, entry) for number in range(100)])
     for details, stops in ((True, 9), (False, 0)):

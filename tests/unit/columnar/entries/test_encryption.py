@@ -1,4 +1,4 @@
-"""Encrypted entries are opened by who has the key, in any compression, in batches and in chunks."""
+"""Encrypted entries are opened with the key, in any compression, in batches and in chunks."""
 
 from __future__ import annotations
 

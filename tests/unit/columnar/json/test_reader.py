@@ -188,7 +188,7 @@ COLORS = {"type": "enum", "name": "Color", "symbols": ["RED", "GREEN"]}
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_an_enum_is_one_of_its_symbols(slow: bool) -> None:
-    """Whatever else stands there, of which its neighbours notice nothing."""
+    """Another value than a symbol does not fit, and its neighbours are not affected."""
     more = {"m": {"type": {"type": "map", "values": "int"}, "default": {}}} if slow else {}
     schema = record(
         c={"type": COLORS}, l={"type": {"type": "array", "items": ["null", "Color"]}, "default": []}, **more

@@ -1,4 +1,4 @@
-"""Where compiled code is kept: somewhere writable that is nobody else's, and never that of other sources."""
+"""Where compiled code is kept: in a place that only the user can write, and that no other sources share."""
 
 from __future__ import annotations
 

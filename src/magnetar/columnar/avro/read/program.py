@@ -75,7 +75,7 @@ class Program:
     paths: dict[int, str] = field(default_factory=dict)
     """Instruction to the place in the writer's schema."""
     defaults: dict[int, AvroField] = field(default_factory=dict)
-    """By id of the shape: the reader's field that the writer did not write."""
+    """The reader's fields that the writer did not write, by id of the shape."""
 
     def instructions(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Return the code as the machine takes it."""
