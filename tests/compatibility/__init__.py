@@ -1,0 +1,1 @@
+"""What earlier versions wrote and this one must read."""
