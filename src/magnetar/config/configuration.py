@@ -1,13 +1,14 @@
-"""From defaults, a properties file, the environment and flags to one :class:`Settings`; later sources win.
+"""One :class:`Settings` from defaults, a properties file, the environment and flags; later sources win.
 
 1. the defaults of :mod:`magnetar.config.settings`;
 2. a file: Apache Pulsar's broker.conf or standalone.conf can be used unchanged;
 3. the environment: ``PULSAR_PREFIX_<name>`` and ``<name>``, as Pulsar's container images read it;
 4. flags: ``--set name=value``.
 
-An empty value leaves the setting as it was. Names of Pulsar's that have no effect here yet are accepted and summed up
-in one notice per source; a name that Pulsar does not know either is refused with the nearest one. Settings that
-would protect the broker are refused while they cannot (:mod:`magnetar.config.protection`): that would open it.
+An empty value leaves the setting as it was. Names of Pulsar's that have no effect here yet are accepted and counted in
+one notice for each source; a name that Pulsar does not know either is refused with the nearest one. Settings that would
+protect the broker are refused as long as they are not built, because ignoring them would open the broker
+(:mod:`magnetar.config.protection`).
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ FORMS: Final = {
     "host": (re.compile(r"[-.:%\w]*", re.ASCII), "a host name or an IP address, without a port"),
     "hosts": (re.compile(r"[-.:%\w*, ]*", re.ASCII), "host names, separated by commas"),
 }
-"""What texts may look like, and how errors say it."""
+"""Patterns of texts, and their descriptions for errors."""
 _NAMES_IN_NOTICE: Final = 8
 _VALUE_SHOWN: Final = 200
 
 
 class PulsarSetting(NamedTuple):
-    """One row of ``pulsar_settings.tsv``: what Apache Pulsar 4.0.8 knows of a setting."""
+    """One row of ``pulsar_settings.tsv``: a setting of Apache Pulsar 4.0.8."""
 
     name: str
     type: str
@@ -52,7 +53,7 @@ class PulsarSetting(NamedTuple):
 
 
 class GivenValue(NamedTuple):
-    """One value as somebody wrote it, and where: ``conf/broker.conf:12``, ``environment``, ``--set``."""
+    """One value as it was written, and where: ``conf/broker.conf:12``, ``environment``, ``--set``."""
 
     where: str
     source: str
@@ -62,7 +63,7 @@ class GivenValue(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Configuration:
-    """The settings, what should be said about them at start-up, and which of them somebody chose."""
+    """The settings, notices about them for the start, and the origins of those that are not defaults."""
 
     settings: Settings
     notices: tuple[str, ...]
@@ -77,7 +78,7 @@ def load(
     flags: Sequence[str] = (),
     base: Settings | None = None,
 ) -> Configuration:
-    """Raises InvalidValueError naming file, line, key and what is accepted."""
+    """Read all sources. Raises InvalidValueError naming file, line, key and what is accepted."""
     given = [*_from_file(file), *_from_environment(environment or {}), *_from_flags(flags)]
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
@@ -108,7 +109,7 @@ def setting_types() -> dict[str, Any]:
 
 
 def has_effect(name: str) -> bool:
-    """Whether it is one of our settings, and one that does something."""
+    """Whether ``name`` is a setting of magnetar that has an effect."""
     return name in setting_types() and about(name).effect
 
 
@@ -173,7 +174,7 @@ def _number(given: GivenValue, limits: SettingInfo) -> float:
 
 
 def _words(given: GivenValue, members: tuple[str, ...]) -> str:
-    """In the order they were given, without blanks; Java prints a set in brackets."""
+    """Check a list of words; return it in its order and without blanks. Java prints a set in brackets."""
     words = [word.strip() for word in given.value.strip("[]").split(",")]
     if not all(word in members for word in words):
         raise _not_accepted(given, "a list of " + ", ".join(members))
@@ -202,7 +203,7 @@ def _from_environment(environment: Mapping[str, str]) -> Iterable[GivenValue]:
             name = variable.removeprefix(_ENVIRONMENT_PREFIX)
             yield GivenValue(f"environment variable {variable}", "environment", name, value)
     for variable, value in environment.items():
-        # any other variable is somebody else's, whatever it looks like
+        # any other variable belongs to another program, whatever it looks like
         if variable in setting_types() or variable in pulsar_settings():
             yield GivenValue(f"environment variable {variable}", "environment", variable, value)
 
@@ -223,7 +224,7 @@ def _check_known(given: GivenValue) -> None:
 
 
 def _check_protection(given: GivenValue, values: Mapping[str, Any]) -> None:
-    """Nobody's protection is ignored; nobody's copies of old messages go nowhere."""
+    """Refuse settings that ask for protection, and an offload driver without a place for its copies."""
     found = PROTECTIONS.get(given.name)
     if found is not None and found.asks_for(given.value):
         raise InvalidValueError(

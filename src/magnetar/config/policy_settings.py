@@ -1,7 +1,7 @@
-"""Settings that are only the broker's word: a namespace's policy or a topic's own overrides them.
+"""Settings that are defaults of policies: a policy of a namespace or of a topic overrides them.
 
-Nobody reads these but :mod:`magnetar.broker.policies`, which answers what holds for one topic. Settings of the passes
-that carry policies out (how often, whether at all) stand here too.
+Only :mod:`magnetar.broker.policies` reads these, and answers what applies to one topic. Settings of the periodic runs
+that carry out policies (how often, whether at all) are here, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOPICS: Final = "Topics"
 class PolicySettings:
     """The part of :class:`magnetar.config.settings.Settings` that policies override."""
 
-    # topics and subscriptions that come into being by use, and go again
+    # topics and subscriptions that are created and deleted automatically
     allowAutoTopicCreation: bool = setting(True, "Whether a topic is created when a client first uses it.", _TOPICS)
     allowAutoTopicCreationType: Literal["partitioned", "non-partitioned"] = setting(
         "non-partitioned", "Which kind of topic that is.", _TOPICS
@@ -42,7 +42,7 @@ class PolicySettings:
     systemTopicEnabled: bool = setting(
         True, "Whether system topics exist. Topic policies do not need them here.", _TOPICS
     )
-    brokerDeleteInactiveTopicsEnabled: bool = setting(True, "Whether topics nobody uses are deleted.", _TOPICS)
+    brokerDeleteInactiveTopicsEnabled: bool = setting(True, "Whether unused topics are deleted.", _TOPICS)
     brokerDeleteInactiveTopicsFrequencySeconds: int = setting(
         60, "Seconds between two looks for them.", _TOPICS, 1, INT_MAX
     )

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 _KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
-"""Java's; Python's splitlines knows more, which may stand inside a value or a comment."""
+"""Line ends of Java; Python's splitlines knows more, which may be part of a value or a comment."""
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -26,7 +26,7 @@ class Property(NamedTuple):
 
 
 def read_properties(text: str) -> Iterator[Property]:
-    """All keys in order; a key that comes twice is given twice (the later one counts)."""
+    """Yield all keys in their order; a key that comes twice is yielded twice (the later one counts)."""
     begun, first = "", 0
     for number, raw in enumerate(_LINE_END.split(text), 1):
         line = raw.lstrip()

@@ -1,8 +1,8 @@
-"""Settings of Apache Pulsar's that protect and are not built: the start is refused unless they protect nothing.
+"""Settings of Apache Pulsar that protect and are not built: the start is refused unless they protect nothing.
 
-Ignoring such a setting with a notice would leave open what somebody closed. Each stands here with the values at which
-it protects nothing and with what to do instead; which settings there are is Pulsar's word (``pulsar_settings.tsv``). A
-setting that is built is a field of :class:`magnetar.config.settings.Settings`, and an entry here no longer counts.
+Ignoring such a setting with a notice would open what the user closed. Each is listed here with the values at which it
+protects nothing and with what to do instead; the names are Pulsar's (``pulsar_settings.tsv``). A setting that is built
+is a field of :class:`magnetar.config.settings.Settings`, and an entry here no longer counts.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _NO_LIMIT: Final = "Leave it out; docs/settings.md lists the limits that exist"
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """One such setting."""
+    """One setting that protects and is not built."""
 
     off: tuple[str, ...]
-    """Values at which it protects nothing, in small letters; the empty one always does."""
+    """Values at which it protects nothing, in small letters; so does the empty one."""
     instead: str
     from_value: float | None = None
-    """Numbers from this one up (Pulsar's default) restrict nothing that is not restricted anyway."""
+    """Numbers from this one up (Pulsar's default) add no restriction."""
 
     def asks_for(self, value: str) -> bool:
-        """Whether somebody who writes ``value`` wants to be protected."""
+        """Whether ``value`` asks for protection."""
         if value.lower() in ("", *self.off):
             return False
         if self.from_value is not None:
@@ -46,19 +46,19 @@ def _given(*names: str, instead: str = _TRUST, off: tuple[str, ...] = ()) -> dic
 
 
 def _limits(**defaults: float) -> dict[str, Protection]:
-    """Where Pulsar's default is a limit, too: asking for less."""
+    """Limits that Pulsar has by default, too: a lower one asks for protection."""
     return {name: Protection((), _NO_LIMIT, default) for name, default in defaults.items()}
 
 
 PROTECTIONS: Final[Mapping[str, Protection]] = {
-    # who may come, and what they may do
+    # authentication and authorization
     **_flags("authenticationEnabled", "authorizationEnabled", "authenticateOriginalAuthData"),
     **_flags(
         "authenticateMetricsEndpoint",
         instead="Leave it out; /metrics is open to all who reach webServicePort: keep that on a network you trust",
     ),
     **_flags("clientLibraryVersionCheckEnabled", instead="Leave it out; clients of every version are served"),
-    # what others can read on the way
+    # encryption on the way
     **_given("brokerServicePortTls", "webServicePortTls"),
     **_flags(
         *("tlsEnabled", "tlsEnabledWithKeyStore", "tlsRequireTrustedClientCertOnConnect"),
@@ -69,7 +69,7 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
         *("bookkeeperClientAuthenticationPlugin", "bookkeeperTLSCertificateFilePath"),
         instead="Leave it out; messages are stored by this process, on its own disk",
     ),
-    # how much one may have of what all share
+    # limits of shared resources
     **_given(
         *("brokerPublisherThrottlingMaxByteRate", "brokerPublisherThrottlingMaxMessageRate"),
         instead="Leave it out; maxPublishRatePerTopicInMessages and ...InBytes limit single topics",
@@ -90,7 +90,7 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
         httpMaxRequestHeaderSize=8192, maxConcurrentHttpRequests=1024,
         maxConcurrentLookupRequest=50_000, maxConcurrentTopicLoadRequest=5000,
     ),
-    # what may be in, and who sees it
+    # contents and their visibility
     "enablePersistentTopics": Protection(("true",), "Leave it out; persistent topics cannot be forbidden"),
     **_flags(
         *("strictTopicNameEnabled", "strictlyVerifySubscriptionName"),
@@ -147,6 +147,6 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
     "disableHttpDebugMethods": "TRACE and TRACK are never answered",
     "httpRequestsMaxPerSecond": "says how many; httpRequestsLimitEnabled says whether",
     "maxUnackedMessagesPerSubscriptionOnBrokerBlocked": "says how many; maxUnackedMessagesPerBroker says whether",
-    "httpRequestsFailOnUnknownPropertiesEnabled": "a stricter parser protects nobody",
+    "httpRequestsFailOnUnknownPropertiesEnabled": "a stricter parser is no protection",
 }
 """Settings that look like protection and need not be refused, with the reason; a test holds the lists complete."""

@@ -13,18 +13,18 @@ LONG_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """What the documentation and the loader know of one setting."""
+    """Description and bounds of one setting, for the documentation and the loader."""
 
     doc: str
     group: str
     low: int | None = None
     high: int | None = None
     members: tuple[str, ...] = ()
-    """For a list of words separated by commas: those there are."""
+    """The words that a list separated by commas may hold."""
     effect: bool = True
-    """Whether it does anything; what does not is taken and shown, but listed nowhere."""
+    """Whether it does anything; a setting without effect is accepted and shown, but not listed."""
     form: str = ""
-    """What a text must look like: one of :data:`magnetar.config.configuration.FORMS`."""
+    """The pattern of a text: one of :data:`magnetar.config.configuration.FORMS`."""
 
 
 def setting(

@@ -21,9 +21,9 @@ _PORT_MAX: Final = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(PolicySettings):
-    """Immutable for the life of the process; tests build one with the values they need."""
+    """All settings, immutable for the life of the process; tests build one with the values they need."""
 
-    # who we are and where we listen
+    # identity and addresses
     clusterName: str = _setting(
         "standalone",
         "Name of the cluster, as clients and the REST interface see it. Pulsar has no default.",
@@ -45,7 +45,7 @@ class Settings(PolicySettings):
     )
     advertisedAddress: str = _setting(
         "",
-        "Host that lookups tell clients to connect to; empty: `bindAddress`, or localhost if that is 0.0.0.0 or ::.",
+        "Host that lookups answer; empty: `bindAddress`, or localhost if that is 0.0.0.0 or ::.",
         "Server",
         form="host",
     )
@@ -60,7 +60,7 @@ class Settings(PolicySettings):
     )
     maxMessageSize: int = _setting(
         5_242_880,
-        "Bytes of the largest message; told to clients on connect. A frame may be 10 KiB larger.",
+        "Bytes of the largest message; sent to clients on connect. A frame may be 10 KiB larger.",
         "Server",
         1,
         2_147_473_407,
@@ -93,7 +93,7 @@ class Settings(PolicySettings):
     )
     pulsarChannelPauseReceivingRequestsIfUnwritable: bool = _setting(
         True,
-        "While a client does not take what it was sent, its commands wait, except those that nobody answers. Pulsar's "
+        "While a client does not take what it was sent, its commands wait, except those without an answer. Pulsar's "
         "default is false: then the answers pile up in memory.",
         "Server",
     )
@@ -223,7 +223,7 @@ class Settings(PolicySettings):
     forceDeleteTenantAllowed: bool = _setting(False, "Whether DELETE of a tenant may be forced.", "Topics")
     forceDeleteNamespaceAllowed: bool = _setting(False, "Whether DELETE of a namespace may be forced.", "Topics")
 
-    # who gets which message
+    # delivery
     acknowledgmentAtBatchIndexLevelEnabled: bool = _setting(
         False, "Whether single messages of a batch are acknowledged on the broker.", "Delivery"
     )
@@ -273,8 +273,8 @@ class Settings(PolicySettings):
     )
     autoSkipNonRecoverableData: bool = _setting(
         False,
-        "Whether subscriptions skip messages that are damaged on disk. If not, each waits in front of them until "
-        "somebody skips them (REST: skipUnreadable) or mends the disk.",
+        "Whether subscriptions skip messages that are damaged on disk. If not, each waits before them until they "
+        "are skipped (REST: skipUnreadable) or the disk is repaired.",
         "Delivery",
     )
     isDelayedDeliveryDeliverAtTimeStrict: bool = _setting(
@@ -293,7 +293,7 @@ class Settings(PolicySettings):
         86_400,
     )
 
-    # what others see of us
+    # statistics
     statsUpdateFrequencyInSecs: int = _setting(
         60, "Seconds over which rates in statistics are averaged.", "Monitoring", 1, _INT_MAX
     )

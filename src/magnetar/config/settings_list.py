@@ -1,7 +1,8 @@
-"""What ``magnetar config`` prints: every setting that has an effect, its value, who said so, and Pulsar's default.
+"""The output of ``magnetar config``: every setting with an effect, its value, its origin, and Pulsar's default.
 
-One line per setting: ``name = value``, then, after a ``#``, where the value comes from if not from us, and Apache
-Pulsar's default where ours is another. Without its notices the output is a properties file that may be used again.
+One line per setting: ``name = value``, then, after a ``#``, where the value comes from if it is no default, and
+Apache Pulsar's default where magnetar's is another. Without the notices the output is a properties file
+that can be read again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from magnetar.config.settings_page import by_group
 
 
 def settings_list(configuration: Configuration, *, changed_only: bool = False) -> Iterator[str]:
-    """Lines, by group."""
+    """Yield the lines, by group."""
     for group, fields in by_group().items():
         lines = []
         for field in fields:

@@ -33,7 +33,7 @@ page, and the start is refused until they can be honoured. Any other name is ref
 _TAIL: Final = """
 ## Refused until they work
 
-Ignoring a setting that protects would leave open what somebody closed. The start is refused, with the place it was
+Ignoring a setting that protects would open what the user closed. The start is refused, with the place it was
 written at and what to do, unless the value is one that protects nothing. `managedLedgerOffloadDriver` needs
 `offloadUrl` beside it.
 
@@ -43,7 +43,7 @@ written at and what to do, unless the value is one that protects nothing. `manag
 
 
 def settings_page() -> str:
-    """The whole page."""
+    """The text of the page."""
     parts = [_HEAD]
     for group, fields in by_group().items():
         parts.append(
@@ -63,7 +63,7 @@ def _harmless(found: Protection) -> str:
 
 
 def by_group() -> dict[str, list[dataclasses.Field[Any]]]:
-    """All settings that have an effect, by their groups, those that no policy overrides first."""
+    """All settings with an effect by their groups, those that no policy overrides first."""
     groups: dict[str, list[dataclasses.Field[Any]]] = {}
     fields = dataclasses.fields(Settings)
     for field in sorted(fields, key=lambda field: field.name in PolicySettings.__dataclass_fields__):

@@ -1,4 +1,4 @@
-"""Wall-clock time as a seam: the product reads it here, tests and the simulator replace it."""
+"""Wall-clock time, read in one place so that tests and the simulator can replace it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Only for time that is stored or shown; durations and timers come from the event loop."""
+    """The source of times that are stored or shown; durations and timers come from the event loop."""
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch."""

@@ -2,7 +2,7 @@
 
 Typer takes Rich for help and errors if it is there, which is two thirds of a help page's time, and pydantic for the
 value of each parameter that is no plain flag. In a group above the command whose help is wanted, that was the group's
-own option ``--help``, which nobody had given.
+own option ``--help``, although it was not given.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 
 class PlainGroup(TyperGroup):
-    """Its option ``--help`` is false where it is not given, and not unknown."""
+    """A group whose option ``--help`` is false, instead of unknown, where it is not given."""
 
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)

@@ -1,8 +1,8 @@
 """File descriptors: how many this process may have, and how many of them connections may take.
 
-Storage needs some that nobody can foresee to the second: a segment that is rolled, segments that are read, a
-checkpoint, the metadata store, an object store. They come first: connections get what is left when a reserve and all
-that is open otherwise are taken off. What is open is counted again whenever it could matter.
+Storage needs some at moments that cannot be foreseen: a segment that is rolled, segments that are read, a
+checkpoint, the metadata store, an object store. They have precedence: connections get what is left
+after a reserve and all other open ones. Open descriptors are counted again whenever it could matter.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from magnetar.model.errors import NotAllowedError
 
 LIMIT_MAX: Final = 1 << 20
 _RESERVE_MAX: Final = 320
-"""All segment files that storage keeps open, twice (page cache and direct), and some."""
+"""Enough for all segment files that storage keeps open, twice (page cache and direct), and some more."""
 _RESERVE_MIN: Final = 16
 _ROOM_MIN: Final = 8
 _UNKNOWN: Final = 48
-"""Open descriptors where the system does not tell."""
+"""The assumed number of open descriptors where the system does not report it."""
 
 
 def raise_limit() -> int:
-    """Ask for as many descriptors as the system lets us have; how many that is."""
+    """Raise the limit as far as the system allows; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = LIMIT_MAX if hard == resource.RLIM_INFINITY else min(hard, LIMIT_MAX)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -37,13 +37,13 @@ def raise_limit() -> int:
 
 
 def limit_now() -> int:
-    """How many there may be."""
+    """The present limit of descriptors."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return LIMIT_MAX if soft == resource.RLIM_INFINITY else soft
 
 
 def count_open() -> int:
-    """Descriptors of this process that are open."""
+    """The number of open descriptors of this process."""
     try:
         return len(os.listdir("/proc/self/fd")) - 1  # listing them takes one
     except OSError:
@@ -51,7 +51,7 @@ def count_open() -> int:
 
 
 class Descriptors:
-    """One per process; all doors count their connections here."""
+    """The descriptors of this process, for which all acceptors count their connections."""
 
     def __init__(self, limit: int, count: Callable[[], int] = count_open) -> None:
         self.limit = limit
@@ -62,11 +62,11 @@ class Descriptors:
 
     @property
     def room(self) -> int:
-        """Connections that there may be, all doors together."""
+        """The largest number of connections of all acceptors together."""
         return max(0, self.limit - self.reserve - self._others)
 
     def require_room(self) -> None:
-        """Raises NotAllowedError if no broker can work with so few."""
+        """Raises NotAllowedError if there are too few for a broker."""
         if self.room < _ROOM_MIN:
             raise NotAllowedError(
                 f"{self.limit} file descriptors are too few: {self._others} are open and {self.reserve} are kept for "
@@ -74,7 +74,7 @@ class Descriptors:
             )
 
     def left(self) -> int:
-        """Connections that may still come."""
+        """The number of connections that may still be accepted."""
         if self.connections >= self.room * 3 // 4:
             # close to the end it matters what storage has opened meanwhile
             self._others = max(0, self._count() - self.connections)

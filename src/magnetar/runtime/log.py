@@ -26,7 +26,7 @@ def set_up(level: str = "INFO", stream: TextIO | None = None) -> None:
     target = stream or sys.stderr
     handler = _terminal_handler() if stream is None and target.isatty() else _plain_handler(target)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # one line per request of a user is not an event of ours
+    # a request over REST is not an event of the broker
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
     logging.captureWarnings(True)
 
@@ -63,10 +63,10 @@ class PlainFormatter(logging.Formatter):
 
 
 class RateLimitedLog:
-    """Warnings about one sort of thing (clients' faults): at most ``burst`` of a kind in ``window_ms``.
+    """Warnings about one subject (clients' faults): at most ``burst`` of a kind in ``window_ms``.
 
-    A kind is any short text the caller chooses (``"bad checksum"``, a remote address). What was held back is told
-    with the first warning of that kind that passes again.
+    A kind is any short text the caller chooses (``"bad checksum"``, a remote address). The number of warnings held
+    back is part of the next one of that kind.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class RateLimitedLog:
         self._kinds: dict[str, _Window] = {}
 
     def warning(self, kind: str, message: str, *args: object) -> None:
-        """Log ``message % args`` at WARNING unless this kind has had its share."""
+        """Log ``message % args`` at WARNING unless ``burst`` of this kind were logged in the window."""
         now = self._clock.now_ms()
         window = self._kinds.get(kind)
         if window is None:
@@ -100,7 +100,7 @@ class RateLimitedLog:
         self._log.warning(message, *args)
 
     def _forget_oldest(self) -> None:
-        # the dictionary keeps the order of arrival, so this bounds memory whatever kinds clients make up
+        # the dictionary keeps the order of arrival, so this bounds memory for any kinds that clients cause
         del self._kinds[next(iter(self._kinds))]
 
 

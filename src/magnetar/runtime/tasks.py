@@ -1,4 +1,4 @@
-"""Named background tasks that cannot be lost: every task has an owner, and its failure is logged once."""
+"""Named background tasks: every task has an owner, and its failure is logged once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def in_turns(things: Iterable[T], per_turn: int = 200) -> AsyncIterator[T]:
-    """Each of ``things``, letting others run after every ``per_turn``: for loops over all topics."""
+    """Yield each of ``things``, and let other tasks run after every ``per_turn``: for loops over all topics."""
     for i, thing in enumerate(things):
         if i % per_turn == per_turn - 1:
             await asyncio.sleep(0)
@@ -23,7 +23,7 @@ async def in_turns(things: Iterable[T], per_turn: int = 200) -> AsyncIterator[T]
 class TaskGroup:
     """The background tasks of one owner.
 
-    Not for the path of a message: that path has no task (docs/architecture.md).
+    It is not for the path of a message, which has no tasks (docs/architecture.md).
     """
 
     def __init__(self, owner: str) -> None:
@@ -38,7 +38,7 @@ class TaskGroup:
         return task
 
     def repeat(self, seconds: float, run: Callable[[], Awaitable[object]], name: str) -> asyncio.Task[Any]:
-        """``run`` every ``seconds`` until :meth:`close`; what it raises is logged and ends nothing."""
+        """Call ``run`` every ``seconds`` until :meth:`close`; its exceptions are logged and end nothing."""
         return self.start(self._repeat(seconds, run, f"{self._owner}/{name}"), name)
 
     async def _repeat(self, seconds: float, run: Callable[[], Awaitable[object]], name: str) -> None:
@@ -55,7 +55,7 @@ class TaskGroup:
             log.error("background task %s failed", task.get_name(), exc_info=error)
 
     async def close(self) -> None:
-        """Cancel what still runs and wait until it has ended."""
+        """Cancel all running tasks and wait until they have ended."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -42,8 +42,8 @@ class LocalSubscriptions:
             raise ConflictError("Subscription already exists for topic")
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
         try:
-            told = {**properties, **(REPLICATED if replicated else {})}
-            await durable(lambda done, _: found.create_subscription(name, ordinal, done, told))
+            stored = {**properties, **(REPLICATED if replicated else {})}
+            await durable(lambda done, _: found.create_subscription(name, ordinal, done, stored))
         except NotAllowedError as full:
             raise ConflictError(str(full)) from None  # 409 here, NotAllowedError on the wire
 

@@ -68,7 +68,7 @@ class LocalTopics:
 
     async def create_partitions(self, topic: TopicName, first: int, end: int) -> None:
         if not topic.persistent:
-            return  # they come with their first client (rule 13.1 {probe})
+            return  # they come with their first client (rule 13.1)
         await self._service.partitions.make_durably(topic, first, end)
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
