@@ -17,6 +17,8 @@ PACKAGES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "Spark": {
         "magnetar.spark": ("register",),
         "magnetar.spark.session": ("local_session", "end_session", "errors_into"),
+        "magnetar.spark.options": ("for_batch",),
+        "magnetar.spark.sink.foreach_batch": ("staged",),
         "magnetar.spark.progress": ("watch",),
         "magnetar.spark.cluster": ("standalone_cluster",),
     },
@@ -65,6 +67,9 @@ def public_names(module: str, names: Sequence[str]) -> list[tuple[str, str]]:
     }
     listed: list[str] = list(names) or ast.literal_eval(constants["__all__"])
     exports: dict[str, str] = ast.literal_eval(constants["_EXPORTS"]) if "_EXPORTS" in constants else {}
+    for one in _tree(module).body:
+        if isinstance(one, ast.ImportFrom) and one.module is not None:
+            exports |= {alias.name: one.module for alias in one.names if alias.name in listed}
     return [(name, exports.get(name, module)) for name in listed]
 
 
