@@ -1,4 +1,4 @@
-"""The messages of one consumer on their way to its client, and what else the topic says to it."""
+"""The way back to a consumer's client: its messages, and the commands that the broker sends about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADER_ESTIMATE = 40
 
 
 class ConsumerOutbox:
-    """One consumer's messages on their way into its connection's outbox."""
+    """Puts one consumer's messages into its connection's outbox: the ConsumerConnection of a subscription."""
 
     __slots__ = ("_consumer_id", "_deliveries", "_out", "_session")
 
@@ -26,16 +26,16 @@ class ConsumerOutbox:
 
     @property
     def session(self) -> Session:
-        """The connection."""
+        """The session that the consumer belongs to."""
         return self._session
 
     @property
     def writable(self) -> bool:
-        """Whether the socket takes more."""
+        """Whether the connection takes more."""
         return self._out.writable
 
     def deliver(self, run: EntryRun, start: int, stop: int, epoch: int | None) -> None:
-        """MESSAGE frames for consecutive entries."""
+        """Send MESSAGE frames for consecutive entries."""
         entries = run.entries
         if start or stop < len(entries):
             entries = entries[start:stop]
@@ -46,7 +46,7 @@ class ConsumerOutbox:
     def deliver_one(
         self, run: EntryRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:
-        """One MESSAGE with what stands beside the entry."""
+        """Send one MESSAGE with its redelivery count and ack set."""
         entry = run.entries[index]
         out = self._out
         out.parts.append(
@@ -56,20 +56,20 @@ class ConsumerOutbox:
         out.grew(len(entry) + _HEADER_ESTIMATE)
 
     def deliver_unstored(self, entries: Sequence[bytes]) -> None:
-        """MESSAGE frames that all say 0:0."""
+        """Send MESSAGE frames that all carry the id 0:0."""
         out = self._out
         self._deliveries.alike(0, 0, entries, out.parts)
         out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
 
     def active_change(self, active: bool) -> None:
-        """ACTIVE_CONSUMER_CHANGE; a Failover consumer hears it after its SUCCESS."""
+        """Send ACTIVE_CONSUMER_CHANGE; a Failover consumer receives it after its SUCCESS."""
         self._session.send(c.CommandActiveConsumerChange(self._consumer_id, active))
 
     def close(self) -> None:
-        """CLOSE_CONSUMER from our side."""
+        """Send CLOSE_CONSUMER: the broker closes the consumer."""
         if self._session.consumers.pop(self._consumer_id, None) is not None and not self._session.closed:
             self._session.send(c.CommandCloseConsumer(self._consumer_id, -1))
 
     def end_of_topic(self) -> None:
-        """REACHED_END_OF_TOPIC."""
+        """Send REACHED_END_OF_TOPIC."""
         self._session.send(c.CommandReachedEndOfTopic(self._consumer_id))

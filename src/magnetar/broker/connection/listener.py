@@ -1,4 +1,4 @@
-"""One client's socket: bytes in, whole commands to the session, keep-alive, and the end.
+"""The socket of one client: bytes in, whole commands to the session, keep-alive, and the end.
 
 ``data_received`` does what a wake-up brings in one go, up to a bound: no task, no timer and no hop per message. What is
 left waits for the connection's next turn (:mod:`magnetar.broker.connection.bounds.turns`) and for a client that takes
@@ -35,7 +35,7 @@ UNSENT_MAX: Final = 64 << 20
 
 
 class Connections:
-    """All that are open, and what they share."""
+    """The open connections of one broker, and what they share."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -53,7 +53,7 @@ class Connections:
         return listener in self._open
 
     def held(self) -> dict[str, int]:
-        """What they hold now, by name; see :class:`~magnetar.admin.ports.BrokerPort`."""
+        """The memory that connections hold now, by name; see :class:`~magnetar.admin.ports.BrokerPort`."""
         self.unsent.count()
         return {
             "unfinished_bytes": self.unfinished.bytes,
@@ -62,16 +62,16 @@ class Connections:
         }
 
     def add(self, listener: Listener) -> None:
-        """It has a client."""
+        """``listener`` has a client."""
         self._open.add(listener)
 
     def discard(self, listener: Listener) -> None:
-        """It has none any more."""
+        """``listener`` has no client any more."""
         self._open.discard(listener)
 
 
 class Listener(asyncio.Protocol):
-    """Made by the server for each connection; ``leave`` is called when it is lost."""
+    """The asyncio protocol of one connection; ``leave`` is called when the connection is lost."""
 
     def __init__(
         self, service: BrokerService, connections: Connections, leave: Callable[[], None] | None = None
@@ -85,13 +85,13 @@ class Listener(asyncio.Protocol):
         self._unfinished.most = max(UNFINISHED_MAX, 2 * frame_max)
         self._held = 0
         self._malformed: str | None = None
-        """What was wrong behind the commands that are still to be handled."""
+        """What is wrong with the bytes after the commands that are still to be handled."""
         self._queued = False
-        self._heard = True
+        self._received = True
         self._asked = False
         self._taken = 0
-        """Bytes that the client had taken at the last look."""
-        self._deaf = False
+        """Bytes that the client had taken when the timer ran last."""
+        self._stalled = False
         self._timer: asyncio.TimerHandle | None = None
         self.session: Session
         self._out: Outbox
@@ -110,7 +110,7 @@ class Listener(asyncio.Protocol):
         self._timer = loop.call_later(min(HANDSHAKE_SECONDS, self._interval), self._handshake_late)
 
     def data_received(self, data: bytes) -> None:
-        self._heard = True
+        self._received = True
         session = self.session
         if session.closed:
             return
@@ -119,7 +119,7 @@ class Listener(asyncio.Protocol):
         self._work(data)
 
     def turn(self) -> None:
-        """Go on with what waits."""
+        """Work on the commands that wait."""
         self._queued = False
         if not self.session.closed:
             self._work(None)
@@ -155,7 +155,7 @@ class Listener(asyncio.Protocol):
         try:
             return self._protocol.more() if data is None else self._protocol.receive(data)
         except MalformedBytesError as error:
-            # what came whole before the bad bytes still counts
+            # commands before the bad bytes still count
             self._malformed = str(error)
             return error.decoded
 
@@ -198,15 +198,15 @@ class Listener(asyncio.Protocol):
     # memory ------------------------------------------------------------------------------------------------------
 
     def hold_off(self) -> None:
-        """Others' frames are to become whole first."""
+        """Stop reading: frames of others are to become whole first."""
         self.session.stop_reading(MEMORY)
 
     def carry_on(self) -> None:
-        """There is room for the rest of the frame."""
+        """Read on: there is room for the rest of the frame."""
         self.session.read_again(MEMORY)
 
     def too_slow(self, held: int) -> None:
-        """Memory is short, and the frame does not become whole."""
+        """Close: memory is short, and the frame does not become whole."""
         self._end(f"{held} bytes of a frame that does not become whole while others wait for memory")
 
     @property
@@ -215,11 +215,11 @@ class Listener(asyncio.Protocol):
         return self._out.unsent
 
     def writable_again(self) -> None:
-        """There is room for its answers."""
+        """Send on: there is room for the client's answers."""
         self._writable()
 
     def takes_too_much(self, unsent: int) -> None:
-        """All together do not take their answers."""
+        """Close: clients together leave too much untaken, and this one most."""
         self._end(f"{unsent} bytes are not taken, and there is no memory for more")
 
     def _let_go(self) -> None:
@@ -229,7 +229,7 @@ class Listener(asyncio.Protocol):
         self._protocol.drop()
 
     def close(self, reason: str) -> None:
-        """Close from our side, through no fault of the client."""
+        """Close the connection through no fault of the client."""
         self.session.close(reason, fault=False)
 
     # silence -----------------------------------------------------------------------------------------------------
@@ -245,23 +245,24 @@ class Listener(asyncio.Protocol):
             self._watch()
 
     def _watch(self) -> None:
-        """PING after a silent interval, close after a second one; also who takes nothing that long."""
+        """PING a client that was silent for an interval; close after a second one, or when it took nothing that
+        long."""
         session = self.session
         if session.closed:
-            # it does not even take what was still to be sent: its consumers must not wait for that
+            # the client does not even take what was still to be sent: its consumers must not wait for that
             session.transport.abort()
             return
         waiting = self._out.unsent
         taken = self._out.total - waiting
-        deaf = waiting > 0 and taken == self._taken
+        stalled = waiting > 0 and taken == self._taken
         self._taken = taken
-        if deaf and self._deaf:
+        if stalled and self._stalled:
             self._end(f"took nothing of {waiting} bytes for two keep-alive intervals")
             return
-        self._deaf = deaf
-        if self._heard or not session.reading:
-            # while we do not read we cannot hear
-            self._heard = self._asked = False
+        self._stalled = stalled
+        if self._received or not session.reading:
+            # a client that is not read cannot give a sign of life
+            self._received = self._asked = False
         elif self._asked:
             self._end("silent for two keep-alive intervals")
             return
@@ -277,7 +278,7 @@ class Listener(asyncio.Protocol):
 
 
 def factory(service: BrokerService, connections: Connections) -> Callable[..., Listener]:
-    """What makes the protocol of each connection, given what it is to call at its end, or nothing."""
+    """The factory that makes the protocol of each connection, given the callback of its end, if any."""
 
     def make(leave: Callable[[], None] | None = None) -> Listener:
         return Listener(service, connections, leave)

@@ -20,9 +20,9 @@ class PendingOpen:
     def __init__(self) -> None:
         self.cancelled = False
         self.schema_version = b""
-        """Of a producer that brought a schema."""
+        """The version of the schema that the producer brought."""
         self.on_cancel: Callable[[], None] | None = None
-        """For one that has a place already, in the topic's queue for instance."""
+        """What gives up a place that was taken already, in the topic's queue for instance."""
 
     def cancel(self) -> None:
         """The client does not want it any more, or is gone."""
@@ -32,13 +32,13 @@ class PendingOpen:
 
 
 class OpenWatch(Protocol):
-    """Something that sends until it is closed."""
+    """A watch: it sends updates until it is closed."""
 
     def close(self) -> None: ...
 
 
 class OpenConsumer:
-    """A consumer that was admitted: where its commands go."""
+    """An admitted consumer, to which commands go."""
 
     __slots__ = ("acks", "consumer", "ledger", "log", "subscription", "topic")
 
@@ -48,9 +48,9 @@ class OpenConsumer:
         self.consumer = consumer
         self.log = topic.log_of(subscription)
         self.ledger: Ledger = topic.log.table.ledgers[-1]
-        """The ledger of the last acknowledged entry: most likely the next one's, too."""
+        """The ledger of the last acknowledged entry, most likely also of the next one."""
         self.acks: list[int] = []
-        """Acknowledged in this wake-up, not handed over yet."""
+        """Ordinals acknowledged in this wake-up that are not handed over yet."""
 
     def exact(self, message_id: c.MessageIdData) -> int | None:
         """Ordinal of an entry that exists, or None (rule 5.7.4)."""
@@ -60,10 +60,10 @@ class OpenConsumer:
         return ordinal
 
     def exact_all(self, ids: Sequence[c.MessageIdData]) -> list[int]:
-        """Ordinals of those that exist."""
+        """Ordinals of the entries that exist."""
         return [ordinal for ordinal in map(self.exact, ids) if ordinal is not None]
 
     def leave(self) -> None:
-        """The client closed it or is gone."""
+        """Leave the subscription: the client closed the consumer or is gone."""
         self.subscription.remove_consumer(self.consumer)
         self.topic.consumer_gone(self.subscription)

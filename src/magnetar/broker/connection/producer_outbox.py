@@ -1,4 +1,4 @@
-"""The results of one producer's messages: SEND_RECEIPT and SEND_ERROR in the order in which the client sent."""
+"""The way back to a producer's client: SEND_RECEIPT and SEND_ERROR in the order in which the client sent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from magnetar.protocol.receipts import Receipts
 
 
 class ProducerOutbox:
-    """Results of one producer, on their way into its connection's outbox."""
+    """Puts the results of one producer into its connection's outbox: the ProducerConnection of a topic."""
 
     __slots__ = ("_log", "_out", "_producer_id", "_receipts", "_refusals", "_session")
 
     def __init__(self, session: Session, producer_id: int, log: WritableLog) -> None:
         self._log = log
         self._refusals: deque[tuple[int, c.CommandSendError]] = deque()
-        """SEND_ERRORs that have to wait for what was sent before: behind everything below an ordinal."""
+        """SEND_ERRORs that have to wait for what was sent before, each with the ordinal that it comes before."""
         self._session = session
         self._out: Outbox = session.out
         self._producer_id = producer_id
@@ -33,11 +33,11 @@ class ProducerOutbox:
 
     @property
     def session(self) -> object:
-        """The session."""
+        """The session that the producer belongs to."""
         return self._session
 
     def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
-        """SEND_RECEIPTs, one write for all of them."""
+        """Send SEND_RECEIPTs, one write for all of them."""
         if self._refusals and ledger >= 0:
             results, first_entry = self._turns_of_refusals(ledger, first_entry, results)
         session = self._session
@@ -54,7 +54,7 @@ class ProducerOutbox:
     def _turns_of_refusals(
         self, ledger: int, first_entry: int, results: Sequence[PendingEntry]
     ) -> tuple[Sequence[PendingEntry], int]:
-        """Say what has to be said among these; what is left to be receipted."""
+        """Send the refusals that stand among these results; returns the results that are left to be receipted."""
         first = self._log.exact_ordinal(Position(ledger, first_entry))
         while self._refusals and first is not None and self._refusals[0][0] < first + len(results):
             ordinal, refusal = self._refusals.popleft()
@@ -68,7 +68,7 @@ class ProducerOutbox:
         return results, first_entry
 
     def refuse(self, refusal: c.CommandSendError) -> None:
-        """SEND_ERROR in its turn: clients take answers in the order in which they sent."""
+        """Send SEND_ERROR in its turn: clients expect answers in the order in which they sent."""
         if not self._session.pending_publishes:
             self._session.send(refusal)
             return
@@ -84,7 +84,7 @@ class ProducerOutbox:
             self._log.barrier(self._all_before_decided, lambda error: self._refusals.clear())
 
     def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
-        """SEND_ERROR for each (rule 3.3.5)."""
+        """Send SEND_ERROR for each (rule 3.3.5)."""
         session = self._session
         session.pending_publishes -= len(results)
         session.resume_reading()
@@ -92,7 +92,7 @@ class ProducerOutbox:
             session.send(c.CommandSendError(self._producer_id, result.sequence_id, error.code, str(error)))
 
     def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
-        """SEND_RECEIPTs that all say 0:0, or -1:-1 (rule 13.3), one write for all of them."""
+        """Send SEND_RECEIPTs that all carry the id 0:0, or -1:-1 (rule 13.3), one write for all of them."""
         session = self._session
         session.pending_publishes -= len(results)
         if session.reading_paused:
@@ -103,26 +103,26 @@ class ProducerOutbox:
         self._out.put(receipts.alike([r.sequence_id for r in results], place, [r.highest_sequence_id for r in results]))
 
     def dropped(self, count: int) -> None:
-        """The producer was let go before these were decided: nobody is told, but they wait no longer."""
+        """The producer was closed before these were decided: they get no answer and are not pending any more."""
         session = self._session
         session.pending_publishes -= count
         if session.reading_paused:
             resume_publishing(session)
 
     def close(self) -> None:
-        """CLOSE_PRODUCER from our side; what the client has under way is ignored for a while."""
+        """Send CLOSE_PRODUCER; messages that the client has in flight are ignored for a while."""
         session = self._session
         if session.producers.pop(self._producer_id, None) is not None and not session.closed:
             session.recently_closed[self._producer_id] = session.loop.time()
             session.send(c.CommandCloseProducer(self._producer_id, -1))
 
     def fence(self) -> None:
-        """Nothing is said: the next SEND is one for nobody, and that ends the connection."""
+        """Forget the producer without a word: the next SEND finds none, which ends the connection."""
         self._session.producers.pop(self._producer_id, None)
 
 
 def resume_publishing(session: Session) -> None:
-    """Read again once half of what made us stop is on disk; with nothing of its own pending a client always may."""
+    """Read the client again once half of what stopped it is on disk, or nothing of its own is pending."""
     service, pending = session.service, session.pending_publishes
     if pending <= service.pending_publishes_low and (
         not pending or session.journal.pending_bytes <= service.pending_bytes_high // 2

@@ -1,12 +1,12 @@
-"""One client's session: what it has opened, who answers its commands, and whether it is still alive.
+"""The session of one client: what it has opened, how its commands are handled, and whether it is still alive.
 
 Commands are handled in the order they came (rule 1.1.12); a handler that has to wait (for the disk, for another
 connection's sign of life) remembers what it needs in a callback and answers later. A handler's MagnetarError becomes
-the ERROR of that request; a ProtocolError closes this connection and nobody else notices.
+the ERROR of that request; a ProtocolError closes this connection and no other client notices.
 
 A handler with much to do returns an iterator of steps, each the units it took (see ``turns``); the next command waits
-until it ends. Commands wait, too, while the client does not take its answers: all but those that nobody answers, so
-that one who has to write before it can read gets through.
+until it ends. Commands also wait while the client does not take its answers, except those without an answer, so that
+a client that has to write before it can read gets through.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ones takes a quarter of a millisecond."""
 _COMPLAINT_MAX: Final = 500
 
 _UNANSWERED: Final = frozenset({c.CommandAck, c.CommandFlow, c.CommandRedeliverUnacknowledgedMessages, c.CommandPong})
-"""Handled also while the client takes nothing, an ACK unless it asks for an answer."""
+"""Commands that are handled also while the client takes no answers; an ACK unless it asks for one."""
 _FEW_IDS: Final = 8
 _ACK: Final = c.CommandAck
 _SEND: Final = c.CommandSend
@@ -56,7 +56,7 @@ Handler = Callable[["Session", Any], Iterator[int] | None]
 
 
 class Session:
-    """Owned by its listener; lives on the event loop."""
+    """One client's session, owned by its listener; lives on the event loop."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class Session:
         self.out = out
         self._turns = turns
         self._commands: deque[c.Command] = deque()
-        """Decoded, to be handled in a later turn."""
+        """Decoded commands, to be handled in a later turn."""
         self._steps: Iterator[int] | None = None
-        """What is left of the command before them."""
+        """The rest of the command before them."""
         self._waits_for_client = service.settings.pulsarChannelPauseReceivingRequestsIfUnwritable
         self.stuck = False
-        """The commands wait for the client to take its answers."""
+        """Whether the commands wait for the client to take its answers."""
         self.transport = transport
         self.loop = asyncio.get_running_loop()
         self._protocol = protocol
@@ -93,19 +93,19 @@ class Session:
         self.acking: list[OpenConsumer] = []
         """Consumers with acknowledgements that are not handed over yet."""
         self.watches: dict[int, OpenWatch] = {}
-        """By watcher id, WATCH_TOPIC_LIST."""
+        """Watches of WATCH_TOPIC_LIST by watcher id."""
         self.recently_closed: dict[int, float] = {}
-        """Producers that we closed, and when (loop time): their sends in flight are ignored (rule 3.3.1)."""
+        """Producers that the broker closed, and when (loop time): their sends in flight are ignored (rule 3.3.1)."""
         self.pending_publishes = 0
         self.journal = service.store.journal
         self.reading_paused = False
-        """Its messages wait for the disk."""
+        """Whether it is not read because its messages wait for the disk."""
         self._not_reading = 0
         self._throttled_until: float | None = None
         self.closed = False
         self._probes: list[Callable[[bool], None]] = []
         self._leaving: deque[Producer | OpenConsumer | OpenWatch] = deque()
-        """What the client had opened and has to leave, now that it is gone."""
+        """What the lost client had opened and has still to leave."""
         self._probe_timer: asyncio.TimerHandle | None = None
 
     # commands ----------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Session:
         following = iter(commands)
         for command in following:
             kind = command.__class__
-            # the two that come by the thousand cost no units and no more looks than they must
+            # ACK and SEND come by the thousand: they cost no units and as few checks as possible
             if free:
                 if kind is _ACK and budget > 0:
                     acknowledge(self, command)
@@ -161,7 +161,7 @@ class Session:
                 break
             handler = handlers.get(kind) if is_open else None
             if handler is None:
-                # whatever is not in the table is rare, or not allowed now
+                # a command that is not in the table is rare, or not allowed now
                 self._protocol.admit(command)
                 handler = handlers.get(kind, Session.not_supported)
             steps = handler(self, command)
@@ -181,7 +181,7 @@ class Session:
             self.hand_over_acks()
         if budget < TURN:
             turns.spent(TURN - budget)
-        # once for all that came together: what has been read is handled anyway
+        # once for all commands that came together: what has been read is handled anyway
         pending, service = self.pending_publishes, self.service
         if pending and (
             pending >= service.pending_publishes_high or self.journal.pending_bytes >= service.pending_bytes_high
@@ -208,14 +208,14 @@ class Session:
         return self._protocol.state is ServerState.OPEN
 
     def hand_over_acks(self) -> None:
-        """Acknowledge what was gathered."""
+        """Hand the gathered acknowledgements over to their subscriptions."""
         for held in self.acking:
             acks, held.acks = held.acks, []
             held.subscription.acks.take(held.consumer, acks)
         self.acking.clear()
 
     def not_supported(self, command: c.Command) -> None:
-        """A command of a feature that is not there yet: a clear answer if the client waits for one."""
+        """Answer a command of a feature that does not exist here, if the client waits for an answer."""
         request_id = getattr(command, "request_id", None)
         name = type(command).__name__.removeprefix("Command")
         text = f"{name} is not available in this version of magnetar"
@@ -229,16 +229,16 @@ class Session:
         self.out.put(encode(command))
 
     def error(self, request_id: int, code: ServerError, message: str) -> None:
-        """ERROR for a request."""
+        """Send ERROR for a request."""
         self.complain(code.name, "request %d refused: %s: %s", request_id, code.name, message)
         self.send(c.CommandError(request_id, code, message))
 
     def fail(self, request_id: int, error: MagnetarError) -> None:
-        """ERROR for a request, from the error that a handler met."""
+        """Send ERROR for a request, from the error of its handler."""
         self.error(request_id, error.code, str(error))
 
     def complain(self, kind: str, message: str, *args: object) -> None:
-        """Log what the client did wrong: a few lines per minute of a kind and host, none longer than bearable."""
+        """Log what the client did wrong: a few lines per minute of a kind and host, of limited length."""
         text = message % args
         if len(text) > _COMPLAINT_MAX:
             text = f"{text[:_COMPLAINT_MAX]}... ({len(text)} characters)"
@@ -247,7 +247,7 @@ class Session:
     # life --------------------------------------------------------------------------------------------------------
 
     def close(self, reason: str, *, fault: bool = True) -> None:
-        """Close the connection from our side; what is in the outbox is still sent. ``fault``: the client's."""
+        """Close the connection; what is in the outbox is still sent. ``fault``: the client is to blame."""
         if self.closed:
             return
         if fault:
@@ -264,7 +264,7 @@ class Session:
         self._steps = None
 
     def alive(self) -> None:
-        """Something was received while a probe was under way."""
+        """The client sent something while a probe was under way."""
         probes, self._probes = self._probes, []
         if self._probe_timer is not None:
             self._probe_timer.cancel()
@@ -274,7 +274,7 @@ class Session:
 
     @property
     def probing(self) -> bool:
-        """Whether somebody waits for a sign of life."""
+        """Whether another client waits for a sign of life of this one."""
         return bool(self._probes)
 
     def probe(self, answer: Callable[[bool], None]) -> None:
@@ -300,8 +300,8 @@ class Session:
     def lost(self) -> None:
         """The connection is gone: everything it had opened leaves its topic, in the order it was opened.
 
-        Some at once and the rest in later turns of the loop: thousands would hold it up. Who waits for a place that
-        this client has is answered when all of them have left.
+        Some leave at once and the rest in later turns of the loop, which thousands would hold up. A client that waits
+        for a place of this one is answered when all of them have left.
         """
         self.closed = True
         self._drop_commands()
@@ -336,13 +336,13 @@ class Session:
     # reading from the socket -------------------------------------------------------------------------------------
 
     def stop_reading(self, reason: int) -> None:
-        """Take no more from this client for a reason that :meth:`read_again` takes back."""
+        """Stop reading the socket, for a reason that :meth:`read_again` takes back."""
         if not self._not_reading and not self.closed:
             self.transport.pause_reading()
         self._not_reading |= reason
 
     def read_again(self, reason: int) -> None:
-        """Go on, unless there is another reason not to."""
+        """Read the socket again, unless there is another reason not to."""
         if self._not_reading & reason:
             self._not_reading &= ~reason
             if not self._not_reading and not self.closed:
@@ -350,21 +350,21 @@ class Session:
 
     @property
     def reading(self) -> bool:
-        """Whether we would hear the client."""
+        """Whether the socket is read."""
         return not self._not_reading
 
     def pause_reading(self) -> None:
-        """Its messages wait for the disk (rule 3.3.10)."""
+        """Stop reading: its messages wait for the disk (rule 3.3.10)."""
         self.reading_paused = True
         self.stop_reading(PUBLISHES)
 
     def resume_reading(self) -> None:
-        """They do not any more."""
+        """Read again: its messages do not wait for the disk any more."""
         self.reading_paused = False
         self.read_again(PUBLISHES)
 
     def throttle(self, seconds: float) -> None:
-        """Take no more from this client for so long: it publishes faster than it may (rule 14.6)."""
+        """Stop reading for so many seconds: the client publishes faster than it may (rule 14.6)."""
         until = self.loop.time() + seconds
         if self._throttled_until is None:
             self.loop.call_at(until, self._throttle_over)
@@ -382,7 +382,7 @@ class Session:
         self.read_again(RATE)
 
     def writable_again(self) -> None:
-        """The socket takes more: its consumers may be served."""
+        """Serve its consumers again: the socket takes more."""
         for held in list(self.consumers.values()):
             if isinstance(held, OpenConsumer):
                 held.subscription.resume(held.consumer)

@@ -1,7 +1,8 @@
-"""Bounds of what a client says of itself and the broker keeps as long as it stays: names, metadata, properties.
+"""Bounds of the names, metadata and properties that a client gives and the broker keeps as long as it stays.
 
-What only magnetar refuses is NotAllowedError: official clients hand that to the program at once, with its reason, while
-they repeat what was answered with MetadataError until their operation timeout, and report only that.
+Refusals that only magnetar knows are NotAllowedError: official clients report that to the program at once, with its
+reason, while they repeat a request that was answered with MetadataError until their operation timeout, and report only
+the timeout.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ _Pairs = tuple[tuple[str, str], ...]
 
 
 def check_subscribe(command: c.CommandSubscribe, metadata_max: int) -> None:
-    """Raises NotAllowedError, or MetadataError above ``metadata_max``, which is maxConsumerMetadataSize."""
+    """Check a SUBSCRIBE. Raises NotAllowedError, or MetadataError above ``metadata_max`` (maxConsumerMetadataSize)."""
     _check_name("subscription", command.subscription)
     _check_name("consumer", command.consumer_name)
     if metadata_max and _size(command.metadata) > metadata_max:
-        # as Apache Pulsar says it
+        # the text is Apache Pulsar's
         raise MetadataError(f"metadata has a max size of {metadata_max // 1024 or 1} Kb")
     _check_size("subscription properties", command.subscription_properties)
 
 
 def check_producer(command: c.CommandProducer) -> None:
-    """Raises NotAllowedError."""
+    """Check a PRODUCER. Raises NotAllowedError."""
     _check_name("producer", command.producer_name)
     _check_name("initial subscription", command.initial_subscription_name)
     _check_size("producer metadata", command.metadata)

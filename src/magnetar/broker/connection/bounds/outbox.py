@@ -1,4 +1,4 @@
-"""Bytes waiting for one socket: whatever is put in one turn of the loop leaves in one write.
+"""Bytes that wait for one socket: all that is put in during one turn of the loop leaves in one write.
 
 High water is reported both from here (what waits in this turn) and from the transport (what the socket did not take);
 ``writable`` is what the dispatchers look at before they give a consumer more.
@@ -17,7 +17,8 @@ _JOIN_BELOW: Final = 4096
 
 
 class Outbox:
-    """``parts`` is public for those who append many small pieces at once; they call :meth:`grew` afterwards."""
+    """One per connection. ``parts`` is public for callers that append many pieces; they call :meth:`grew`
+    afterwards."""
 
     __slots__ = (
         "_all", "_high", "_loop", "_on_writable", "_paused", "_scheduled", "_taker", "_transport", "closed", "parts",
@@ -55,7 +56,7 @@ class Outbox:
         return not self._paused and self.size < self._high and (not self._all.short or self._may_have_more())
 
     def _may_have_more(self) -> bool:
-        """There is too much of all of them: only for one that holds little."""
+        """All connections together hold too much: only one that holds little may have more."""
         if self.unsent + self.size <= LITTLE or self._taker is None:
             return True
         self._all.denied(self._taker)
@@ -105,7 +106,7 @@ class Outbox:
             self._loop.call_soon(self._on_writable)
 
     def end(self) -> None:
-        """The connection is lost; lets go of it, so that nothing is left for the garbage collector to find."""
+        """The connection is lost: drop every reference to it, so that no cycle is left for the garbage collector."""
         self.closed = True
         self._paused = True  # its consumers get nothing more while they wait for their turn to leave
         self.parts = []

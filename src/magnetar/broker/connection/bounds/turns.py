@@ -1,10 +1,10 @@
-"""Whose turn it is: no connection works longer than a few milliseconds while others wait (docs/decisions/018).
+"""Turns: no connection works longer than a few milliseconds while others wait (docs/decisions/018).
 
 Work is counted, not timed, in units of about four microseconds. What a connection has received is handled at once as
 long as its own turn and the round of all connections have units left; the rest waits here, and its socket is not read
-meanwhile. Each turn of the event loop begins a new round and serves those who wait in the order they came, so whatever
-the sockets of others bring stands between two turns. Entries and single acknowledgements cost nothing here: there are
-as many of them as one slice of the decoder holds.
+meanwhile. Each turn of the event loop begins a new round and serves those that wait in the order they came, so that
+what the sockets of others bring is handled between two turns. Entries and single acknowledgements cost nothing here:
+there are as many of them as one slice of the decoder holds.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ TURN: Final = 1000
 ROUND: Final = 2000
 """Units of all connections in one turn of the event loop."""
 GRACE: Final = 16
-"""Units of what a connection has just brought when the round is used up: who asks little does not queue behind those
-who never stop."""
+"""Units that a connection gets for what it has just sent when the round is used up: a client that asks for little does
+not queue after those that never stop."""
 
 USUAL: Final = 8
 COSTS: Final = MappingProxyType[type, int](
@@ -49,19 +49,19 @@ COSTS: Final = MappingProxyType[type, int](
         c.CommandWatchTopicList: 50,
     }
 )
-"""Units of one command; those that are not here take the usual."""
+"""Units of one command; other commands take the usual."""
 
 
 class Worker(Protocol):
     """A connection with work left."""
 
     def turn(self) -> None:
-        """Do some of it; come again if there is more."""
+        """Do some of the work; queue again if there is more."""
         ...
 
 
 class Turns:
-    """One per broker."""
+    """Shares each round of the event loop among the connections of one broker."""
 
     def __init__(self) -> None:
         self.left = ROUND
@@ -70,11 +70,11 @@ class Turns:
         self._due = False
 
     def __len__(self) -> int:
-        """Connections that wait for their turn."""
+        """The number of connections that wait for their turn."""
         return len(self._waiting)
 
     def spent(self, units: int) -> None:
-        """So much was done."""
+        """``units`` were worked in this round."""
         self.left -= units
         self._next_round()
 

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from magnetar.broker.connection.bounds.unsent_bytes import LITTLE
 
 FRAME_SECONDS: Final = 2.0
-"""How long a frame may take that others wait for."""
+"""How long a frame may take to become whole while others wait."""
 
 
 class UnfinishedSender(Protocol):
@@ -40,29 +40,29 @@ class _Frame:
         self.held = 0
         self.size = 0
         self.admitted: float | None = None
-        """Since when it is read while there is a shortage; None: it is held off, or there is none."""
+        """Since when it is read during a shortage; None: it is held off, or there is no shortage."""
 
 
 class UnfinishedFrames:
-    """One per broker."""
+    """The unfinished frames of all connections of one broker."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.bytes = 0
         self._large: dict[UnfinishedSender, _Frame] = {}
-        """In the order they began."""
+        """In the order in which they began."""
         self._short = False
         self._timer: asyncio.TimerHandle | None = None
 
     def changed(self, sender: UnfinishedSender, before: int, held: int, missing: int) -> None:
-        """``sender`` holds ``held`` bytes now, ``missing`` are to come."""
+        """``sender`` has sent ``held`` bytes of a frame, ``missing`` are still to come."""
         self.bytes += held - before
         if held > LITTLE:
             frame = self._large.get(sender)
             if frame is None:
                 frame = self._large[sender] = _Frame()
             elif held < frame.held:
-                # that one became whole, and the next has begun: it goes to the end
+                # that frame became whole and the next has begun: it goes to the end
                 del self._large[sender]
                 frame = self._large[sender] = _Frame()
             frame.held, frame.size = held, held + missing

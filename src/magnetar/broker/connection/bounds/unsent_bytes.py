@@ -14,7 +14,8 @@ from typing import Final, Protocol
 LITTLE: Final = 128 << 10
 """Bytes that one connection may always hold."""
 ONE_MAX: Final = 32 << 20
-"""Bytes that one connection may leave untaken; only what nobody asks for, changes of topic lists, gets that far."""
+"""Bytes that one connection may leave untaken. Only what is sent without a request, changes of topic lists, gets that
+far."""
 _RECOUNT_SECONDS: Final = 0.1
 
 
@@ -27,16 +28,16 @@ class Taker(Protocol):
         ...
 
     def writable_again(self) -> None:
-        """It may have more."""
+        """More may be put into its outbox."""
         ...
 
     def takes_too_much(self, unsent: int) -> None:
-        """Close: it holds more than there is for all."""
+        """Close it: it holds more than there is for all."""
         ...
 
 
 class UnsentBytes:
-    """One per broker; ``takers`` gives those that are connected."""
+    """The bytes that the clients of one broker have not taken; ``takers`` gives all connections."""
 
     def __init__(self, most: int, takers: Callable[[], Iterable[Taker]]) -> None:
         self.most = most
@@ -50,25 +51,25 @@ class UnsentBytes:
 
     @property
     def bytes(self) -> int:
-        """At most so many are held; exact after a count."""
+        """The bytes held: an upper bound, exact after a count."""
         return self._counted + self._since
 
     def written(self, size: int) -> None:
-        """So much was handed to a socket."""
+        """``size`` bytes were handed to a socket."""
         self._since += size
         if self._since >= self._step:
             self.count()
 
     def denied(self, taker: Taker) -> None:
-        """It was told that it may not have more for now."""
+        """``taker`` gets no more for now."""
         self._denied[taker] = None
 
     def forget(self, taker: Taker) -> None:
-        """It is not connected any more."""
+        """``taker`` is not connected any more."""
         self._denied.pop(taker, None)
 
     def count(self) -> None:
-        """Look how much there is."""
+        """Count again what all sockets hold, and close those that hold most if it is too much."""
         held = {taker: taker.unsent for taker in self._takers()}
         self._since = 0
         self._counted = sum(held.values())

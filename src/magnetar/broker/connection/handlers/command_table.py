@@ -1,4 +1,4 @@
-"""Which handler answers which command: the one table of the wire protocol on the broker's side."""
+"""The table that says which handler answers which command."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Consumers' commands: subscribe, permits, acknowledgements, redelivery, seek (rules of group 5).
+"""The commands of consumers: permits, acknowledgements, redelivery, seek, close (rules of group 5).
 
-The acknowledgements of one wake-up are gathered per consumer and handed over together; any other command first has
-them handed over, so the order is the client's.
+The acknowledgements of one wake-up are gathered per consumer and handed over together; any other command hands them
+over first, so that the order stays the client's.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from magnetar.protocol.stored_metadata import batch_size
 from magnetar.protocol.unparsed_commands import parts_of
 
 _UNITS_OF_PIECE: Final = 100
-"""Of :mod:`magnetar.broker.connection.bounds.turns`."""
+"""Units of work (:mod:`magnetar.broker.connection.bounds.turns`) that one piece takes."""
 _INT32_MAX: Final = (1 << 31) - 1
-"""Permits beyond are negative numbers to Apache Pulsar."""
+"""Permits above this are negative numbers to Apache Pulsar."""
 
 
 def acknowledge(session: Session, ack: c.CommandAck) -> None:
-    """ACK. For a consumer id that is not open: nothing, not even an answer (rule 1.3.5)."""
+    """Handle ACK. A consumer id that is not open gets nothing, not even an answer (rule 1.3.5)."""
     held = session.consumers.get(ack.consumer_id)
     if held is None or held.__class__ is not OpenConsumer:
         return
@@ -47,7 +47,7 @@ def acknowledge(session: Session, ack: c.CommandAck) -> None:
 
 
 def lengthy(session: Session, command: c.UnparsedCommand) -> Iterator[int]:
-    """ACK or REDELIVER of thousands of ids, a piece at a time."""
+    """Handle ACK or REDELIVER of thousands of ids, a piece at a time."""
     whole: c.CommandAck | None = None
     for piece in parts_of(command):
         if piece is None:
@@ -113,7 +113,7 @@ def _acknowledge_until(held: OpenConsumer, ack: c.CommandAck, done: Callable[[],
         done()
         return
     message_id = ack.message_ids[0]
-    # an id that does not exist acknowledges what stands before its place
+    # an id that does not exist acknowledges the entries before its place
     ordinal = held.exact(message_id)
     batch = None
     if ordinal is None:
@@ -124,7 +124,7 @@ def _acknowledge_until(held: OpenConsumer, ack: c.CommandAck, done: Callable[[],
 
 
 def flow(session: Session, command: c.CommandFlow) -> None:
-    """FLOW: permits must be positive, but whatever an unknown consumer is given is ignored (rule 5.2.1)."""
+    """Handle FLOW: permits must be positive, but FLOW for an unknown consumer is ignored (rule 5.2.1)."""
     held = session.consumers.get(command.consumer_id)
     if isinstance(held, OpenConsumer):
         if not 0 < command.permits <= _INT32_MAX:
@@ -133,7 +133,7 @@ def flow(session: Session, command: c.CommandFlow) -> None:
 
 
 def redeliver(session: Session, command: c.CommandRedeliverUnacknowledgedMessages) -> Iterator[int]:
-    """REDELIVER_UNACKNOWLEDGED_MESSAGES (rules of 5.8)."""
+    """Handle REDELIVER_UNACKNOWLEDGED_MESSAGES (rules of 5.8)."""
     held = session.consumers.get(command.consumer_id)
     ids = command.message_ids
     if isinstance(held, OpenConsumer):
@@ -142,7 +142,7 @@ def redeliver(session: Session, command: c.CommandRedeliverUnacknowledgedMessage
 
 
 def close_consumer(session: Session, command: c.CommandCloseConsumer) -> None:
-    """CLOSE_CONSUMER: SUCCESS, also for an unknown id (rule 1.3.9); what was not acknowledged goes to others."""
+    """Handle CLOSE_CONSUMER with SUCCESS, also for an unknown id (rule 1.3.9)."""
     held = session.consumers.pop(command.consumer_id, None)
     if isinstance(held, PendingOpen):
         held.cancelled = True
@@ -152,7 +152,7 @@ def close_consumer(session: Session, command: c.CommandCloseConsumer) -> None:
 
 
 def unsubscribe(session: Session, command: c.CommandUnsubscribe) -> None:
-    """UNSUBSCRIBE: the last consumer deletes the subscription (rule 5.9.9)."""
+    """Handle UNSUBSCRIBE: the last consumer deletes the subscription (rule 5.9.9)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
         session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
@@ -173,7 +173,7 @@ def unsubscribe(session: Session, command: c.CommandUnsubscribe) -> None:
 
 
 def seek(session: Session, command: c.CommandSeek) -> None:
-    """SEEK: CLOSE_CONSUMER first, then SUCCESS when the new position is durable (rules of 5.9)."""
+    """Handle SEEK: CLOSE_CONSUMER first, then SUCCESS when the new position is durable (rules of 5.9)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
         session.error(command.request_id, ServerError.MetadataError, "Consumer not found")
@@ -251,7 +251,7 @@ def last_message_id(session: Session, command: c.CommandGetLastMessageId) -> Non
 
 
 def consumer_stats(session: Session, command: c.CommandConsumerStats) -> None:
-    """CONSUMER_STATS (rule 1.3.12)."""
+    """Handle CONSUMER_STATS (rule 1.3.12)."""
     held = session.consumers.get(command.consumer_id)
     if not isinstance(held, OpenConsumer):
         session.send(

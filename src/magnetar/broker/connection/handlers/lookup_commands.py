@@ -1,4 +1,4 @@
-"""Handshake, keep-alive, and the questions about topics (rules of 1.2 and group 2)."""
+"""The handshake, keep-alive, and the questions about topics (rules of 1.2 and group 2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
 
 
 def connect(session: Session, command: c.CommandConnect) -> None:
-    """CONNECT: CONNECTED with what we can do (rule 1.2.2)."""
+    """Answer CONNECT with CONNECTED and the features of this broker (rule 1.2.2)."""
     session.client_version = command.client_version.replace(" ", "-")
     session.protocol_version = command.protocol_version
     session.features = command.feature_flags or c.FeatureFlags()
@@ -46,16 +46,16 @@ def connect(session: Session, command: c.CommandConnect) -> None:
 
 
 def ping(session: Session, command: c.CommandPing) -> None:
-    """PING: PONG."""
+    """Answer PING with PONG."""
     session.send(c.CommandPong())
 
 
 def pong(session: Session, command: c.CommandPong) -> None:
-    """A sign of life; the listener has noted it already."""
+    """Take PONG as a sign of life, which the listener has noted already."""
 
 
 def look_up(session: Session, command: c.CommandLookupTopic) -> None:
-    """LOOKUP: always us (rule 2.3); does not create the topic (rule 2.5)."""
+    """Answer LOOKUP with this broker (rule 2.3); it does not create the topic (rule 2.5)."""
     service = session.service
     try:
         name = TopicName.parse(command.topic)
@@ -81,7 +81,7 @@ def look_up(session: Session, command: c.CommandLookupTopic) -> None:
 
 
 def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMetadata) -> None:
-    """PARTITIONED_METADATA: how many partitions (rules 2.7, 2.8)."""
+    """Answer PARTITIONED_METADATA with the number of partitions (rules 2.7, 2.8)."""
     service = session.service
     try:
         name = TopicName.parse(command.topic)
@@ -105,7 +105,8 @@ def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMet
 
 
 def topics_of_namespace(session: Session, command: c.CommandGetTopicsOfNamespace) -> Iterator[int]:
-    """GET_TOPICS_OF_NAMESPACE (rules 2.16 to 2.18). A malformed namespace closes the connection (rule 1.3.19)."""
+    """Answer GET_TOPICS_OF_NAMESPACE (rules 2.16 to 2.18). A malformed namespace closes the connection (rule
+    1.3.19)."""
     try:
         namespace = NamespaceName.parse(command.namespace)
     except MagnetarError as error:

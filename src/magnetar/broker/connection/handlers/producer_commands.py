@@ -1,4 +1,4 @@
-"""PRODUCER and CLOSE_PRODUCER: admitting a producer to its topic, and letting it go (rules of group 3)."""
+"""PRODUCER and CLOSE_PRODUCER: admission of a producer to its topic, and its end (rules of group 3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from magnetar.protocol import commands as c
 
 
 def open_producer(session: Session, command: c.CommandProducer) -> None:
-    """PRODUCER: admitted once the topic is loaded and durable."""
+    """Handle PRODUCER: the producer is admitted once the topic is loaded and durable."""
     held = session.producers.get(command.producer_id)
     if isinstance(held, PendingOpen):
         busy = ServiceNotReadyError("Producer is already present on the connection")
@@ -49,7 +49,7 @@ def open_producer(session: Session, command: c.CommandProducer) -> None:
 def _check_schema(
     session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, error: MagnetarError | None
 ) -> None:
-    """Before anything else: a producer whose schema is refused leaves nothing behind (rule 3.1.10)."""
+    """Check the schema first: a producer whose schema is refused leaves nothing behind (rule 3.1.10)."""
     if error is None and not pending.cancelled and not session.closed:
         try:
             pending.schema_version = version_for_producer(session.service.schemas, topic.name, command.schema)
@@ -62,7 +62,7 @@ def _check_schema(
 def _subscribe_first(
     session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, error: MagnetarError | None
 ) -> None:
-    """The subscription that a producer brings along exists before its first message (rule 3.1.9)."""
+    """Create the initial subscription of the producer, which exists before its first message (rule 3.1.9)."""
     name = command.initial_subscription_name
     if (
         error is not None
@@ -174,7 +174,7 @@ def _busy(
     *,
     retry: bool,
 ) -> None:
-    """The name is taken: by a dead connection perhaps, so that one has to give a sign of life (rule 3.1.2)."""
+    """The name is taken: its connection may be dead, so it has to give a sign of life (rule 3.1.2)."""
     holder = topic.producers.holder(command.producer_name or "")
     other = holder.connection.session if holder is not None else None
     if not retry or not isinstance(other, Session) or other is session:
@@ -191,7 +191,7 @@ def _busy(
 
 
 def close_producer(session: Session, command: c.CommandCloseProducer) -> None:
-    """CLOSE_PRODUCER: SUCCESS when what it sent is durable, also for an unknown id (rule 1.3.9)."""
+    """Answer CLOSE_PRODUCER with SUCCESS when what it sent is durable, also for an unknown id (rule 1.3.9)."""
     held = session.producers.pop(command.producer_id, None)
     if isinstance(held, PendingOpen):
         held.cancel()
@@ -205,7 +205,7 @@ def close_producer(session: Session, command: c.CommandCloseProducer) -> None:
         try:
             held.log.barrier(closed)
         except BaseException:
-            session.producers[command.producer_id] = held  # whoever ends the connection finds it
+            session.producers[command.producer_id] = held  # the end of the connection finds it there
             raise
         return
     session.send(c.CommandSuccess(command.request_id))

@@ -1,6 +1,6 @@
-"""Schemas on the wire: the registry's two commands, and what PRODUCER and SUBSCRIBE bring along (rules of group 10).
+"""Schemas in commands: GET_SCHEMA, GET_OR_CREATE_SCHEMA, and the schemas of PRODUCER and SUBSCRIBE (rules of group 10).
 
-Texts of refused producers repeat themselves as Apache Pulsar's do, so that whoever looks for them finds them.
+Texts of refused producers repeat themselves as Apache Pulsar's do, so that a program that looks for them finds them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Log(Protocol):
 
 
 class SchemaTopic(Protocol):
-    """What is asked of a topic before a schema is added to it."""
+    """What the schema commands need of a topic before a schema is added to it."""
 
     @property
     def name(self) -> TopicName: ...
@@ -50,7 +50,7 @@ class SchemaTopic(Protocol):
 
 
 def version_for_producer(registry: SchemaRegistry, topic: TopicName, schema: c.Schema | None) -> bytes:
-    """What PRODUCER_SUCCESS says: the version of this schema, registered if need be; empty without one.
+    """The schema version for PRODUCER_SUCCESS, registered if it is new; empty without a schema.
 
     Raises IncompatibleSchemaError, InvalidSchemaDataError.
     """
@@ -65,7 +65,7 @@ def version_for_producer(registry: SchemaRegistry, topic: TopicName, schema: c.S
 
 
 def admit_consumer(registry: SchemaRegistry, topic: SchemaTopic, schema: c.Schema | None) -> None:
-    """Check the schema a consumer brings; on a topic that nobody uses yet it becomes the topic's (rules 10.7, 10.8).
+    """Check the schema of a consumer; on a topic that is not in use yet it becomes the topic's (rules 10.7, 10.8).
 
     Raises IncompatibleSchemaError, InvalidSchemaDataError.
     """
@@ -79,7 +79,7 @@ def admit_consumer(registry: SchemaRegistry, topic: SchemaTopic, schema: c.Schem
 
 
 def takes_any_schema(schema: c.Schema | None) -> bool:
-    """Whether a consumer adapts to whatever comes; it does not count as one that expects something."""
+    """Whether a consumer takes messages of any schema (AUTO_CONSUME), and so does not count as a user of one."""
     return schema is not None and schema.type is SchemaType.AUTO_CONSUME
 
 
@@ -94,12 +94,12 @@ def _in_use(topic: SchemaTopic) -> bool:
 
 
 def definition_of(schema: c.Schema) -> SchemaDefinition:
-    """From the wire; its name is the client's affair."""
+    """The definition in a command's schema, whose name only the client uses."""
     return SchemaDefinition(schema.type, schema.schema_data, dict(schema.properties))
 
 
 def get_schema(session: Session, command: c.CommandGetSchema) -> None:
-    """GET_SCHEMA (rule 10.9); the latest version may be a deletion, which has type None."""
+    """Answer GET_SCHEMA (rule 10.9); the latest version may be a deletion, which has type None."""
     try:
         name = TopicName.parse(command.topic)
         found = _wanted(session.service.schemas, name, command.schema_version)
@@ -131,7 +131,7 @@ def _wanted(registry: SchemaRegistry, name: TopicName, version: bytes | None) ->
 
 
 def get_or_create_schema(session: Session, command: c.CommandGetOrCreateSchema) -> None:
-    """GET_OR_CREATE_SCHEMA (rule 10.10): as a producer would, but type None stands for no schema."""
+    """Answer GET_OR_CREATE_SCHEMA as for a producer, except that type None stands for no schema (rule 10.10)."""
     schema = None if command.schema.type is SchemaType.NONE else command.schema
     try:
         name = TopicName.parse(command.topic)

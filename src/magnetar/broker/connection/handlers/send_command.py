@@ -17,16 +17,16 @@ from magnetar.model.errors import (
 from magnetar.protocol import commands as c
 
 _CPP: Final = "Pulsar-CPP"
-"""How the C++ client, and those built on it, begin to say what they are."""
+"""How the version of the C++ client, and of those built on it, begins."""
 _FOR_GOOD: Final = frozenset((ServerError.NotAllowedError, ServerError.MetadataError, ServerError.ChecksumError))
-"""The message will be refused as often as it comes."""
+"""Codes with which a message is refused however often it is sent."""
 
 
 def send(session: Session, message: c.CommandSend) -> None:
-    """SEND: the receipt follows when the entry is durable."""
+    """Handle SEND: the receipt follows when the entry is durable."""
     producer = session.producers.get(message.producer_id)
     if producer is None or producer.__class__ is not Producer:
-        _send_to_nobody(session, message)
+        _send_without_producer(session, message)
         return
     try:
         if not message.checksum_ok or message.txn is not None or message.message_id is not None:
@@ -54,7 +54,7 @@ def _chunk_published(session: Session, producer: Producer) -> None:
         topic.chunking.published_one()
 
 
-def _send_to_nobody(session: Session, message: c.CommandSend) -> None:
+def _send_without_producer(session: Session, message: c.CommandSend) -> None:
     closed_at = session.recently_closed.get(message.producer_id)
     if closed_at is not None:
         if session.loop.time() - closed_at < session.service.settings.keepAliveIntervalSeconds:
@@ -75,12 +75,11 @@ def _send_refused(session: Session, producer: Producer, message: c.CommandSend) 
 
 
 def _refuse(session: Session, message: c.CommandSend, code: ServerError, text: str) -> None:
-    """SEND_ERROR by which the client gives up this message and no other.
+    """Answer with a SEND_ERROR by which the client gives up this message and no other.
 
-    Java's does so for NotAllowedError. The C++ client, and what is built on it (Python, Node), takes every code but one
-    as the end of the connection, comes again and sends the same message again, for ever; with ChecksumError it fails
-    that message, whatever else it would do with a damaged one (docs/decisions/019). What may be sent again is answered
-    at once, with its own code.
+    The Java client does so for NotAllowedError. The C++ client, and what is built on it (Python, Node), takes every
+    code but one as the end of the connection, reconnects and sends the same message again, for ever; with ChecksumError
+    it fails that message (docs/decisions/019). A message that may be sent again is refused at once, with its own code.
     """
     if code not in _FOR_GOOD:
         session.send(c.CommandSendError(message.producer_id, message.sequence_id, code, text))

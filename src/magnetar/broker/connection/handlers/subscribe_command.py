@@ -1,7 +1,7 @@
 """SUBSCRIBE: find or make the topic, find or make the subscription, join it (rules 5.1, 4.3).
 
-Three waits may lie between the command and its SUCCESS: the topic's birth, the cursor's, and the sign of life of an
-Exclusive consumer that holds the place.
+Three waits may lie between the command and its SUCCESS: for a new topic, for a new cursor, and for the sign of life of
+an Exclusive consumer that holds the place.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RESERVED = ("pulsar.repl", "pulsar.dedup")
 
 
 def subscribe(session: Session, command: c.CommandSubscribe) -> None:
-    """SUBSCRIBE."""
+    """Handle SUBSCRIBE."""
     held = session.consumers.get(command.consumer_id)
     if isinstance(held, OpenConsumer):
         session.send(c.CommandSuccess(command.request_id))
@@ -120,7 +120,7 @@ class _Joining:
         return {**dict(command.subscription_properties), **(REPLICATED if command.replicate_subscription_state else {})}
 
     def _check_rate(self) -> None:
-        """Stored topics only, as in Apache Pulsar (rule 14.6)."""
+        """The subscribe rate limits persistent topics only, as in Apache Pulsar (rule 14.6)."""
         session, command, topic = self._session, self._command, self._topic
         if topic.name.persistent:
             who = ConsumerIdentifier(topic.name.fqn, session.host, command.consumer_name or "", command.consumer_id)
@@ -170,7 +170,8 @@ class _Joining:
             self._topic.consumer_gone(subscription)
             return
         if self._topic.subscriptions.get(subscription.name) is not subscription or self._topic.closed:
-            # it went while we waited: deleted, unloaded with its topic, or non-durable and its last consumer left
+            # the subscription went meanwhile: deleted, unloaded with its topic, or non-durable and its last consumer
+            # left
             self._subscription, self._early = None, False
             self._topic_ready(None)
             return

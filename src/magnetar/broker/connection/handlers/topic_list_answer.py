@@ -1,4 +1,4 @@
-"""Sending lists of topics that may be long, in steps whose units the connection's turn is measured by."""
+"""Answers with lists of topics that may be long, sent in steps of so many units of the connection's turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENCODED_PER_UNIT: Final = 6
 
 
 def put_list(session: Session, request_id: int, frame: Frame) -> Generator[int, None, bool]:
-    """Send the frame, or an error if it is larger than what clients take; whether it was sent."""
+    """Send the frame, or an error if it is larger than clients accept; returns whether it was sent."""
     parts = yield from _made(frame)
     most = session.service.settings.maxMessageSize + FRAME_PADDING
     size = sum(map(len, parts))

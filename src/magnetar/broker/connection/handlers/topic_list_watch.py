@@ -1,8 +1,8 @@
 """WATCH_TOPIC_LIST: the topics of a namespace that match a pattern, and what changes (rule 2.19).
 
-Stored topics only, as in Apache Pulsar, whatever scheme the pattern names. Watches with the same pattern share one list
-(:mod:`magnetar.broker.namespaces.watched_lists`), so each update carries the hash of all of it; a watch ends with
-WATCH_TOPIC_LIST_CLOSE or its connection.
+Only persistent topics are listed, as in Apache Pulsar, whatever scheme the pattern names. Watches with the same pattern
+share one list (:mod:`magnetar.broker.namespaces.watched_lists`), so each update carries the hash of all of it; a watch
+ends with WATCH_TOPIC_LIST_CLOSE or its connection.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TopicListWatch:
 
 
 def watch_topic_list(session: Session, command: c.CommandWatchTopicList) -> Iterator[int]:
-    """WATCH_TOPIC_LIST. A malformed namespace closes the connection; an id in use is answered with its list."""
+    """Handle WATCH_TOPIC_LIST. A malformed namespace closes the connection; an id in use is answered with its list."""
     try:
         namespace = NamespaceName.parse(command.namespace)
     except MagnetarError as error:
@@ -89,7 +89,7 @@ def _pattern(session: Session, pattern: str) -> TopicPattern:
 
 
 def close_watch(session: Session, command: c.CommandWatchTopicListClose) -> None:
-    """WATCH_TOPIC_LIST_CLOSE: SUCCESS, also for an unknown id (rule 1.3.17)."""
+    """Answer WATCH_TOPIC_LIST_CLOSE with SUCCESS, also for an unknown id (rule 1.3.17)."""
     held = session.watches.pop(command.watcher_id, None)
     if held is not None:
         held.close()

@@ -1,4 +1,4 @@
-"""Commands of transactions: the coordinator's, and SEND and ACK with a transaction's id (rules of group 9).
+"""The commands of transactions: those of the coordinator, and SEND and ACK with a transaction's id (rules of group 9).
 
 Every request is answered in its own response type, with the error in it; only a broker without transactions answers
 ERROR (rule 9.1). What a transaction has sent or acknowledged makes its topic a participant, whether or not the client
@@ -44,7 +44,7 @@ def _refuse(
 
 
 def owner_of(session: Session) -> str:
-    """Who this is, for 9.7; everybody is the same as long as nobody has to prove who he is."""
+    """The owner of the client's transactions (rule 9.7): without authentication all clients are the same."""
     return ""
 
 
@@ -52,7 +52,7 @@ def owner_of(session: Session) -> str:
 
 
 def connect_coordinator(session: Session, command: c.CommandTcClientConnectRequest) -> None:
-    """TC_CLIENT_CONNECT_REQUEST (rule 9.2)."""
+    """Handle TC_CLIENT_CONNECT_REQUEST (rule 9.2)."""
     coordinator = _coordinator(session, command.request_id)
     if coordinator is None:
         return
@@ -69,7 +69,8 @@ def connect_coordinator(session: Session, command: c.CommandTcClientConnectReque
 
 
 def begin(session: Session, command: c.CommandNewTxn) -> None:
-    """NEW_TXN: ``txn_ttl_seconds`` are milliseconds (rule 9.3). Above the limit nobody is answered (rule 9.4)."""
+    """Handle NEW_TXN: ``txn_ttl_seconds`` are milliseconds (rule 9.3). Above the limit there is no answer (rule
+    9.4)."""
     coordinator = _coordinator(session, command.request_id)
     if coordinator is None:
         return
@@ -95,7 +96,7 @@ def _on_open(
     response: Callable[..., Any],
     act: Callable[[TransactionCoordinator, Callable[[], None]], object],
 ) -> None:
-    """``act`` on the transaction that the command names; ``response`` when it is done, with the error if it is not."""
+    """Do ``act`` on the transaction that the command names; send ``response`` when it is done, or with its error."""
     coordinator = _coordinator(session, command.request_id)
     if coordinator is None:
         return
@@ -107,7 +108,7 @@ def _on_open(
 
 
 def add_partitions(session: Session, command: c.CommandAddPartitionToTxn) -> None:
-    """ADD_PARTITION_TO_TXN (rule 9.5)."""
+    """Handle ADD_PARTITION_TO_TXN (rule 9.5)."""
     _on_open(
         session, command, c.CommandAddPartitionToTxnResponse,
         lambda coordinator, done: coordinator.add_partitions(
@@ -117,7 +118,7 @@ def add_partitions(session: Session, command: c.CommandAddPartitionToTxn) -> Non
 
 
 def add_subscriptions(session: Session, command: c.CommandAddSubscriptionToTxn) -> None:
-    """ADD_SUBSCRIPTION_TO_TXN (rule 9.5)."""
+    """Handle ADD_SUBSCRIPTION_TO_TXN (rule 9.5)."""
     names = [(one.topic, one.subscription) for one in command.subscriptions]
     _on_open(
         session, command, c.CommandAddSubscriptionToTxnResponse,
@@ -126,7 +127,7 @@ def add_subscriptions(session: Session, command: c.CommandAddSubscriptionToTxn) 
 
 
 def end(session: Session, command: c.CommandEndTxn) -> None:
-    """END_TXN: answered when the end is durable, and seen, everywhere (rule 9.6)."""
+    """Handle END_TXN: the answer follows when the end is durable and visible everywhere (rule 9.6)."""
     commit = command.action is not c.TxnAction.ABORT
     _on_open(
         session, command, c.CommandEndTxnResponse,
@@ -135,17 +136,17 @@ def end(session: Session, command: c.CommandEndTxn) -> None:
 
 
 def end_on_partition(session: Session, command: c.CommandEndTxnOnPartition) -> None:
-    """END_TXN_ON_PARTITION, from other brokers' coordinators."""
+    """Handle END_TXN_ON_PARTITION from other brokers' coordinators."""
     _end_on(session, c.CommandEndTxnOnPartitionResponse, command.request_id, command.txn)
 
 
 def end_on_subscription(session: Session, command: c.CommandEndTxnOnSubscription) -> None:
-    """END_TXN_ON_SUBSCRIPTION, likewise."""
+    """Handle END_TXN_ON_SUBSCRIPTION from other brokers' coordinators."""
     _end_on(session, c.CommandEndTxnOnSubscriptionResponse, command.request_id, command.txn)
 
 
 def _end_on(session: Session, response: Callable[..., Any], request_id: int, txn: c.TxnId) -> None:
-    """What is not open here needs no end (rule 9.15); what is ends as a whole, or it would be half of one."""
+    """A transaction that is not open here needs no end (rule 9.15); one that is open ends as a whole."""
     coordinator = _coordinator(session, request_id)
     if coordinator is None:
         return
@@ -160,7 +161,7 @@ def _end_on(session: Session, response: Callable[..., Any], request_id: int, txn
 
 
 def send(session: Session, producer: Producer, message: c.CommandSend) -> bool:
-    """SEND of an open transaction; False if it has to be refused, see :func:`why_refused`."""
+    """Publish a SEND of an open transaction; False if it has to be refused (:func:`why_refused`)."""
     txn, service = message.txn, session.service
     topic = service.topics.get(producer.log.name)
     if txn is None or message.message_id is not None or topic is None or _closed(session, txn):
@@ -183,7 +184,7 @@ def _closed(session: Session, txn: c.TxnId) -> bool:
 
 
 def why_refused(session: Session, producer: Producer, txn: c.TxnId) -> str:
-    """For SEND_ERROR."""
+    """The reason, for SEND_ERROR."""
     if producer.log.name not in session.service.topics:
         return f"{producer.log.name} takes no part in transactions: only persistent topics do"
     if not session.service.settings.transactionCoordinatorEnabled:
@@ -192,7 +193,7 @@ def why_refused(session: Session, producer: Producer, txn: c.TxnId) -> str:
 
 
 def acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck, txn: c.TxnId) -> None:
-    """ACK of a transaction: reserved until it ends (rule 9.12)."""
+    """Handle ACK of a transaction: its messages are reserved until it ends (rule 9.12)."""
 
     def answer(error: MagnetarError | None = None) -> None:
         if ack.request_id is None:
@@ -208,7 +209,7 @@ def acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck, txn: c.
         answer(NotAllowedError(_NO_ACKS))
         return
     try:
-        # refused before anything is noted, so that a conflict leaves no participant behind that has nothing
+        # refused before it is noted, so that a conflict leaves no participant without acknowledgements
         service.coordinator.require(txn.most)
         service.coordinator.decisions.require_open(txn)
         _reserve(topic, subscription, held, ack, txn, answer)
@@ -249,7 +250,7 @@ def _reserve(
 
 
 def _until(held: OpenConsumer, subscription: Subscription, message_id: c.MessageIdData) -> PartialBatch:
-    """An id that does not exist acknowledges what stands before its place (rule 5.7.4)."""
+    """An id that does not exist acknowledges the entries before its place (rule 5.7.4)."""
     ordinal = held.exact(message_id)
     if ordinal is None:
         return PartialBatch(held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1, 0, 0)
