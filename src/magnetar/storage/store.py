@@ -168,7 +168,7 @@ class LedgerStore:
     ) -> ManagedLedger:
         """The log of that name, made if missing; ``done`` when its existence is durable.
 
-        A ledger is opened each time: entries written by this process never share a ledger with older ones (4.1.5).
+        A ledger is opened each time: entries written by this process never share a ledger with older ones (rule 4.1.5).
         """
         managed = self._logs.get(name)
         if managed is None:

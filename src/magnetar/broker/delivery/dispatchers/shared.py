@@ -1,6 +1,6 @@
 """Shared: any entry to any consumer, in turns of up to ``round_robin_messages`` (rules of 5.5).
 
-The next consumer is found as 5.5.1 says: somebody available of a better priority than the current slot first, then
+The next consumer is found by rule 5.5.1: somebody available of a better priority than the current slot first, then
 round robin within the level, then the first available of a lower level.
 """
 
@@ -128,7 +128,7 @@ class Shared(MultipleConsumers):
         return None
 
     def _order(self, level: int) -> Iterable[int]:
-        """Indices in the order in which 5.5.1 asks them."""
+        """Indices in the order in which consumers are asked (rule 5.5.1)."""
         consumers = self.consumers
         begin = bisect_left(consumers, level, 0, self._slot, key=_priority)
         yield from range(begin)
