@@ -2,5 +2,5 @@
 
 Reading order: ``main`` (the command line), ``standalone`` (a process that serves until it is stopped), ``node`` (a
 broker with its store, wired), ``data_directory`` (the directory, its lock, older formats), ``rest`` (the HTTP
-server), ``collecting`` (garbage after mass deletion), ``explain`` and ``rescue`` (commands).
+server), ``garbage_collection`` (what Python's collector is spared), ``explain`` and ``rescue`` (commands).
 """

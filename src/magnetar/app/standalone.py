@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from magnetar.app.collecting import EVERY_SECONDS, Collecting
+from magnetar.app.garbage_collection import EVERY_SECONDS, GarbageCollection
 from magnetar.app.node import Node
 from magnetar.config.settings import Settings
 from magnetar.runtime.descriptors import raise_limit
@@ -42,10 +42,10 @@ async def _serve(data: Path, settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    collecting, tasks = Collecting(), TaskGroup("collecting")
+    garbage, tasks = GarbageCollection(), TaskGroup("garbage collection")
     node = Node(data, settings)
     await node.start()
-    collecting.recovered()
+    garbage.recovered()
     service = node.broker.service
     mode = (
         "receipts wait for the disk"
@@ -55,8 +55,8 @@ async def _serve(data: Path, settings: Settings) -> None:
     sys.stdout.write(f"magnetar is ready: {service.service_url} {service.web_service_url} data in {data} ({mode})\n")
     sys.stdout.flush()
     await node.complete()
-    collecting.complete()
-    tasks.repeat(EVERY_SECONDS, lambda: collecting.look(lambda: len(service.topics)), "look")
+    garbage.complete()
+    tasks.repeat(EVERY_SECONDS, lambda: garbage.look(lambda: len(service.topics)), "look")
     await stop.wait()
     log.info("stopping")
     await tasks.close()
