@@ -108,8 +108,10 @@ def _packed(metadata: pb.MessageMetadata, rest: bytes) -> bytes:
 
 
 def last_index(entry: bytes) -> int:
-    """Batch index of the last message that is still there; -1 for what is none of several, or unreadable (rule
-    5.9.12)."""
+    """Batch index of the last message that is still there.
+
+    -1 for what is none of several, or unreadable (rule 5.9.12).
+    """
     try:
         metadata = _metadata(entry)
     except ProtocolError:

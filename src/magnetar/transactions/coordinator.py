@@ -120,8 +120,10 @@ class Coordinator:
         return txn, op
 
     def get(self, txn: TxnId, owner: str | None = None) -> Transaction:
-        """Raises TransactionNotFoundError, also for somebody else's (rules 9.6, 9.7); ``owner`` None: whoever may do
-        all."""
+        """Raises TransactionNotFoundError, also for somebody else's (rules 9.6, 9.7); ``owner`` None.
+
+        Whoever may do all.
+        """
         found = self.living.all.get(txn)
         if found is None or (owner is not None and found.owner != owner):
             raise TransactionNotFoundError(f"The transaction with this txdID `{txn_text(txn)}`not found ")

@@ -109,7 +109,7 @@ class ValueConnection(EntryConnection):
 def test_a_delay_that_ends_sends_nothing_again_to_a_consumer_that_did_not_wait(
     tmp_path: Path, sub_type: SubType
 ) -> None:
-    """Delays, Exclusive and Failover (7.2): it has had the message at once."""
+    """Delays, Exclusive and Failover (rule 7.2): it has had the message at once."""
 
     async def main() -> None:
         bench = Bench(tmp_path)
@@ -124,7 +124,7 @@ def test_a_delay_that_ends_sends_nothing_again_to_a_consumer_that_did_not_wait(
 
 
 def test_what_compaction_keeps_of_trimmed_ledgers_is_not_hidden_by_transactions() -> None:
-    """Transactions, compaction, trimming: the view, the next view and a restart (9.10, 4.7.4)."""
+    """Transactions, compaction, trimming: the view, the next view and a restart (rules 9.10, 4.7.4)."""
 
     async def main() -> None:
         place = Place()
@@ -156,7 +156,7 @@ def test_what_compaction_keeps_of_trimmed_ledgers_is_not_hidden_by_transactions(
 
 
 def test_the_last_message_of_a_compacted_reader_is_one_that_it_gets() -> None:
-    """Transactions and compaction: what is open or aborted behind the horizon is not to be waited for (5.9.12)."""
+    """Transactions and compaction: what is open or aborted behind the horizon is not to be waited for (rule 5.9.12)."""
 
     async def main() -> None:
         place = Place()
@@ -221,7 +221,7 @@ def test_nothing_is_trimmed_before_the_view_that_has_it_is_durable() -> None:
 
 
 def test_a_termination_that_was_refused_does_not_happen_later() -> None:
-    """Termination, a disk that refuses, a restart (4.7.1)."""
+    """Termination, a disk that refuses, a restart (rule 4.7.1)."""
 
     async def main() -> None:
         place = Place()
@@ -271,7 +271,7 @@ def test_a_topic_that_is_loaded_again_and_again_does_not_grow() -> None:
 
 
 def test_a_chunk_that_waits_for_its_consumer_is_no_standstill() -> None:
-    """Chunks and the watch over what stands still: others could take it, but it is not theirs (3.6.6)."""
+    """Chunks and the watch over what stands still: others could take it, but it is not theirs (rule 3.6.6)."""
     stand = Stand()
     stand.subscription.has_chunks(lambda entry: ChunkInfo("u", entry == b"entry-4"))
     slow, slow_connection = stand.join("slow", permits=1)
@@ -316,7 +316,7 @@ def producer_on(topic: Topic, name: str, mode: ProducerAccessMode) -> Producer:
 
 
 def test_who_waits_for_the_topic_obeys_the_policies_of_the_day_when_it_is_admitted() -> None:
-    """Exclusive producers and policies: the queue is told, too (3.2.4)."""
+    """Exclusive producers and policies: the queue is told, too (rule 3.2.4)."""
 
     async def main() -> None:
         place = Place()

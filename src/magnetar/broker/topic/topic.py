@@ -312,8 +312,10 @@ class Topic:
         self.subscriptions.trimmed()
 
     def slowest(self) -> int:
-        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (rule
-        4.2.3)."""
+        """The lowest mark-delete of the durable subscriptions.
+
+        Without any everything counts as consumed (rule 4.2.3).
+        """
         return self.subscriptions.slowest()
 
     def close(self) -> None:

@@ -156,7 +156,7 @@ async def last_of(source: CompactedSource) -> Any:
 
 
 def test_the_last_message_and_when_there_is_none(tell: Callable[[Story], None]) -> None:
-    """GET_LAST_MESSAGE_ID of a compacted reader (5.9.12)."""
+    """GET_LAST_MESSAGE_ID of a compacted reader (rule 5.9.12)."""
 
     async def story(store: LedgerStore) -> None:
         topic = loaded(store)

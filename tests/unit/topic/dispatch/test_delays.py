@@ -191,7 +191,7 @@ def test_restart_and_unload_read_no_backlog(tmp_path: Path, sub_type: SubType, m
 
 
 def test_acknowledged_skipped_and_redelivered(tmp_path: Path) -> None:
-    """Acks before the time count, a nack after it is answered at once (7.12), a seek makes it wait again."""
+    """Acks before the time count, a nack after it is answered at once (rule 7.12), a seek makes it wait again."""
 
     async def main() -> None:
         bench = Bench(tmp_path)

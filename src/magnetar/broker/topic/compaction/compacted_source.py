@@ -138,8 +138,9 @@ class CompactedSource:
         return current
 
     def last_compacted(self, shown: int, done: LastDone) -> bool:
-        """Whether the last entry that may be seen, ``shown``, is compacted: ``done`` gets the last that stays (rule
-        5.9.12).
+        """Whether the last entry that may be seen, ``shown``, is compacted.
+
+        ``done`` gets the last that stays (rule 5.9.12).
 
         What stands behind it (open transactions, what is left of those that ended) is not to be waited for.
         """

@@ -172,8 +172,10 @@ class DispatchFilter:
 
 
 def last_visible(dispatch_rules: Sequence[DispatchRule], first: int, end: int) -> int:
-    """The last ordinal that consumers may see, ``first - 1`` if none: below every readable end, not dead (rule
-    5.9.12)."""
+    """The last ordinal that consumers may see, ``first - 1`` if none.
+
+    Below every readable end, not dead (rule 5.9.12).
+    """
     for reason in dispatch_rules:
         end = min(end, reason.readable_end(end))
     while end > first:

@@ -209,8 +209,10 @@ class NonPersistentSubscription:
         notify(durable)
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
-        """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (rule
-        5.9.9)."""
+        """Whether this consumer may delete the subscription.
+
+        With ``force`` the others are disconnected (rule 5.9.9).
+        """
         others = [other for other in self.consumers if other is not consumer]
         if force:
             for other in others:

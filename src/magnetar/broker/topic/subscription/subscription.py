@@ -146,8 +146,10 @@ class Subscription:
         return consumer
 
     def read_through(self, source: Log) -> None:
-        """While nobody is connected: what the next consumers read, the log itself or its compacted view (rule
-        5.9.13)."""
+        """While nobody is connected.
+
+        What the next consumers read, the log itself or its compacted view (rule 5.9.13).
+        """
         if source is not self.log and not self._members.by_state:
             self.log = source
             self.pump.read_through(source)
@@ -166,7 +168,7 @@ class Subscription:
         return True
 
     def has_chunks(self, chunk_of: Callable[[bytes], ChunkInfo | None]) -> None:
-        """The topic has chunked messages, or may have from now on (rules of 3.6)."""
+        """The topic has chunked messages, or may have from now on (rule 3.6)."""
         self.pump.chunk_of = chunk_of
         dispatcher = self._members.dispatcher
         if type(dispatcher) is Shared:
@@ -335,8 +337,10 @@ class Subscription:
         self.pump.turn()
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
-        """Whether this consumer may delete the subscription; with ``force`` the others are disconnected (rule
-        5.9.9)."""
+        """Whether this consumer may delete the subscription.
+
+        With ``force`` the others are disconnected (rule 5.9.9).
+        """
         others = [other for other in self.consumers if other is not consumer]
         if force:
             self._disconnect(others)

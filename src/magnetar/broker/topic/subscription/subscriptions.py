@@ -129,7 +129,7 @@ class Subscriptions(Mapping[str, Subscription]):
             subscription.set_settings(settings)
 
     def has_chunks(self) -> None:
-        """The topic has chunked messages, or may have from now on (rules of 3.6)."""
+        """The topic has chunked messages, or may have from now on (rule 3.6)."""
         self._chunks = True
         for subscription in self._by_name.values():
             subscription.has_chunks(chunk)
@@ -165,8 +165,10 @@ class Subscriptions(Mapping[str, Subscription]):
     # what they show ----------------------------------------------------------------------------------------------
 
     def slowest(self) -> int:
-        """The lowest mark-delete of the durable subscriptions; without any everything counts as consumed (rule
-        4.2.3)."""
+        """The lowest mark-delete of the durable subscriptions.
+
+        Without any everything counts as consumed (rule 4.2.3).
+        """
         marks = [s.cursor.mark_delete for s in self._by_name.values() if s.durable]
         return min(marks, default=self._log.end - 1)
 
