@@ -19,9 +19,9 @@ class CompactedLedger(NamedTuple):
 
     id: int
     ordinal: int
-    """Of its entry 0."""
+    """Ordinal of its entry 0."""
     end: int
-    """Behind the last ordinal that is compacted or, at least, that stays."""
+    """Ordinal after the last one that is compacted or, at least, that stays."""
 
 
 class ViewFacts(NamedTuple):
@@ -31,13 +31,13 @@ class ViewFacts(NamedTuple):
     oldest: int
     """The lowest generation that may still exist on disk."""
     horizon: int
-    """Ordinal behind the last entry that was compacted."""
+    """Ordinal after the last entry that was compacted."""
     ledger: int
     """The first ledger of the view's own log: what statistics show."""
     ledgers: tuple[CompactedLedger, ...]
 
     def to_property(self) -> list[Any]:
-        """As it lies in the cursor's properties."""
+        """The value of the cursor's property."""
         return [self.generation, self.oldest, self.horizon, self.ledger, [list(ledger) for ledger in self.ledgers]]
 
     @classmethod

@@ -1,6 +1,6 @@
 """Which entries of one topic belong to open transactions, and which are hidden for ever. Pure (rules 9.9, 9.10).
 
-Everything is an ordinal. Entries of an open transaction wait, and all entries behind the first of them wait with them;
+Everything is an ordinal. Entries of an open transaction wait, and all entries after the first of them wait with them;
 entries of an aborted one and the marker that ends one are hidden: consumers never see them.
 """
 
@@ -34,7 +34,7 @@ class TransactionBuffer:
         """Transactions that ended since the state was made (rule 9.18)."""
 
     def wrote(self, txn: TxnId, start: int, stop: int) -> None:
-        """Entries of an open transaction; they lie behind all others."""
+        """Entries of an open transaction; they lie after all others."""
         stretches = self.open.setdefault(txn, [])
         if stretches and stretches[-1][1] == start:
             stretches[-1][1] = stop
@@ -93,7 +93,7 @@ class TransactionBuffer:
     # on disk -----------------------------------------------------------------------------------------------------
 
     def encode(self) -> Any:
-        """As JSON values."""
+        """Return everything as JSON values."""
         return {
             "open": [[txn.most, txn.least, stretches] for txn, stretches in self.open.items()],
             "first": self.first,
@@ -101,7 +101,7 @@ class TransactionBuffer:
         }
 
     def decode(self, value: Any) -> None:
-        """The inverse, into an empty one."""
+        """Take what :meth:`encode` returned, into an empty state."""
         for most, least, stretches in value["open"]:
             for start, stop in stretches:
                 self.wrote(TxnId(most, least), start, stop)

@@ -32,7 +32,7 @@ class Transaction:
     opened_ms: int
     ttl_ms: int
     owner: str
-    """Who opened it (rule 9.7); empty while nobody has to prove who he is."""
+    """Who opened it (rule 9.7); empty while clients need not authenticate."""
     status: TransactionStatus = TransactionStatus.OPEN
     partitions: dict[str, None] = field(default_factory=dict)
     """Topics it sends to."""
@@ -41,12 +41,12 @@ class Transaction:
 
     @property
     def deadline_ms(self) -> int:
-        """When it is aborted if nobody has ended it."""
+        """When it is aborted if it has not ended by then."""
         return self.opened_ms + self.ttl_ms
 
 
 def txn_text(txn: TxnId) -> str:
-    """As Pulsar prints it."""
+    """The id as Pulsar prints it."""
     return f"({txn.most},{txn.least})"
 
 
@@ -78,7 +78,7 @@ class OpenTransactions:
             del self.all[txn]
 
     def encode(self) -> Any:
-        """As JSON values."""
+        """Return everything as JSON values."""
         return {
             "next": self.next,
             "open": [
@@ -88,7 +88,7 @@ class OpenTransactions:
         }
 
     def decode(self, value: Any) -> None:
-        """The inverse, into an empty one."""
+        """Take what :meth:`encode` returned, into an empty state."""
         for least, opened_ms, ttl_ms, owner, partitions, subscriptions in value["open"]:
             self.apply(["n", least, opened_ms, ttl_ms, owner])
             self.apply(["p", least, partitions])
@@ -120,9 +120,9 @@ class Coordinator:
         return txn, op
 
     def get(self, txn: TxnId, owner: str | None = None) -> Transaction:
-        """Raises TransactionNotFoundError, also for somebody else's (rules 9.6, 9.7); ``owner`` None.
+        """The transaction of that id. Raises TransactionNotFoundError, also for another client's (rules 9.6, 9.7).
 
-        Whoever may do all.
+        ``owner`` None: a client that may end every transaction.
         """
         found = self.living.all.get(txn)
         if found is None or (owner is not None and found.owner != owner):

@@ -1,6 +1,6 @@
 """The durable half of a state that changes by operations.
 
-An operation is a list of JSON values. It is applied to the living state by whoever notes it, written with the next
+An operation is a list of JSON values. It is applied to the living state by its caller, written with the next
 group, and applied to the settled state when it is on disk; so a checkpoint holds exactly what is durable, and replaying
 the log walks the same code. See :mod:`magnetar.storage.ledgers.feature_state` for the order of calls.
 """

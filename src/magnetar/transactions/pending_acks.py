@@ -29,7 +29,7 @@ class PartialBatch(NamedTuple):
         return self.left_of(())
 
     def left_of(self, words: Sequence[int]) -> tuple[int, ...]:
-        """Of an ack set (empty: the whole batch), what is not taken."""
+        """The part of an ack set (empty: the whole batch) that is not taken."""
         left = _bits(words) if words else (1 << self.size) - 1
         left &= ~self.taken
         out = []
@@ -47,7 +47,7 @@ class PartialBatch(NamedTuple):
 
 _WORD = (1 << 64) - 1
 _BATCH_MAX = 1 << 20
-"""Messages of a batch; more do not fit into an entry, whatever a client says."""
+"""Messages of a batch; more do not fit into an entry."""
 
 
 def _bits(words: Sequence[int]) -> int:
@@ -77,7 +77,7 @@ class TransactionAcks:
         return sorted(self.whole.union(self.parts))
 
     def encode(self) -> Any:
-        """As JSON values."""
+        """Return everything as JSON values."""
         return [
             coalesce(list(self.whole)),
             [_written(p) for p in self.parts.values()],
@@ -122,7 +122,7 @@ class PendingAcks:
         return bool(self.held)
 
     def conflict(self, whole: Iterable[int], parts: Iterable[PartialBatch]) -> tuple[int, bool] | None:
-        """The first ordinal that somebody holds already, and whether it was asked for as a part of a batch."""
+        """The first ordinal that is reserved already, and whether it was asked for as a part of a batch."""
         for ordinal in whole:
             if ordinal in self.whole or ordinal in self.parts:
                 return ordinal, False

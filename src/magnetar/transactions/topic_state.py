@@ -64,7 +64,7 @@ class TopicState:
                 del self.pending[name]
 
     def forget(self, subscription: str) -> None:
-        """A subscription is gone, and whatever was reserved on it."""
+        """Forget a subscription that is gone, and what was reserved on it."""
         self.pending.pop(subscription, None)
         for key in [key for key in self.owed if key[0] == subscription]:
             del self.owed[key]
@@ -74,7 +74,7 @@ class TopicState:
         return set(self.buffer.open).union(*(pending.held for pending in self.pending.values()))
 
     def encode(self) -> Any:
-        """As JSON values."""
+        """Return everything as JSON values."""
         return {
             "buffer": self.buffer.encode(),
             "pending": [
@@ -86,7 +86,7 @@ class TopicState:
         }
 
     def decode(self, value: Any) -> None:
-        """The inverse, into an empty one."""
+        """Take what :meth:`encode` returned, into an empty state."""
         self.buffer.decode(value["buffer"])
         for name, most, least, held in value["pending"]:
             self.pending_of(name).restore(TxnId(most, least), TransactionAcks.decode(held))

@@ -111,9 +111,9 @@ async def _shown(topic: Topic, ordinal: int) -> StoredMessage:
     payload = payload_of(entry)
     headers = {**found, **headers_of(metadata, len(payload))}
     if metadata.txn is not None:
-        hidden = any(ordinal in reason.dead(ordinal, ordinal + 1) for reason in topic.dispatch_rules)
+        hidden = any(ordinal in rule.dead(ordinal, ordinal + 1) for rule in topic.dispatch_rules)
         headers["X-Pulsar-txn-aborted"] = _word(hidden)
-    uncommitted = any(ordinal >= reason.readable_end(topic.log.end) for reason in topic.dispatch_rules)
+    uncommitted = any(ordinal >= rule.readable_end(topic.log.end) for rule in topic.dispatch_rules)
     headers["X-Pulsar-txn-uncommitted"] = _word(uncommitted)
     if not metadata.encryption_keys and metadata.compression is not CompressionType.NONE:
         try:

@@ -2,7 +2,7 @@
 
 The path of a message is publish, the topic's log in storage, dispatch, subscription; the other rooms hold features that
 a topic composes. Reading order: ``ports`` (what a topic needs from storage and from connections), ``topic_feature``
-(what a topic tells its features), ``topic_api`` (what connections need of a topic), ``topic``, then the rooms
+(what a topic calls in its features), ``topic_api`` (what connections need of a topic), ``topic``, then the rooms
 ``publish``, ``dispatch``, ``subscription``, ``transactions``, ``compaction``, ``cleanup``, ``nonpersistent``;
 ``limits`` says who may subscribe, and ``position_search`` finds an entry by its publish time.
 """

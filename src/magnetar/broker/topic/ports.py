@@ -18,7 +18,7 @@ DurableAnswer: TypeAlias = Callable[[MagnetarError | None], None]
 
 
 def notify(done: Done | None) -> None:
-    """Whoever waits, if anybody does."""
+    """Call ``done`` if there is one."""
     if done is not None:
         done()
 
@@ -44,7 +44,7 @@ class EntryRun(Protocol):
     def entry(self) -> int: ...
     @property
     def entries(self) -> list[bytes]:
-        """As stored: checksum, metadata, payload."""
+        """The entries as stored: checksum, metadata, payload."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class Log(Protocol):
 
     @property
     def end(self) -> int:
-        """Behind the last durable entry; nothing from here on may be delivered."""
+        """Ordinal after the last durable entry; nothing from here on may be delivered."""
         ...
 
     def cached(self, start: int, entries_max: int, bytes_max: int) -> EntryRun | None:
@@ -84,7 +84,7 @@ class RemainingIndexes(Protocol):
 
     @property
     def has_partial_batches(self) -> bool:
-        """False: no entry has acknowledged batch indexes, so nobody needs to ask."""
+        """False: no entry has acknowledged batch indexes, so there is nothing to ask for."""
         ...
 
     def remaining_indexes(self, ordinal: int) -> tuple[int, ...]: ...
@@ -95,7 +95,7 @@ class WritableLog(Log, Protocol):
 
     @property
     def name(self) -> str:
-        """Of the topic, in full."""
+        """The topic's full name."""
         ...
 
     @property
@@ -127,7 +127,7 @@ class SubscriptionCursor(Protocol):
 
     @property
     def has_partial_batches(self) -> bool:
-        """False: no entry has acknowledged batch indexes, so nobody needs to ask."""
+        """False: no entry has acknowledged batch indexes, so there is nothing to ask for."""
         ...
 
     @property
@@ -137,7 +137,7 @@ class SubscriptionCursor(Protocol):
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """Of the subscription; shown in statistics."""
+        """The subscription's properties, shown in statistics."""
         ...
 
     def acknowledge(self, ordinals: Sequence[int], durable: Done | None = None) -> None: ...

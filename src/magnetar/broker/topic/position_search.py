@@ -40,9 +40,9 @@ def is_before(entry: bytes, publish_time_ms: int) -> bool | None:
 
 
 def first_not(log: Log, before: Callable[[bytes], bool | None], done: Callable[[FoundEntry | Exception], None]) -> None:
-    """The first entry that is not ``before``, of those that tell (not None); the log must be ordered by that.
+    """The first entry that is not ``before``, of those that can be judged (not None); the log must be ordered by that.
 
-    ``done`` is told, maybe at once.
+    ``done`` gets the result, maybe at once.
     """
     _Search(log, before, done).step()
 
@@ -60,7 +60,7 @@ class _Search:
         self._high = log.end
         self._entry: bytes | None = None
         self._untold = 0
-        """Entries from the middle on that did not tell."""
+        """Entries from the middle on that could not be judged."""
 
     def step(self) -> None:
         while self._low < self._high:
@@ -86,7 +86,7 @@ class _Search:
             self._untold += 1
             if run.first + 1 < self._high and self._untold < _UNTOLD_MAX:
                 return
-            # nothing from the middle on tells: what is wanted lies before, or is the first that could not tell
+            # nothing from the middle on can be judged: what is wanted lies before, or is the first that could not be
             self._high = run.first + 1 - self._untold
         elif before:
             self._low = run.first + 1

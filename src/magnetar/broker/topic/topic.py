@@ -120,7 +120,8 @@ class Topic:
             answer(None)
 
     def _not_born(self, error: PersistenceError) -> None:
-        # the log writes its birth again with the first entry or cursor; until then nobody was told that it exists
+        # the log writes its birth again with the first entry or cursor; until then no client was answered that it
+        # exists
         waiting, self._birth = self._birth or [], None
         for answer in waiting:
             answer(error)
@@ -241,7 +242,7 @@ class Topic:
         return self.compaction().detached_source() if compacted else self.log
 
     def log_of(self, subscription: SubscriptionApi) -> Log:
-        """What its consumers read."""
+        """The log or compacted view that its consumers read."""
         assert isinstance(subscription, Subscription)
         return subscription.log
 
@@ -264,14 +265,14 @@ class Topic:
         )
 
     def last_position(self) -> Position:
-        """Of the last entry that consumers may see, (-1, -1) for an empty topic."""
+        """Position of the last entry that consumers may see, (-1, -1) for an empty topic."""
         last = self.last_visible()
         return self.log.position(last) if last >= self.log.first else EARLIEST
 
     # policies ----------------------------------------------------------------------------------------------------
 
     def set_policies(self, policies: TopicPolicies) -> None:
-        """Somebody changed a policy of the topic or of its namespace."""
+        """A policy of the topic or of its namespace has changed."""
         before, self.policies = self.policies, policies
         settings = with_policies(self._broker_settings, policies)
         if settings != self._settings:

@@ -1,4 +1,4 @@
-"""What the connection needs of a topic and of a subscription, whatever their domain.
+"""What the connection needs of a topic and of a subscription, persistent or not.
 
 ``Topic`` with ``Subscription`` and ``NonPersistentTopic`` with ``NonPersistentSubscription`` both are that; a command
 goes the same way to either. Where only one of them can do something, the other refuses (an error of
@@ -96,7 +96,7 @@ class TopicApi(Protocol):
     def subscriptions(self) -> Mapping[str, SubscriptionApi]: ...
     @property
     def closed(self) -> bool:
-        """Unloaded or deleted: whoever waited for something of it has to ask again."""
+        """Unloaded or deleted: clients that wait for it have to look it up again."""
         ...
 
     def when_durable(self, answer: DurableAnswer) -> None: ...
@@ -113,7 +113,7 @@ class TopicApi(Protocol):
 
     def read_by(self, subscription: SubscriptionApi, *, compacted: bool) -> None: ...
     def log_of(self, subscription: SubscriptionApi) -> Log:
-        """What its consumers read, and where their ids are looked up."""
+        """The log or view that its consumers read, and where their ids are looked up."""
         ...
 
     def find_time(

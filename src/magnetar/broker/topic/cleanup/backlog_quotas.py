@@ -1,6 +1,6 @@
-"""Backlog quotas (rules of 4.6): what happens when subscriptions leave too much behind, or for too long.
+"""Backlog quotas (rules of 4.6): what happens when a backlog is too large or too old.
 
-The size counts the bytes behind the mark-delete position of the slowest durable subscription, the age the time since
+The size counts the bytes after the mark-delete position of the slowest durable subscription, the age the time since
 its oldest message was published; both exactly. A topic over its quota either lets all producers go and admits none
 until the backlog has shrunk, or lets go of the oldest messages of the slowest subscriptions.
 """
@@ -113,7 +113,7 @@ class BacklogQuotas(TopicFeature):
         return await self._size.reaches(slowest.cursor.mark_delete, limit)
 
     async def _evict_size(self, limit: int) -> None:
-        """Of whoever is slowest, as long as somebody is over the limit."""
+        """Evict from the slowest subscription, as long as one is over the limit."""
         for _ in range(len(self._subscriptions)):
             slowest = self._slowest()
             if slowest is None or not await self._too_much():
@@ -146,7 +146,7 @@ class BacklogQuotas(TopicFeature):
             return
         first = slowest.cursor.next_unacknowledged(slowest.cursor.mark_delete + 1)
         if first < log.end:
-            # behind what cannot be read the first that can stands for it
+            # the first entry that can be read stands for those before it that cannot
             for most in (1, 1000):
                 times = map(stored_publish_time, (await run_at(log, first, most)).entries)
                 oldest = next((time for time in times if time is not None), None)

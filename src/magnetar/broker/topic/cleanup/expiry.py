@@ -1,9 +1,9 @@
 """Messages that wait too long for their consumers (rules of 4.5): what expires counts as acknowledged.
 
-Of each subscription the messages in front expire, up to the first that is not older than the limit: by its publish
-time, whatever stands behind it. Every message is looked at once per subscription, when its turn has come.
+On each subscription the first messages expire, up to the first that is not older than the limit: by its publish
+time, whatever follows it. Every message is looked at once per subscription, when its turn has come.
 
-Of an entry whose metadata cannot be read nobody knows the time: it expires with the message behind it, or when its
+The time of an entry whose metadata cannot be read is unknown: it expires with the message after it, or when its
 ledger was closed before the limit.
 """
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 async def expire(subscription: Subscription, before_ms: int) -> int:
-    """Let go of the messages in front that were published before that time; how many entries.
+    """Let go of the first messages that were published before that time; how many entries.
 
     Raises what reading raised.
     """
@@ -56,7 +56,7 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
             "%s, subscription %s: %d entries have metadata that nobody can read; they expire with what stands behind",
             subscription.topic.name, subscription.name, unknown,
         )  # fmt: skip
-    # while the disk was read somebody may have sought back, and what stands there now was not looked at
+    # while the disk was read a consumer may have sought back, and what stands there now was not looked at
     if reached == start or cursor.mark_delete < mark or subscription.closed:
         return 0
     return subscription.expire_until(reached - 1)

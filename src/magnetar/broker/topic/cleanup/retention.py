@@ -1,9 +1,9 @@
 """Which acknowledged messages are kept, and for how long (rules of 4.4): decided message by message.
 
 From the front, an entry that every durable subscription has acknowledged is let go if it is older than the time limit,
-or if at least the size limit lies behind it; at the first one that is not, everything stays. How old an entry is: its
+or if at least the size limit lies after it; at the first one that is not, everything stays. How old an entry is: its
 publish time, but never outside the life of its ledger, because producers' clocks may be wrong. Storage gives back whole
-ledgers; what is let go of the ledger in front is hidden at once.
+ledgers; what is let go of the first ledger is hidden at once.
 
 Each entry is looked at once, when its turn to go has come; ledgers that go as a whole are not read at all. A pass reads
 at most ``BUDGET_BYTES`` per topic: a topic that lets go of more keeps the rest until the next pass.
@@ -35,16 +35,16 @@ class RetainedTopic(Protocol):
 
 
 class RetentionRule(NamedTuple):
-    """The two limits, as numbers to compare with; whoever is exceeded first decides."""
+    """The two limits, as numbers to compare with; the one that is exceeded first decides."""
 
     cutoff_ms: int | None
     """What was stored before may go; None: time decides nothing."""
     size: int | None
-    """What has so many bytes behind it may go; None: size decides nothing."""
+    """What has so many bytes after it may go; None: size decides nothing."""
 
     @staticmethod
     def of(retention: Retention, now_ms: int) -> RetentionRule:
-        """For (0, 0) everything may go, for (-1, -1) nothing."""
+        """The rule of a policy: for (0, 0) everything may go, for (-1, -1) nothing."""
         return RetentionRule(
             None if retention.minutes < 0 else now_ms - retention.minutes * 60_000 + (retention.minutes == 0),
             None if retention.megabytes < 0 else retention.megabytes << 20,
@@ -57,7 +57,7 @@ class RetentionRule(NamedTuple):
 
 
 def stored_ms(published_ms: int, ledger: Ledger, now_ms: int) -> int:
-    """When an entry was stored, as nearly as can be told."""
+    """When an entry was stored, as nearly as it can be known."""
     return max(ledger.opened_ms, min(published_ms, ledger.closed_ms or now_ms))
 
 
@@ -74,7 +74,7 @@ async def apply_retention(topic: RetainedTopic, now_ms: int) -> int:
         return 0
     consumed = topic.slowest() + 1
     keep_from, hidden = await RetentionScan(topic.log, rule, now_ms).to(consumed)
-    # while the disk was read somebody may have sought back, or closed the topic
+    # while the disk was read a consumer may have sought back, or the topic was closed
     if topic.closed or topic.slowest() + 1 < keep_from or keep_from <= topic.log.first:
         return 0
     return topic.trim_to(keep_from, hidden)
@@ -89,13 +89,13 @@ class RetentionScan:
         self._now_ms = now_ms
         self._at = log.first
         self._gone = log.hidden_bytes
-        """Bytes in front of ``_at`` in its ledger."""
+        """Bytes before ``_at`` in its ledger."""
         self._left = log.retained_bytes() - log.hidden_bytes
         """Bytes from ``_at`` on."""
         self._budget = BUDGET_BYTES
 
     async def to(self, consumed: int) -> tuple[int, int]:
-        """Where to keep from, at most ``consumed``, and the bytes in front of that in its ledger."""
+        """Where to keep from, at most ``consumed``, and the bytes before that in its ledger."""
         ledgers = list(self._log.table.ledgers)
         for ledger, following in zip(ledgers, [*ledgers[1:], None], strict=True):
             end = consumed if following is None else following.ordinal

@@ -1,7 +1,7 @@
-"""The end of a topic's log: nothing is published behind it, for ever (rule 4.7.1).
+"""The end of a topic's log: nothing is published after it, for ever (rule 4.7.1).
 
 That the topic is terminated is a property of its log, durable with the answer. Entries that producers had under way are
-in front of it in the journal: the last message id is known when the property is durable.
+before it in the journal: the last message id is known when the property is durable.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Termination:
         def lost(error: PersistenceError) -> None:
             subscriptions.terminated = False
             log.properties = {name: value for name, value in log.properties.items() if name != PROPERTY}
-            log.write_birth()  # behind the record that says otherwise and goes to the disk as soon as that accepts it
+            log.write_birth()  # after the record that says otherwise and goes to the disk as soon as that accepts it
             failed(error)
 
         log.barrier(written, lost)

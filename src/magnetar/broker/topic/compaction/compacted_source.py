@@ -1,6 +1,6 @@
 """A topic as a compacted reader sees it: the view up to its horizon, the log from there on (rule 5.9.13).
 
-To the pump it is a log with gaps: a run may begin behind what was asked for, and one without entries says only where
+To the pump it is a log with gaps: a run may begin after what was asked for, and one without entries says only where
 to go on. The place in the view is searched on disk once and then follows from the last read; what was read last is kept
 until the next read.
 
@@ -52,7 +52,7 @@ class CompactedSource:
         """What the last read of the view brought: all that stays in ``[_window_from, _window_to)``."""
         self._window_from = self._window_to = 0
         self._index = 0
-        """Number in the view's log of the first entry behind the window."""
+        """Number in the view's log of the first entry after the window."""
 
     # the ends ----------------------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class CompactedSource:
 
     @property
     def end(self) -> int:
-        """Behind the last durable entry of the topic."""
+        """Ordinal after the last durable entry of the topic."""
         return self.log.end
 
     # reading -----------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class CompactedSource:
             self.log.read(start, entries_max, bytes_max, done)
         else:
             reading = _Reading(self, view, start, entries_max, bytes_max, done)
-            # never at once: whoever asks is in the middle of a turn
+            # never at once: the caller is in the middle of a turn
             asyncio.get_running_loop().call_soon(reading.begin)
 
     def _advance(self, view: CompactedView, entries_max: int, bytes_max: int) -> None:
@@ -142,7 +142,7 @@ class CompactedSource:
 
         ``done`` gets the last that stays (rule 5.9.12).
 
-        What stands behind it (open transactions, what is left of those that ended) is not to be waited for.
+        What follows it (open transactions, what is left of those that ended) is not to be waited for.
         """
         view = self._views.view
         if view is None or view.horizon <= shown:
@@ -151,7 +151,7 @@ class CompactedSource:
         return True
 
     def since(self, publish_time_ms: int, done: Answer) -> None:
-        """Ordinal of the first entry that stays, or stands behind the horizon, and is not older than that."""
+        """Ordinal of the first entry that stays, or stands after the horizon, and is not older than that."""
         view = self._views.view
         if view is None:
             first_since(self.log, publish_time_ms, done)
@@ -168,7 +168,7 @@ class CompactedSource:
         view.since(publish_time_ms, found)
 
     def release(self) -> None:
-        """Nobody reads here now: a view that was replaced need not be kept for this."""
+        """Nothing is read here now: a view that was replaced need not be kept for this."""
         self._leave()
         self._raw_from = None
 
@@ -191,14 +191,14 @@ class CompactedSource:
         return self.log.position(ordinal)
 
     def ordinal(self, position: Position) -> int:
-        """Of the first entry at or behind ``position``."""
+        """Ordinal of the first entry at or after ``position``."""
         view = self._views.view
         if view is not None and not self._retained(position):
             return view.ordinal(position) if position.ledger >= 0 else self.first
         return self.log.ordinal(position)
 
     def exact_ordinal(self, position: Position) -> int | None:
-        """Of exactly this position, or None."""
+        """Ordinal of exactly this position, or None."""
         view = self._views.view
         if view is not None and not self._retained(position):
             return view.exact(position)

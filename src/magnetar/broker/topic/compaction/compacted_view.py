@@ -60,7 +60,7 @@ class CompactedView:
         return self.log.retained_bytes() - PLACE_BYTES * self.entries
 
     def index_of(self, ordinal: int, done: Answer) -> None:
-        """Number, in the view's log, of the first entry at or behind ``ordinal``; maybe at once."""
+        """Number, in the view's log, of the first entry at or after ``ordinal``; maybe at once."""
 
         def before(entry: bytes) -> bool:
             return bool(PLACE.unpack_from(entry)[0] < ordinal)
@@ -73,13 +73,13 @@ class CompactedView:
         def before(entry: bytes) -> bool | None:
             return is_before(entry[PLACE_BYTES:], publish_time_ms)
 
-        def told(found: FoundEntry | Exception) -> None:
+        def received(found: FoundEntry | Exception) -> None:
             if isinstance(found, Exception):
                 done(found)
             else:
                 done(self.horizon if found.entry is None else PLACE.unpack_from(found.entry)[0])
 
-        first_not(self.log, before, told)
+        first_not(self.log, before, received)
 
     def last(self, done: LastDone) -> None:
         """Position and batch index of the last message that stays; -1 everywhere if there is none."""
@@ -100,7 +100,7 @@ class CompactedView:
             self.log.read(end - 1, 1, 1, read)
 
     def position(self, ordinal: int) -> Position | None:
-        """Of an ordinal whose ledger the view knows."""
+        """Position of an ordinal whose ledger the view knows."""
         i = bisect_right(self._ordinals, ordinal) - 1
         if i < 0 or ordinal >= self.facts.ledgers[i].end:
             return None
@@ -117,7 +117,7 @@ class CompactedView:
         return ordinal if ordinal < ledger.end else None
 
     def ordinal(self, position: Position) -> int:
-        """Ordinal of the first entry that may stay at or behind ``position``; the horizon if there is none."""
+        """Ordinal of the first entry that may stay at or after ``position``; the horizon if there is none."""
         i = bisect_right(self._ids, position.ledger) - 1
         ledgers = self.facts.ledgers
         if i >= 0 and self._ids[i] == position.ledger:

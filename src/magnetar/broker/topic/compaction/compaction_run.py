@@ -1,7 +1,7 @@
 """One run of compaction: two passes over the topic as a compacted reader sees it, and a new log with what stays.
 
-Runs in a task of its own, on the loop, in small steps: a few dozen messages, then everybody else's turn; and it waits
-for the disk after each megabyte it has written. What it reads goes through the store's reader like anybody's backlog.
+Runs in a task of its own, on the loop, in small steps: a few dozen messages, then the turn of others; and it waits
+for the disk after each megabyte it has written. What it reads goes through the store's reader like any backlog.
 In memory: one dict entry per living key, and what one read brings.
 """
 
@@ -37,7 +37,7 @@ class CompactionRun:
         retain_keyless: bool,
     ) -> None:  # fmt: skip
         self._source = source
-        self._reasons = dispatch_rules
+        self._rules = dispatch_rules
         self._writer = ViewWriter(target)
         self._horizon = horizon
         self._survivors = Survivors(retain_keyless=retain_keyless)
@@ -75,7 +75,7 @@ class CompactionRun:
     def _dead(self, run: StoredRun) -> Collection[int]:
         """Entries that are for no consumer: of aborted transactions, markers."""
         stop = run.first + len(run.entries)
-        return {ordinal for reason in self._reasons for ordinal in reason.dead(run.first, stop)}
+        return {ordinal for rule in self._rules for ordinal in rule.dead(run.first, stop)}
 
     async def _runs(self) -> AsyncIterator[StoredRun]:
         source, horizon = self._source, self._horizon

@@ -61,7 +61,7 @@ class Compactor(TopicFeature):
         self._running: asyncio.Task[None] | None = None
         self._sources: dict[str, tuple[Subscription, CompactedSource]] = {}
         self._replaced: list[CompactedView] = []
-        """Old views that somebody is still reading."""
+        """Old views that are still being read."""
         self._oldest = 1
         self._generation = 0
         self._closed = False
@@ -100,7 +100,7 @@ class Compactor(TopicFeature):
         return view_name(self._log.id, generation)
 
     def _sweep(self) -> None:
-        """Delete views that nobody needs: replaced ones, and one of which only a part was written."""
+        """Delete views that are not needed: replaced ones, and one of which only a part was written."""
         kept = {view.facts.generation for view in self._replaced}
         beyond = self._generation + 1
         for generation in range(self._oldest, beyond if self._running is not None else beyond + 1):
@@ -127,7 +127,7 @@ class Compactor(TopicFeature):
         return source
 
     def detached_source(self) -> CompactedSource:
-        """For a search or a run; release it afterwards."""
+        """A source for a search or a run; release it afterwards."""
         return CompactedSource(self._log, self)
 
     def unpinned(self) -> None:
@@ -139,7 +139,7 @@ class Compactor(TopicFeature):
                 self._sweep()
 
     def upkeep(self) -> None:
-        """Now and then: let go of views for subscriptions that nobody reads."""
+        """Now and then: let go of views for subscriptions without consumers."""
         subscriptions = self._subscriptions
         for name, (subscription, source) in list(self._sources.items()):
             if not subscription.consumers:
@@ -237,9 +237,9 @@ class Compactor(TopicFeature):
 
     def _readable_end(self) -> int:
         horizon = self._log.end
-        for reason in self._subscriptions.rules:
+        for rule in self._subscriptions.rules:
             # what a consumer may not see yet (open transactions) is not compacted yet either
-            horizon = min(horizon, reason.readable_end(horizon))
+            horizon = min(horizon, rule.readable_end(horizon))
         return horizon
 
     # runs of others ----------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ class Compactor(TopicFeature):
         facts = view.facts
 
         def durable() -> None:
-            # here rather than in the task: whatever happens to that, this view is the one that a start would find
+            # here rather than in the task: even if that is cancelled, this view is the one that a start would find
             if cursor.deleted or self._closed:
                 return
             old, self.view = self.view, view

@@ -1,7 +1,7 @@
-"""A view that a job computed (decision 015): what the job is told, and what is looked at before its result counts.
+"""A view that a job computed (decision 015): what the job gets, and what is checked before its result counts.
 
 The job's word is taken for which messages stay, not for where they stand: their places must grow, lie below the
-horizon, and be places of this topic. The generation says whether somebody compacted meanwhile.
+horizon, and be places of this topic. The generation says whether the topic was compacted meanwhile.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class CompactionPlan(NamedTuple):
     """What is to be compacted, and from what."""
 
     generation: int
-    """Of the view that is there; 0: none."""
+    """Generation of the view that is there; 0: none."""
     view: str
     """Name of its log, empty if there is none; it comes before everything else."""
     start: int
     """Ordinal from which on the log itself is to be read."""
     horizon: int
-    """Behind the last entry; what is between ``start`` and this lies in closed ledgers and may be read."""
+    """Ordinal after the last entry; what is between ``start`` and this lies in closed ledgers and may be read."""
 
 
 async def adopt(

@@ -15,7 +15,7 @@ _WRITE_BYTES: Final = 1 << 20
 
 
 class ViewWriter:
-    """``target`` is an empty log that nobody else writes to."""
+    """Writes a view; ``target`` is an empty log that nothing else writes to."""
 
     def __init__(self, target: ManagedLedger) -> None:
         self._target = target

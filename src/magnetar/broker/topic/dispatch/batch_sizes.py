@@ -1,9 +1,9 @@
-"""How many messages an entry really holds, whatever a client says it does.
+"""How many messages an entry really holds; a client's claim is not trusted.
 
 An acknowledgement of a part of a batch names the batch's size and a word per 64 messages. Work and memory follow the
-entry, not that claim: what memory has of the log tells the size exactly; of entries that have left it only batches up
-to ``UNSEEN_MAX``, or as large as one that this subscription has sent, are believed. Who acknowledges more of an entry
-that nobody can look at has received it from an earlier life of the broker: it gets the entry again.
+entry, not that claim: for what memory has of the log the size is known exactly; of entries that have left it only
+batches up to ``UNSEEN_MAX``, or as large as one that this subscription has sent, are believed. Who acknowledges more of
+an entry that is not in memory has received it from an earlier life of the broker: it gets the entry again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class RemainingMessages(NamedTuple):
     words: tuple[int, ...]
     """Bit i is set: message i stays unacknowledged (rule 5.7.6)."""
     size: int
-    """Messages of the batch; what lies behind is nothing."""
+    """Messages of the batch; bits after them mean nothing."""
 
 
 class BatchSizes:
-    """Of one subscription."""
+    """The batch sizes that one subscription can know."""
 
     __slots__ = ("_log", "largest")
 
@@ -54,7 +54,7 @@ class BatchSizes:
         return RemainingMessages(tuple(words[: (size + 63) // 64]), size)
 
     def _messages(self, ordinal: int) -> int | None:
-        """Of an entry in memory, how many it holds."""
+        """How many messages an entry holds; None unless it is in memory."""
         log = self._log
         if not log.first <= ordinal < log.end:
             return None

@@ -12,7 +12,7 @@ Not strict (rule 7.4): what is due within one tick goes at once, and a wake-up t
 tick.
 
 A topic pays for this once per single message that is published (a search for two bytes in its metadata), and with a
-gate while something is delayed.
+dispatch filter while something is delayed.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ class DelayState:
         return StateChange(pairs_of(self._writing)) if self._writing else None
 
     def durable(self) -> None:
-        """They are on disk; said before anybody hears of the entries themselves."""
+        """The new pairs are on disk; this comes before the entries themselves are announced."""
         for ordinal, time_ms in self._writing:
             self.index.add(ordinal, time_ms)
         self._writing.clear()
         self.on_durable()
 
     def lost(self) -> None:
-        """So are the entries."""
+        """The new pairs did not reach the disk, and neither did their entries."""
         self._writing.clear()
         self._waiting.clear()
 
@@ -89,9 +89,9 @@ class DelayState:
 class DelayedTopic(Protocol):
     """The topic, as this sees it."""
 
-    def add_dispatch_rule(self, reason: DispatchRule) -> None: ...
-    def remove_dispatch_rule(self, reason: DispatchRule) -> None: ...
-    def let_through(self, ordinals: Sequence[int], reason: DispatchRule | None = None) -> None: ...
+    def add_dispatch_rule(self, rule: DispatchRule) -> None: ...
+    def remove_dispatch_rule(self, rule: DispatchRule) -> None: ...
+    def let_through(self, ordinals: Sequence[int], rule: DispatchRule | None = None) -> None: ...
 
 
 class Delays(DispatchRule, TopicFeature):
@@ -150,7 +150,7 @@ class Delays(DispatchRule, TopicFeature):
         return self._append if self._policy.active else self._plain
 
     def _append(self, entry: bytes, messages: int, tag: object) -> int:
-        """As ``ManagedLedger.append``. Raises NotAllowedError if the delay is too long (rule 7.10)."""
+        """Append like ``ManagedLedger.append``. Raises NotAllowedError if the delay is too long (rule 7.10)."""
         # clients never put a delayed message into a batch (rule 7.11); the search is not a call, it runs once per
         # message
         if messages != 1 or entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
@@ -237,7 +237,8 @@ class Delays(DispatchRule, TopicFeature):
             self._gating = False
             self._topic.remove_dispatch_rule(self)
 
-    # what the gate asks ---------------------------------------------------------------------------------------------
+    # what the dispatch filter
+    # asks-----------------------------------------------------------------------------------------
 
     @override
     def holds_for(self, sub_type: SubType) -> bool:

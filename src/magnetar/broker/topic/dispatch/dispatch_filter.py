@@ -1,6 +1,6 @@
 """What stands between a log and a subscription: how far it may be read, and which entries are not for consumers.
 
-A topic without a reason has no gate, and its pump pays one ``is None`` per round. Each feature that has a reason (open
+A topic without a rule has no filter, and its pump pays one ``is None`` per round. Each feature that has a rule (open
 transactions, delayed messages, entries reserved by a pending acknowledgement) says it in one object, a
 :class:`DispatchRule`; the :class:`DispatchFilter` of a subscription joins those that hold for its type. Everything is
 asked in stretches of ordinals and *before* anything is read, so a million closed entries cost one question and no disk.
@@ -8,19 +8,19 @@ An ordinal is
 
 * **open**: it may be sent (if it is not acknowledged);
 * **closed**: passed over now. It stays in the backlog. The feature that closed it calls ``Subscription.let_through``
-  when it opens, or nobody will send it before the next rewind;
+  when it opens, otherwise it is not sent before the next rewind;
 * **dead**: closed, and not for any consumer ever: the broker acknowledges it itself when the pump comes along
   (rule 5.9.15: markers, entries of aborted transactions).
 
 Replays are asked too: an entry that was closed while it was out is taken from the replay queue instead of sent.
 
-To use it: subclass :class:`DispatchRule`, override what you need, hand it to ``Topic.add_dispatch_rule`` (all
-subscriptions, also later ones) or ``Subscription.add_dispatch_rule`` (one), and tell what changes:
+To use it: subclass :class:`DispatchRule`, override what you need, hand it to ``Subscriptions.add_dispatch_rule`` (all
+subscriptions, also later ones) or ``Subscription.add_dispatch_rule`` (one), and report what changes:
 
 * the readable end moved, entries became dead: ``dispatch_filter_changed()`` of the topic or the subscription, once per
   group;
 * entries opened that may have been passed over: ``let_through(ordinals)``, in the order in which they are to go out;
-  with the reason if it does not hold for all types: the others have had those entries at once.
+  with the rule if it does not hold for all types: the others have had those entries at once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class DispatchRule:
     """One feature's say. Defaults: everything may be sent. All ranges are half-open, ``start < stop``."""
 
     counted = False
-    """Whether ``delayed`` counts everything that is closed and not dead: then lost entries can be told from closed."""
+    """Whether ``delayed`` counts everything that is closed and not dead.
+
+    Then lost entries can be distinguished from closed ones.
+    """
     why = "entries are held back"
     """What ``magnetar explain`` says of entries beyond the readable end."""
 
@@ -81,46 +84,46 @@ class DispatchFilter:
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def add(self, reason: DispatchRule, sub_type: SubType | None) -> None:
-        self._all.append(reason)
+    def add(self, rule: DispatchRule, sub_type: SubType | None) -> None:
+        self._all.append(rule)
         self.choose(sub_type)
 
-    def remove(self, reason: DispatchRule, sub_type: SubType | None) -> None:
-        self._all.remove(reason)
+    def remove(self, rule: DispatchRule, sub_type: SubType | None) -> None:
+        self._all.remove(rule)
         self.choose(sub_type)
 
     def choose(self, sub_type: SubType | None) -> None:
         """The subscription is of this type now."""
         self._holding = tuple(r for r in self._all if sub_type is None or r.holds_for(sub_type))
 
-    def obeys(self, reason: DispatchRule) -> bool:
-        """Whether ``reason`` holds for the type that the subscription has now."""
-        return reason in self._holding
+    def obeys(self, rule: DispatchRule) -> bool:
+        """Whether ``rule`` holds for the type that the subscription has now."""
+        return rule in self._holding
 
     @property
     def counted(self) -> bool:
-        """As :attr:`DispatchRule.counted`, of all that hold."""
-        return all(reason.counted for reason in self._holding)
+        """Whether :attr:`DispatchRule.counted` is true of all rules that hold."""
+        return all(rule.counted for rule in self._holding)
 
     def why_unreadable(self) -> str:
-        """Of the reasons that have a readable end below everything."""
-        return "; ".join(reason.why for reason in self._holding if reason.readable_end(1 << 62) < 1 << 62)
+        """What the rules say that have a readable end below everything."""
+        return "; ".join(rule.why for rule in self._holding if rule.readable_end(1 << 62) < 1 << 62)
 
     # -- asked by the pump -------------------------------------------------------------------------------------
 
     def readable_end(self, end: int) -> int:
         """What is durable may be read up to here."""
-        for reason in self._holding:
-            end = min(end, reason.readable_end(end))
+        for rule in self._holding:
+            end = min(end, rule.readable_end(end))
         return end
 
     def next_open(self, start: int, stop: int) -> int:
-        """As :meth:`DispatchRule.next_open`, all reasons agreeing."""
+        """The first ordinal of the range that is open to all rules, or ``stop``."""
         at, agreed = start, 0
         holding = self._holding
         while at < stop and agreed < len(holding):
-            for reason in holding:
-                found = reason.next_open(at, stop)
+            for rule in holding:
+                found = rule.next_open(at, stop)
                 agreed = agreed + 1 if found == at else 1
                 at = found
                 if at >= stop or agreed >= len(holding):
@@ -128,20 +131,20 @@ class DispatchFilter:
         return at
 
     def next_closed(self, start: int, stop: int) -> int:
-        """As :meth:`DispatchRule.next_closed`."""
-        for reason in self._holding:
+        """The first ordinal of the range that a rule closes, or ``stop``."""
+        for rule in self._holding:
             if start >= stop:
                 break
-            stop = reason.next_closed(start, stop)
+            stop = rule.next_closed(start, stop)
         return stop
 
     def dead(self, start: int, stop: int) -> list[int]:
-        """As :meth:`DispatchRule.dead`, ascending."""
-        return sorted({ordinal for reason in self._holding for ordinal in reason.dead(start, stop)})
+        """Closed ordinals of the range that the broker acknowledges itself, ascending."""
+        return sorted({ordinal for rule in self._holding for ordinal in rule.dead(start, stop)})
 
     def delayed(self, cursor: SubscriptionCursor, end: int) -> int:
-        """As :meth:`DispatchRule.delayed`."""
-        return sum(reason.delayed(cursor, end) for reason in self._holding)
+        """Entries of this backlog that wait for their time."""
+        return sum(rule.delayed(cursor, end) for rule in self._holding)
 
     def closed(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
         """The closed stretches of a short range."""
@@ -176,11 +179,11 @@ def last_visible(dispatch_rules: Sequence[DispatchRule], first: int, end: int) -
 
     Below every readable end, not dead (rule 5.9.12).
     """
-    for reason in dispatch_rules:
-        end = min(end, reason.readable_end(end))
+    for rule in dispatch_rules:
+        end = min(end, rule.readable_end(end))
     while end > first:
         start = max(first, end - _WINDOW)
-        dead = {ordinal for reason in dispatch_rules for ordinal in reason.dead(start, end)}
+        dead = {ordinal for rule in dispatch_rules for ordinal in rule.dead(start, end)}
         while end > start:
             if end - 1 not in dead:
                 return end - 1

@@ -39,7 +39,7 @@ class DispatchSettings:
     """Ours: first pause after a failed read; doubles up to a minute."""
 
     def limits(self) -> DispatchLimits:
-        """As the dispatchers want them."""
+        """The part that dispatchers obey."""
         return DispatchLimits(
             read_entries_max=self.dispatcher_max_read_batch_size,
             round_robin_messages=self.dispatcher_max_round_robin_batch_size,

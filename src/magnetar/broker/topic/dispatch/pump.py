@@ -5,7 +5,7 @@ of the loop; after ``turn_entries_max`` entries the rest waits for the next turn
 others. At most one disk read is under way; when it returns, the loop goes on. There is no task and no callback per
 entry: work is done on runs and slices of runs.
 
-Acknowledged entries (holes) are skipped. Ordinals below the log's first are gone: a cursor behind it jumps (rule
+Acknowledged entries (holes) are skipped. Ordinals below the log's first are gone: a cursor before it jumps (rule
 4.3.2).
 
 With a :class:`DispatchFilter` a round first sorts out what is closed in a replay, then sends what was passed over and
@@ -55,7 +55,7 @@ class Pump:
         self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
         """Ordinal of the next new entry."""
         self.sizes = BatchSizes(source)
-        """Of the topic's own entries."""
+        """Batch sizes of the topic's own entries."""
         self._log = source
         self._cursor = cursor
         self.parts: RemainingIndexes = cursor
@@ -70,7 +70,7 @@ class Pump:
 
     @property
     def end(self) -> int:
-        """Behind the last entry that may be read."""
+        """Ordinal after the last entry that may be read."""
         end = self._log.end
         return end if self.dispatch_filter is None else self.dispatch_filter.readable_end(end)
 
@@ -85,7 +85,7 @@ class Pump:
         return self.reads.unreadable
 
     def next_ahead(self) -> int | None:
-        """The next new entry that may be sent, as far as one turn of the loop can see; asks nobody to do anything."""
+        """The next new entry that may be sent, as far as one turn of the loop can see; changes nothing."""
         end = self.end
         start = self._cursor.next_unacknowledged(max(self.read_at, self._log.first))
         if start < end and self.dispatch_filter is not None:
@@ -153,7 +153,7 @@ class Pump:
     def _round(self, dispatcher: Dispatcher) -> int:
         """Entries dealt with; 0 when nothing more can be done before something happens."""
         if self.dispatch_filter is not None:
-            return self._gated_round(dispatcher, self.dispatch_filter)
+            return self._filtered_round(dispatcher, self.dispatch_filter)
         plan = dispatcher.plan_replay()
         if plan:
             return self._replay(dispatcher, plan)
@@ -170,7 +170,7 @@ class Pump:
         self.read_at = self._give(dispatcher, start, min(start + wanted, source.end))
         return self.read_at - start
 
-    def _gated_round(self, dispatcher: Dispatcher, dispatch_filter: DispatchFilter) -> int:
+    def _filtered_round(self, dispatcher: Dispatcher, dispatch_filter: DispatchFilter) -> int:
         if not dispatch_filter and not dispatch_filter.late:
             self.dispatch_filter = None
             return self._round(dispatcher)
@@ -230,9 +230,9 @@ class Pump:
         return reached - start
 
     def _give(self, dispatcher: Dispatcher, start: int, stop: int) -> int:
-        """Let the dispatcher assign unacknowledged entries from ``start`` on, send them; the ordinal behind the last.
+        """Let the dispatcher assign unacknowledged entries from ``start`` on, send them; the ordinal after the last.
 
-        ``start`` itself if nobody takes one or the disk has to be asked first.
+        ``start`` itself if no consumer takes one or the disk has to be asked first.
         """
         run = self.reads.run_at(start, stop - start)
         if run is None:

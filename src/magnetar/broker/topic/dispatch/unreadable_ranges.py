@@ -1,8 +1,8 @@
 """Entries of one subscription's backlog that are damaged on disk: named once, then skipped by word or by setting.
 
-A range that cannot be read stays in the backlog, and the subscription waits in front of it, until an operator says that
+A range that cannot be read stays in the backlog, and the subscription waits before it, until an operator says that
 it is to be skipped (REST), or not at all with ``autoSkipNonRecoverableData``. What was skipped stays known, so that
-whoever looks at the subscription sees the gap. Nothing on disk is touched.
+an operator who looks at the subscription sees the gap. Nothing on disk is touched.
 """
 
 from __future__ import annotations

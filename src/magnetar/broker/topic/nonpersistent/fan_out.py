@@ -117,7 +117,7 @@ class FanOut:
 
     @property
     def next(self) -> int:
-        """Whatever comes is the first."""
+        """The next entry is always the first."""
         return 0
 
     def barrier(self, done: Done, failed: Callable[[PersistenceError], None] | None = None) -> None:
@@ -181,7 +181,7 @@ class FanOut:
         return EARLIEST
 
     def ordinal(self, position: Position) -> int:
-        """Whatever is named, the next message to come (rule 13.11)."""
+        """The next message to come, for every position (rule 13.11)."""
         return 0
 
     def exact_ordinal(self, position: Position) -> int | None:

@@ -1,9 +1,9 @@
-"""A subscription of a non-persistent topic: whoever has permits when a message passes gets it, nobody later.
+"""A subscription of a non-persistent topic: consumers with permits get a message when it passes, nobody gets it later.
 
-The dispatchers of persistent subscriptions choose (rule 13.4), with settings that take away what needs a memory:
-every entry counts as acknowledged when it was sent, one entry at a time goes round, a Failover consumer takes over at
-once and without ACTIVE_CONSUMER_CHANGE, and entries that Key_Shared would keep for their owner are dropped. What
-nobody got is counted. Acknowledgements, redelivery and seek are no-ops that are answered (rules 13.5, 13.11).
+The dispatchers of persistent subscriptions choose (rule 13.4), with settings that take away what needs a memory: every
+entry counts as acknowledged when it was sent, one entry at a time goes round, a Failover consumer takes over at once
+and without ACTIVE_CONSUMER_CHANGE, and entries that Key_Shared would keep for their owner are dropped. Messages that no
+consumer got are counted. Acknowledgements, redelivery and seek are no-ops that are answered (rules 13.5, 13.11).
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class NonPersistentSubscription:
         self.name = name
         self.settings = settings
         self.durable = False
-        """Whatever the client asked for: nothing of it outlives its consumers."""
+        """False for every client: nothing of it outlives its consumers."""
         self.acks = NoAcknowledgements()
         self.totals = Totals()
         self.dropped = 0
-        """Messages that passed and that nobody could take."""
+        """Messages that passed and that no consumer could take."""
         self._clock = clock
         self._sticky_key = sticky_key
         self._members = Members(topic, name)
@@ -144,7 +144,7 @@ class NonPersistentSubscription:
         return True
 
     def close(self) -> None:
-        """Unload or delete: everybody is disconnected."""
+        """Unload or delete: every client is disconnected."""
         for consumer in self.consumers:
             if self._leave(consumer):
                 consumer.connection.close()
@@ -205,7 +205,7 @@ class NonPersistentSubscription:
     def seek_to(
         self, ordinal: int, durable: Done | None = None, ack_set: tuple[int, ...] = (), batch_size: int = 0
     ) -> None:
-        """SEEK: nobody is disconnected (rule 13.11)."""
+        """SEEK: no consumer is disconnected (rule 13.11)."""
         notify(durable)
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:

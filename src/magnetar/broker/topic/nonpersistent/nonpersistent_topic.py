@@ -1,4 +1,4 @@
-"""A non-persistent topic (rules of group 13): producers, subscriptions and a passage between them.
+"""A non-persistent topic (rules of group 13): producers, subscriptions and a fan-out between them.
 
 It exists from its first client, or its creation over REST, until it is deleted, collected for being idle, or the
 broker ends; nothing of it is stored. Offers the connection what :class:`magnetar.broker.topic.topic.Topic` does, as
@@ -33,7 +33,7 @@ from magnetar.runtime.clock import Clock
 
 
 class NonPersistentTopic:
-    """Lives on the event loop. Policies are asked whenever somebody comes; producers hear of changes."""
+    """Lives on the event loop. Policies are asked when a client comes; producers are notified of changes."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class NonPersistentTopic:
         self.used_ms = clock.now_ms()
         """When it was last seen in use; kept by the collection of idle topics."""
         self._sent_before = SentTotals(0, 0)
-        """By subscriptions that are gone."""
+        """What subscriptions that are gone had sent."""
         self._dropped_before = 0
         self.log = FanOut(name.fqn, in_flight, self._deliver)
 
@@ -142,7 +142,7 @@ class NonPersistentTopic:
         return SentTotals(messages, size)
 
     def dropped(self) -> int:
-        """Messages that a subscription could not give to anybody, once for each such subscription."""
+        """Messages that a subscription could not give to any consumer, once for each such subscription."""
         return self._dropped_before + sum(subscription.dropped for subscription in self.subscriptions.values())
 
     def consumer_count(self) -> int:
@@ -182,7 +182,7 @@ class NonPersistentTopic:
         return -1
 
     def close(self) -> None:
-        """Unload or delete: everybody is disconnected."""
+        """Unload or delete: every client is disconnected."""
         self.closed = True
         self.log.close()
         self.producers.close_all()

@@ -1,6 +1,6 @@
 """All non-persistent topics of a broker: those that were used or made and not deleted since. None is stored.
 
-They stand apart from the stored topics, so whatever walks over those (trimming, checkpoints, backlogs) never meets
+They stand apart from the stored topics, so that what walks over those (trimming, checkpoints, backlogs) never meets
 one.
 """
 
@@ -56,11 +56,11 @@ class NonPersistentTopics:
             topic.close()
 
     def collect(self) -> int:
-        """Forget those that nobody has used for as long as their policy allows; how many (rule 13.10)."""
+        """Forget those that were not used for as long as their policy allows; how many (rule 13.10)."""
         return sum(map(self.collect_one, list(self.by_name.values())))
 
     def collect_one(self, topic: NonPersistentTopic) -> bool:
-        """The same for one of them; whether it went."""
+        """Forget this one if it was idle for so long; whether it went."""
         now = self._clock.now_ms()
         if topic.in_use:
             topic.used_ms = now
@@ -72,7 +72,7 @@ class NonPersistentTopics:
         return True
 
     def policies_changed(self, concerned: Callable[[TopicName], bool]) -> None:
-        """For producers that are connected; the others ask when they come."""
+        """Apply new policies to connected producers; others ask when they come."""
         for topic in list(self.by_name.values()):
             if concerned(topic.name):
                 topic.checks.set_policies(self._policies_of(topic.name))

@@ -1,7 +1,7 @@
 """Deduplication of one topic while it is on: what was sent twice is kept once (rules of 3.4).
 
 Streaming queries may be down for days and rely on what is remembered of them (docs/spark.md): producers whose names
-begin as theirs do are remembered for longer, and counted by themselves, so that nobody else's push them out.
+begin as theirs do are remembered for longer, and counted by themselves, so that others' names do not push them out.
 
 Judged is the name of the PRODUCER command with the sequence id of the SEND, a batch by its first one. A batch of which
 a part is on disk and a part is not is refused: the broker does not unpack batches, and dropping it would lose the rest.
@@ -35,7 +35,7 @@ class DeduplicationSettings(NamedTuple):
     inactivity_ms: int = 360 * 60_000
     """A producer that was away for so long is forgotten."""
     stream_inactivity_ms: int = 14 * 24 * 60 * 60_000
-    """The same for producers of streaming queries, of which there may be ``producers_max`` too."""
+    """Time after which a producer of a streaming query is forgotten; there may be ``producers_max`` of those too."""
 
 
 class Deduplication:
@@ -101,7 +101,7 @@ class Deduplication:
         """Forget who was away for too long, and who is too many."""
         ids, away, settings = self._ids, self._away, self._settings
         count = {True: 0, False: 0}
-        """By whether they are of streaming queries."""
+        """Names counted by whether they are of streaming queries."""
         for name in ids:
             count[name.startswith(STREAM_PREFIX)] += 1
             if self._connected(name):
@@ -135,7 +135,7 @@ class Deduplication:
         return self._ids.oldest(count, keep)
 
     def remove(self) -> None:
-        """The policy says no: forget everything, because from now on nobody takes note."""
+        """The policy switched deduplication off: forget everything, because nothing is noted from now on."""
         self._feature_state.remove()
 
 

@@ -30,7 +30,7 @@ class ProducerConnection(Protocol):
 
     @property
     def session(self) -> object:
-        """The same object for all producers of one connection."""
+        """The client's connection: one object for all its producers."""
         ...
 
     def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
@@ -54,7 +54,10 @@ class ProducerConnection(Protocol):
         ...
 
     def fence(self) -> None:
-        """Another one took its place; it is not told, its next message ends the connection (rule 3.2.3)."""
+        """Another producer took its place.
+
+        The client is not notified, its next message ends the connection (rule 3.2.3).
+        """
         ...
 
 
@@ -96,7 +99,7 @@ class Producer:
         self.connection = connection
         self.open = True
         self.topic_epoch: int | None = None
-        """Of the topic when it was admitted."""
+        """The topic epoch when it was admitted."""
         self.msg_in = 0
         self.bytes_in = 0
         self.msg_dropped = 0
@@ -119,7 +122,7 @@ class Producer:
             highest = 0
         append = self._plain
         # what comes between only wants single messages that may be delayed (rule 7.11); nearly all have less than 256
-        # bytes of metadata, in which one search tells
+        # bytes of metadata, which one search goes through
         if messages <= 1 and (entry.find(DELIVER_AT, 10, 10 + entry[9]) >= 0 or entry[8] or entry[7]):
             append = self.append
         count = messages_in(entry, messages) if messages > 1 else 1

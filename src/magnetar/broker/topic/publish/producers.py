@@ -1,8 +1,8 @@
 """Who may publish to a topic at the same time: names, access modes, limits (rules 3.1.2, 3.1.6, 3.2).
 
 Shared producers are many, each with a name of its own. An exclusive one is alone; it becomes so when its topic epoch is
-durable, and is told only then, so that after a crash nobody holds an epoch that somebody else is given again. Who wants
-to wait stands in a queue, first come first served, and is promoted when the last producer in front of it has left.
+durable, and is answered only then, so that after a crash no producer holds an epoch that is given to another one. Who
+wants to wait stands in a queue, first come first served, and is promoted when the last producer before it has left.
 
 Everything happens on the event loop in one step; only answers come later.
 """
@@ -32,7 +32,7 @@ class ProducerLimits(NamedTuple):
 class _Waiting(NamedTuple):
     producer: Producer
     epoch: int | None
-    """What it had before."""
+    """The epoch that it had before."""
     admitted: Admitted
 
 
@@ -127,7 +127,7 @@ class Producers:
             raise _fenced("Topic has existing shared producers")
 
     def _owned(self) -> str:
-        # Pulsar's word for nobody, when only the queue is in the way
+        # Pulsar's word for no producer, when only the queue is in the way
         name = "null" if self._exclusive is None else self._exclusive.info.name
         return f"Topic has an existing exclusive producer: {name}"
 
@@ -145,7 +145,7 @@ class Producers:
             raise ProducerBusyError(f"{_PREFIX}ProducerBusyException: {text}")
 
     def _fence_out(self) -> None:
-        """Everybody goes: who waits is told so, who is there will notice (rule 3.2.3)."""
+        """Every producer goes: those that wait are refused, those that are open will notice (rule 3.2.3)."""
         self._refuse_waiting(_fenced("Fenced out"))
         for producer in self._by_name.values():
             producer.close()

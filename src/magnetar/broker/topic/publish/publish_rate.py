@@ -46,7 +46,7 @@ class TokenBucket:
 
 
 class PublishLimit:
-    """Of one topic; ``now`` is steady, in seconds."""
+    """The limit of one topic; ``now`` is a steady clock, in seconds."""
 
     def __init__(self, rate: PublishRate, now: Callable[[], float]) -> None:
         self.rate = rate
@@ -69,7 +69,7 @@ class PublishLimit:
         publish(message)
         now, wait = self._now(), 0.0
         if self._messages is not None:
-            # the tokens are everybody's: a claim beside the entry must not take them all
+            # all producers share the tokens: a claim beside the entry must not take them all
             messages = messages_in(message.entry, message.num_messages)
             wait = self._messages.take(messages, now)
         if self._bytes is not None:

@@ -1,4 +1,4 @@
-"""Receipts of duplicates in their turn: behind what the producer sent before them, in front of what it sent after.
+"""Receipts of duplicates in their turn: after what the producer sent before them, before what it sent later.
 
 Clients take receipts in the order in which they sent: the official ones count one that comes too early as none at all,
 or end the connection. A duplicate is known at once, the entries around it are decided by the disk; so with something
@@ -14,7 +14,7 @@ from magnetar.model.errors import PersistenceError
 
 
 class OrderedReceipts:
-    """Stands in front of the connection of a producer whose messages are deduplicated."""
+    """Wraps the connection of a producer whose messages are deduplicated."""
 
     def __init__(self, connection: ProducerConnection) -> None:
         self._connection = connection

@@ -37,7 +37,7 @@ class Verdict(Enum):
 
 
 class SequenceIds:
-    """By producer name; an :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
+    """Sequence ids by producer name; a :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
 
     def __init__(self, snapshot: bytes | None = None, changes: Sequence[bytes] = ()) -> None:
         self._persisted: dict[str, int] = {}

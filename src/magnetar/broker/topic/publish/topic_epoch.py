@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 EPOCH_PROPERTY: Final = "pulsar.topic.epoch"
-"""Of the log, a number as text; Apache Pulsar shows it among a topic's properties under this name."""
+"""A property of the log, a number as text; Apache Pulsar shows it among a topic's properties under this name."""
 
 
 class TopicEpoch(Protocol):

@@ -1,8 +1,9 @@
-"""Acknowledgements of consumers: the cursor is told, the dispatcher lets go, the consumer's counters grow.
+"""Acknowledgements of consumers: the cursor moves, the dispatcher lets go, the consumer's counters grow.
 
 Every one is answered, also where it means nothing: from a consumer that is gone (after a seek its ids mean nothing,
-rule 5.9.4), of parts of batches while that is off (rule 5.7.7) or that nobody can believe, cumulative where there is no
-order (rule 5.5.6). Those of transactions are in :mod:`magnetar.broker.topic.subscription.transactional_acks`.
+rule 5.9.4), of parts of batches while that is off (rule 5.7.7) or with sizes that cannot be true, cumulative where
+there is no order (rule 5.5.6). Those of transactions are in
+:mod:`magnetar.broker.topic.subscription.transactional_acks`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ class IndexAck(NamedTuple):
     ordinal: int
     ack_set: tuple[int, ...]
     batch_size: int
-    """As the client says, below 1 when it did not; see :mod:`magnetar.broker.topic.dispatch.batch_sizes`."""
+    """The size that the client claims, below 1 when it claims none.
+
+    See :mod:`magnetar.broker.topic.dispatch.batch_sizes`.
+    """
 
 
 class Acknowledgements:
-    """Of one subscription; ``mark_moved`` is told the time when its cursor may have moved."""
+    """The acknowledgements of one subscription; ``mark_moved`` gets the time when its cursor may have moved."""
 
     def __init__(
         self,

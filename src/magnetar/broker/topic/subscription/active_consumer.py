@@ -43,7 +43,7 @@ class ActiveConsumerSwitch:
             self._pump.turn()
 
     def disarm(self) -> None:
-        """Nobody takes over any more."""
+        """Cancel a takeover that is waited for."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""How many bytes lie behind a position of a log: as Pulsar estimates it, and exactly.
+"""How many bytes lie after a position of a log: as Pulsar estimates it, and exactly.
 
 The estimate reads nothing: whole ledgers exactly, of the one that holds the position the entries that are left times
 its average entry size (rounded down). The exact number reads that ledger's entries once and remembers how far it came,
@@ -19,7 +19,7 @@ PIECE_BYTES = 1 << 20
 
 
 def bytes_behind(log: ManagedLedger, ordinal: int) -> int:
-    """Entry bytes behind ``ordinal`` (a mark-delete position), estimated."""
+    """Entry bytes after ``ordinal`` (a mark-delete position), estimated."""
     total = 0
     for ledger in reversed(log.table.ledgers):
         total += ledger.bytes
@@ -43,17 +43,17 @@ async def run_at(log: Log, start: int, entries_max: int = PIECE_ENTRIES) -> Entr
 
 
 class BacklogSize:
-    """The exact size behind positions of one log that move forward, mostly."""
+    """The exact size after positions of one log that move forward, mostly."""
 
     def __init__(self, log: ManagedLedger) -> None:
         self._log = log
         self._ledger = -1
         self._at = 0
         self._before = 0
-        """Bytes of the ledger's entries in front of ``_at``."""
+        """Bytes of the ledger's entries before ``_at``."""
 
     async def reaches(self, ordinal: int, limit: int) -> bool:
-        """Whether ``limit`` bytes or more lie behind ``ordinal``. Reads only if the ledgers' sizes do not tell."""
+        """Whether ``limit`` bytes or more lie after ``ordinal``. Reads only if the ledgers' sizes do not decide."""
         low, high = self._bounds(ordinal)
         if low >= limit:
             return True
@@ -66,7 +66,7 @@ class BacklogSize:
         return later, later + holding.bytes
 
     async def behind(self, ordinal: int) -> int:
-        """Bytes of the entries behind ``ordinal``."""
+        """Bytes of the entries after ``ordinal``."""
         log, stop = self._log, ordinal + 1
         holding = log.table.holding(stop)
         before = await self._before_in(holding, stop)

@@ -35,7 +35,7 @@ def explain(subscription: Subscription) -> list[Obstacle]:
         return [Obstacle("caught-up", "Every message of the topic is acknowledged.", "Nothing: publish something.")]
     if dispatcher is None or not subscription.consumers:
         return [Obstacle("no-consumer", f"{backlog} entries wait and no consumer is connected.", "Connect a consumer.")]
-    found = [*_gate(subscription), *_disk(subscription), *_consumers(subscription, dispatcher)]
+    found = [*_filtered(subscription), *_disk(subscription), *_consumers(subscription, dispatcher)]
     if isinstance(dispatcher, KeyShared):
         found += _keys(subscription, dispatcher)
     out = sum(len(consumer.pending) for consumer in dispatcher.consumers)
@@ -81,7 +81,7 @@ def _all_out(subscription: Subscription, dispatcher: Dispatcher, backlog: int) -
     )
 
 
-def _gate(subscription: Subscription) -> list[Obstacle]:
+def _filtered(subscription: Subscription) -> list[Obstacle]:
     dispatch_filter = subscription.dispatch_filter
     if dispatch_filter is None:
         return []
@@ -140,7 +140,7 @@ def _consumers(subscription: Subscription, dispatcher: Dispatcher) -> list[Obsta
         if one is not None:
             found.append(one)
     if any(consumer.available for consumer in served) and not isinstance(dispatcher, KeyShared):
-        # somebody can take entries: what holds up the others is not why nothing arrives
+        # a consumer can take entries: what holds up the others is not why nothing arrives
         found = [one for one in found if one.what in ("blocked-unacked", "activation")]
     return found
 

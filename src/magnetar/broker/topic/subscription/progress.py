@@ -93,7 +93,7 @@ def _able(dispatcher: Dispatcher, consumer: ConsumerState) -> bool:
 
 
 def _lost(pump: Pump, cursor: SubscriptionCursor, dispatcher: MultipleConsumers) -> int:
-    """Entries that nobody has and nobody will read: backlog less everything that is accounted for."""
+    """Entries that no consumer has and that will not be read: backlog less everything that is accounted for."""
     dispatch_filter = pump.dispatch_filter
     if dispatch_filter is not None and not dispatch_filter.counted:
         return 0
@@ -116,7 +116,10 @@ def _takes_again(dispatcher: MultipleConsumers, able: list[ConsumerState]) -> bo
 
 
 def _waiting_for(dispatcher: KeyShared, able: list[ConsumerState]) -> bool:
-    """Whether a waiting entry could go to one of ``able``: its key is theirs and nobody else has entries of it."""
+    """Whether a waiting entry could go to one of ``able``.
+
+    Its key is theirs and no other consumer has entries of it.
+    """
     holders = {dispatcher.slot_of(o): consumer for consumer in dispatcher.consumers for o in consumer.pending}
     for slot in dispatcher.waiting_slots():
         owner = dispatcher.owner_of(slot)

@@ -200,10 +200,11 @@ class Subscription:
         """``log.end`` moved; call once per group of entries."""
         self.pump.turn()
 
-    # -- gate: what is not to be sent, or not yet ----------------------------------------------------------------
+    # -- dispatch filter: what is not to be sent, or not yet
+    # ------------------------------------------------------------
 
-    def add_dispatch_rule(self, reason: DispatchRule) -> None:
-        """Ask ``reason`` before anything is read, from now on.
+    def add_dispatch_rule(self, rule: DispatchRule) -> None:
+        """Ask ``rule`` before anything is read, from now on.
 
         See :mod:`magnetar.broker.topic.dispatch.dispatch_filter`.
         """
@@ -211,23 +212,23 @@ class Subscription:
         if pump.dispatch_filter is None:
             pump.dispatch_filter = DispatchFilter()
             pump.on_acknowledged = self._watch.moved_now
-        pump.dispatch_filter.add(reason, self.sub_type)
+        pump.dispatch_filter.add(rule, self.sub_type)
 
-    def remove_dispatch_rule(self, reason: DispatchRule) -> None:
-        """``reason`` has nothing to say any more; what it kept closed must have been let through before."""
+    def remove_dispatch_rule(self, rule: DispatchRule) -> None:
+        """``rule`` is asked no more; what it kept closed must have been let through before."""
         dispatch_filter = self.pump.dispatch_filter
         if dispatch_filter is not None:
-            dispatch_filter.remove(reason, self.sub_type)
+            dispatch_filter.remove(rule, self.sub_type)
         self.pump.turn()
 
     def dispatch_filter_changed(self) -> None:
         """More may be read, or entries became dead."""
         self.pump.turn()
 
-    def let_through(self, ordinals: Iterable[int], reason: DispatchRule | None = None) -> None:
+    def let_through(self, ordinals: Iterable[int], rule: DispatchRule | None = None) -> None:
         """These entries are open now and are sent, in this order, unless they are acknowledged.
 
-        ``reason``: who had closed them; nothing happens if it does not hold for this type.
+        ``rule``: the one that had closed them; nothing happens if it does not hold for this type.
 
         Those that a consumer has are taken from it without counting a redelivery; what the pump has not reached
         yet it will find by itself.
@@ -238,7 +239,7 @@ class Subscription:
             dispatcher is None
             or dispatch_filter is None
             or not pump.consumers
-            or (reason and not dispatch_filter.obeys(reason))
+            or (rule and not dispatch_filter.obeys(rule))
         ):
             return
         read_at, cursor = pump.read_at, self.cursor
@@ -273,7 +274,7 @@ class Subscription:
         self.pump.turn()
 
     def expire_until(self, ordinal: int) -> int:
-        """Time to live or a quota: nobody gets what lies before; how many entries that were (rule 4.5.2)."""
+        """Time to live or a quota: no consumer gets what lies before; how many entries that were (rule 4.5.2)."""
         before = self.cursor.backlog()
         self.skip_until(ordinal)
         expired = before - self.cursor.backlog()
@@ -282,7 +283,7 @@ class Subscription:
         return expired
 
     def trimmed(self) -> None:
-        """The log lost its front: a non-durable cursor there goes on behind it (rule 4.3.2)."""
+        """The log lost its front: a non-durable cursor there goes on after it (rule 4.3.2)."""
         if self.cursor.mark_delete < self.log.first - 1:
             self.cursor.trimmed()
         self.pump.turn()
@@ -352,11 +353,11 @@ class Subscription:
         self._watch.terminate()
 
     def disconnect_all(self) -> None:
-        """CLOSE_CONSUMER to everybody."""
+        """Send CLOSE_CONSUMER to every consumer."""
         self._disconnect(self.consumers)
 
     def close(self) -> None:
-        """Unload or delete: everybody is disconnected, nothing runs any more."""
+        """Unload or delete: every consumer is disconnected, nothing runs any more."""
         self.closed = True
         self._disconnect(self.consumers)
         self._switch.disarm()
@@ -382,7 +383,7 @@ class Subscription:
         return self.pump.unreadable
 
     def skip_unreadable(self) -> int:
-        """Damaged entries in front are not waited for any more; how many."""
+        """Skip the damaged entries that are next; how many."""
         skipped = self.pump.skip_unreadable()
         self._watch.moved_now()
         return skipped
@@ -396,7 +397,7 @@ class Subscription:
         return should_send(self.pump, self.cursor)
 
     def heal(self, *, firmly: bool) -> None:
-        """It stands still and should not: try again; ``firmly``: everybody connects anew, and it starts afresh."""
+        """It stands still and should not: try again; ``firmly``: every consumer connects anew, and it starts afresh."""
         if firmly:
             self._disconnect(self.consumers)
         self.pump.restart()
@@ -408,7 +409,7 @@ class Subscription:
         return self.totals.with_those(self.consumers)
 
     def delayed_entries(self) -> int:
-        """Of the backlog, what waits for its time (rule 7.8)."""
+        """Entries of the backlog that wait for their time (rule 7.8)."""
         dispatch_filter = self.pump.dispatch_filter
         return (
             dispatch_filter.delayed(self.cursor, self.log.end) if dispatch_filter and self.sub_type is not None else 0

@@ -1,6 +1,6 @@
 """What a subscription shows of itself: the live values of section 5.10 of the rule book, read at the moment of asking.
 
-Rates are not here: whoever wants one keeps the last counter.
+Rates are not here: a caller that wants one keeps the last counter.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SubscriptionStats:
     type: str
     backlog_entries: int
     delayed_entries: int
-    """Of the backlog, those that are not due yet; 0 for the types that do not wait (rule 7.2)."""
+    """Entries of the backlog that are not due yet; 0 for the types that do not wait (rule 7.2)."""
     unacked_messages: int
     in_replay: int
     """Entries that have to go out again, or wait for their key's turn."""

@@ -23,7 +23,7 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 
 class Subscriptions(Mapping[str, Subscription]):
-    """By name, in the order in which they were made."""
+    """The subscriptions by name, in the order in which they were made."""
 
     def __init__(self, topic: TopicIdentity, log: ManagedLedger, settings: DispatchSettings, clock: Clock) -> None:
         self._topic = topic
@@ -37,7 +37,7 @@ class Subscriptions(Mapping[str, Subscription]):
         self.terminated = False
         """Whether nothing more is published to the topic."""
         self._sent_before = SentTotals(0, 0)
-        """By subscriptions that are gone."""
+        """What subscriptions that are gone had sent."""
 
     @override
     def __getitem__(self, name: str) -> Subscription:

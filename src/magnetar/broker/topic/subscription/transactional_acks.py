@@ -15,7 +15,7 @@ from magnetar.transactions.pending_acks import PartialBatch
 
 
 class TransactionalAcks:
-    """Of one subscription; ``mark_moved`` is told when its cursor may have moved."""
+    """What transactions do on one subscription; ``mark_moved`` is called when its cursor may have moved."""
 
     def __init__(self, pump: Pump, cursor: SubscriptionCursor, mark_moved: Callable[[], None]) -> None:
         self._pump = pump
@@ -27,7 +27,7 @@ class TransactionalAcks:
         self._pump.parts = parts or self._cursor
 
     def set_aside(self, consumer: Consumer, whole: Sequence[int], parts: Sequence[tuple[int, int]]) -> None:
-        """A transaction has these entries, and of batches all but so many messages: nobody has to hold them."""
+        """A transaction has these entries, and of batches all but so many messages: no consumer has to hold them."""
         dispatcher = self._pump.dispatcher
         if dispatcher is None or consumer.state not in self._pump.consumers:
             return

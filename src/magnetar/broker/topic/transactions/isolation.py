@@ -1,4 +1,4 @@
-"""What transactions say at the gate of a subscription (rules 9.10, 9.12).
+"""The dispatch rules of transactions on a subscription (rules 9.10, 9.12).
 
 :class:`ReadCommittedRule` stands at every subscription of a topic that took part in a transaction: nothing from the
 first entry of the oldest open transaction on is read, aborted entries and markers are dead. :class:`PendingAckRule`
@@ -87,11 +87,11 @@ class UnreservedIndexes:
 
     @property
     def has_partial_batches(self) -> bool:
-        """False: nobody needs to ask."""
+        """False: there is nothing to ask for."""
         return self._cursor.has_partial_batches or bool(self._pending.parts)
 
     def remaining_indexes(self, ordinal: int) -> tuple[int, ...]:
-        """As the cursor's."""
+        """The ack set of what is left of a batch, as the cursor gives it."""
         words = self._cursor.remaining_indexes(ordinal)
         part = self._pending.parts.get(ordinal)
         return words if part is None else part.left_of(words)

@@ -1,7 +1,7 @@
 """A topic's part in transactions: what it sent, what its subscriptions hold reserved, and what an end does to both.
 
 The state lives beside the log and outlives an unload (:class:`TransactionFeatureState`); :class:`TopicTransactions`
-joins it with a loaded topic. Whatever a transaction's end changes here is noted in the turn of the loop in which it is
+joins it with a loaded topic. What a transaction's end changes here is noted in the turn of the loop in which it is
 decided and takes effect when that block is durable (docs/decisions/007): first the readable end moves, then reserved
 acknowledgements go to their cursors or their entries out again, then subscriptions look what they may send.
 """
@@ -35,7 +35,7 @@ Done = Callable[[], None]
 
 
 class _MarkerProducer:
-    """Markers come from nobody, what becomes of them is told to nobody, and no statistics count their bytes."""
+    """Stands for the producer of markers: it gets no receipts, and no statistics count its bytes."""
 
     open = False
     msg_in = 0
@@ -131,7 +131,7 @@ class TopicTransactions(TopicFeature):
         )
 
     def acknowledge_until(self, subscription: Subscription, txn: TxnId, until: PartialBatch, done: Done) -> None:
-        """The same for a cumulative one; on Exclusive and Failover only, which the caller has checked."""
+        """Reserve a cumulative acknowledgement; on Exclusive and Failover only, which the caller has checked."""
         mark = subscription.cursor.mark_delete
         if until.ordinal <= mark:
             raise TransactionConflictError(
@@ -156,22 +156,22 @@ class TopicTransactions(TopicFeature):
         self._feature_state.touch(done)
 
     def _left(self, subscription: Subscription, ordinal: int) -> int:
-        """Messages of a batch that nobody has acknowledged in any way."""
+        """Messages of a batch that are not acknowledged in any way."""
         part = self.beside.now[subscription.name].parts[ordinal]
         return sum(word.bit_count() for word in part.left_of(subscription.cursor.remaining_indexes(ordinal)))
 
     def _guard(self, subscription: Subscription, pending: PendingAcks) -> None:
-        """Have the subscription's gate know what is reserved."""
+        """Have the subscription's dispatch filter know what is reserved."""
         if subscription.name not in self._guards:
-            reason = self._guards[subscription.name] = PendingAckRule(pending, subscription.cursor)
-            subscription.add_dispatch_rule(reason)
+            rule = self._guards[subscription.name] = PendingAckRule(pending, subscription.cursor)
+            subscription.add_dispatch_rule(rule)
             subscription.transactional().show_parts(UnreservedIndexes(pending, subscription.cursor))
 
     def _unguard(self, subscription: Subscription) -> None:
-        reason = self._guards.pop(subscription.name, None)
-        if reason is not None:
+        rule = self._guards.pop(subscription.name, None)
+        if rule is not None:
             subscription.transactional().show_parts(None)
-            subscription.remove_dispatch_rule(reason)
+            subscription.remove_dispatch_rule(rule)
 
     def _prefix(self, subscription: Subscription, txn: TxnId) -> str:
         return (
@@ -211,7 +211,7 @@ class TopicTransactions(TopicFeature):
         for txn, commit in ended:
             for name, pending in list(self.beside.now.items()):
                 held = pending.take(txn)
-                # the abort of a cumulative one gives nothing back: its entries were never kept from anybody
+                # the abort of a cumulative one gives nothing back: its entries were never held back
                 if held is not None and not commit and (entries := held.entries()):
                     released.append((name, entries))
         self._hand_over()
