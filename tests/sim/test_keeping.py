@@ -204,7 +204,7 @@ def test_keeping_is_exact() -> None:
 
 
 def test_an_entry_too_many_that_expires_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry, "published", lambda entry: publish_time(entry) - 20_000)
+    monkeypatch.setattr(expiry, "stored_publish_time", lambda entry: publish_time(entry) - 20_000)
     assert caught(keeping, lambda broker: None, 8, settings=PASSIVE)
 
 
