@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHashesTracker
-from magnetar.broker.delivery.sticky_keys.sticky_replay import StickySortedOrdinals
+from magnetar.broker.delivery.sticky_keys.sticky_replay import StickyReplayQueue
 from magnetar.config.settings import Settings
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history_check import Order, Rules
@@ -58,11 +58,11 @@ def test_a_dispatcher_that_ignores_draining_is_noticed(monkeypatch: pytest.Monke
 
 
 def test_a_dispatcher_that_overtakes_waiting_entries_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = StickySortedOrdinals.add
+    add = StickyReplayQueue.add
 
-    def hidden(self: StickySortedOrdinals, ordinal: int, slot: int, owner: object) -> None:
+    def hidden(self: StickyReplayQueue, ordinal: int, slot: int, owner: object) -> None:
         add(self, ordinal, slot, owner)  # type: ignore[arg-type]  # passed on as it came
         self.by_slot[slot].reverse()
 
-    monkeypatch.setattr(StickySortedOrdinals, "add", hidden)
+    monkeypatch.setattr(StickyReplayQueue, "add", hidden)
     assert caught(churn, lambda broker: None, 10)

@@ -18,7 +18,7 @@ from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleCons
 from magnetar.broker.delivery.instructions import Instruction, Slice
 from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHash, DrainingHashesTracker
 from magnetar.broker.delivery.sticky_keys.selector import Intervals, Selector, slots_within
-from magnetar.broker.delivery.sticky_keys.sticky_replay import StickySortedOrdinals
+from magnetar.broker.delivery.sticky_keys.sticky_replay import StickyReplayQueue
 
 
 class KeyShared(MultipleConsumers):
@@ -34,7 +34,7 @@ class KeyShared(MultipleConsumers):
         self._slots: dict[int, int] = {}
         """Slot of every entry that is out."""
         self._holders = DrainingHashesTracker()
-        self._waiting = StickySortedOrdinals()
+        self._waiting = StickyReplayQueue()
 
     # -- members -----------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.model.ordinals import SortedOrdinals
 
 
-class StickySortedOrdinals:
+class StickyReplayQueue:
     """``slots`` (ordinal to slot) and ``by_slot`` are public for the dispatcher's inner loop."""
 
     __slots__ = ("_by_owner", "_place", "by_slot", "slots")
