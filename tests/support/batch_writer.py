@@ -1,4 +1,4 @@
-"""Messages to batches without kernels: the model of `columnar.packing.Packer`, and what tests produce with.
+"""Messages to batches without kernels: the model of `columnar.entries.packer.Packer`, and what tests produce with.
 
 What repeats (keys, event times) is encoded once and looked up afterwards.
 """
