@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.columnar.entries.message_columns import ByteSpans
+from magnetar.columnar.entries.message_columns import BASE64_TEXT, ByteSpans
 from magnetar.columnar.kernels.compiled import Int32Array, Int64Array, Uint8Array, int64, kernel, uint64
 from magnetar.columnar.kernels.protobuf_wire import copy, put_varint
 
@@ -62,32 +62,14 @@ def _put_pairs(target: Uint8Array, at: int, first: int, last: int, names: ByteSp
 
 @kernel
 def pack_batch(
-    picked: Int64Array,
-    ids: Int64Array,
-    first: int,
-    max_messages: int,
-    max_bytes: int,
-    target: Uint8Array,
-    value_data: Uint8Array,
-    value_ends: Int32Array,
-    value_present: Uint8Array,
-    key_data: Uint8Array,
-    key_ends: Int32Array,
-    key_present: Uint8Array,
-    ordering_data: Uint8Array,
-    ordering_ends: Int32Array,
-    ordering_present: Uint8Array,
-    event_times: Int64Array,
-    deliver_at: Int64Array,
-    pair_ends: Int32Array,
-    pair_present: Uint8Array,
-    name_data: Uint8Array,
-    name_ends: Int32Array,
-    name_present: Uint8Array,
-    text_data: Uint8Array,
-    text_ends: Int32Array,
-    text_present: Uint8Array,
-) -> tuple[int, int]:
+    picked: Int64Array, ids: Int64Array, first: int, max_messages: int, max_bytes: int, target: Uint8Array,
+    value_data: Uint8Array, value_ends: Int32Array, value_present: Uint8Array,
+    key_data: Uint8Array, key_ends: Int32Array, key_present: Uint8Array,
+    ordering_data: Uint8Array, ordering_ends: Int32Array, ordering_present: Uint8Array,
+    event_times: Int64Array, deliver_at: Int64Array, pair_ends: Int32Array, pair_present: Uint8Array,
+    name_data: Uint8Array, name_ends: Int32Array, name_present: Uint8Array,
+    text_data: Uint8Array, text_ends: Int32Array, text_present: Uint8Array,
+) -> tuple[int, int]:  # fmt: skip
     """Pack messages ``picked[first:]`` up to where the batch ends: that place, and the bytes used of ``target``.
 
     Instead of the bytes `NO_ROOM`, if there is too little. ``ids`` go with ``picked``, the columns with the rows that
@@ -98,8 +80,7 @@ def pack_batch(
     orderings = ByteSpans(ordering_data, ordering_ends, ordering_present)
     names = ByteSpans(name_data, name_ends, name_present)
     texts = ByteSpans(text_data, text_ends, text_present)
-    at = 0
-    index = first
+    at, index = 0, first
     while index < picked.size:
         row = picked[index]
         start, end = int64(values.ends[row]), int64(values.ends[row + 1])
@@ -128,7 +109,7 @@ def pack_batch(
         at = _put_pairs(target, at + 4, pair, pair_end, names, texts)
         if has_key:
             at = _put_span(target, at, 0x12, keys.data, int64(keys.ends[row]), int64(keys.ends[row + 1]))
-            if keys.present[row] == 2:
+            if keys.present[row] == BASE64_TEXT:
                 target[at] = 0x30
                 target[at + 1] = 1
                 at += 2
