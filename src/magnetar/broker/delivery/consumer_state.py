@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from typing_extensions import override
 
 PERMITS_MAX: Final = (1 << 31) - 1
-"""A consumer's; more are an int's overflow to Apache Pulsar, and nothing to us."""
+"""The most permits of a consumer: more overflow an int in Apache Pulsar and have no effect here."""
 
 
 class Writable(Protocol):
@@ -23,7 +23,7 @@ class Writable(Protocol):
 
 
 class ConsumerState:
-    """Owned by the dispatcher that it was added to; compared by identity."""
+    """One consumer, owned by the dispatcher that it was added to; compared by identity."""
 
     __slots__ = (
         "blocked",
@@ -45,7 +45,7 @@ class ConsumerState:
         self.connection = connection
         self.priority = priority
         self.description = f"Consumer{{consumerName={name}}}"
-        """How an error names it to another client (rule 5.6.8)."""
+        """How an error names the consumer to another client (rule 5.6.8)."""
         self.ranges = ranges
         """Hash ranges, both ends inclusive, that a STICKY or a key-range Exclusive consumer declared."""
         self.permits = 0

@@ -32,7 +32,7 @@ _WORD: Final = 8
 
 
 class DelayIndex:
-    """Owned by one topic. An ordinal is added once; times are milliseconds since 1970."""
+    """The delayed entries of one topic. An ordinal is added once; times are milliseconds since 1970."""
 
     __slots__ = ("_buckets", "_near", "_near_bucket", "closed")
 
@@ -48,7 +48,7 @@ class DelayIndex:
 
     @property
     def memory_bytes(self) -> int:
-        """About what it takes."""
+        """The memory that the index takes, about."""
         buckets = sum(128 + _WORD * len(bucket) for bucket in self._buckets.values())
         return self.closed.memory_bytes + 48 * len(self._near) + buckets
 
@@ -85,7 +85,7 @@ class DelayIndex:
         self._near_bucket = number
 
     def take_due(self, now_ms: int, entries_max: int) -> list[int]:
-        """Take out what is due at ``now_ms``, at most ``entries_max``, by time, then by ordinal."""
+        """Take out the entries that are due at ``now_ms``, at most ``entries_max``, by time, then by ordinal."""
         due: list[int] = []
         while len(due) < entries_max and (at := self.next_due()) is not None and at <= now_ms:
             ordinal = heappop(self._near) & _ORDINAL_MASK
@@ -94,14 +94,14 @@ class DelayIndex:
         return due
 
     def forget_below(self, ordinal: int) -> None:
-        """The log lost its front."""
+        """Forget entries below the first one that the log retains."""
         if self.closed and self.closed.next_in(0, ordinal) < ordinal:
             self.closed.discard_below(ordinal)
 
     # on disk --------------------------------------------------------------------------------------------------
 
     def dump(self) -> bytes:
-        """Everything: a version byte, then (time, ordinal) as two little-endian 64-bit numbers each."""
+        """All entries: a version byte, then (time, ordinal) as two little-endian 64-bit numbers each."""
         parts = [_VERSION]
         for number, bucket in self._buckets.items():
             base = number << _TIME_BITS
@@ -141,7 +141,7 @@ class DelayIndex:
 
 
 def pairs_of(entries: list[tuple[int, int]]) -> bytes:
-    """(ordinal, time) of new entries, as they are written."""
+    """The (ordinal, time) pairs of new entries as they are written."""
     pairs = array("q")
     for ordinal, time_ms in entries:
         pairs.append(time_ms)

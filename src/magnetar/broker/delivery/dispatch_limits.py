@@ -1,4 +1,4 @@
-"""The limits that the sharing dispatchers obey."""
+"""The limits that the dispatchers of Shared and Key_Shared obey."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DispatchLimits:
-    """Counts in messages where not said otherwise; 0 switches an unacknowledged limit off."""
+    """Limits of one subscription, in messages unless the name says entries; 0 switches an unacknowledged limit off."""
 
     read_entries_max: int = 100
     round_robin_messages: int = 20

@@ -1,7 +1,7 @@
-"""What a dispatcher tells its subscription to do.
+"""The instructions that a dispatcher gives to its subscription.
 
 Events (a consumer came, permits came, entries were read) are method calls on a dispatcher; everything that has to
-happen outside comes back as these values and is carried out in the order of the list.
+happen outside is returned as these values and carried out in the order of the list.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ _FULL: Final = (1 << _CHUNK) - 1
 
 
 class OrdinalSet:
-    """Members come and go singly; a stretch of a million is passed in one call."""
+    """Ordinals are added and removed one by one; a stretch of a million is passed over in one call."""
 
     __slots__ = ("_chunks", "_size")
 
@@ -25,7 +25,7 @@ class OrdinalSet:
 
     @property
     def memory_bytes(self) -> int:
-        """About what it takes."""
+        """The memory that the set takes, about."""
         return len(self._chunks) * ((_CHUNK >> 3) + 160)
 
     def add(self, ordinal: int) -> None:
@@ -38,7 +38,7 @@ class OrdinalSet:
             self._size += 1
 
     def discard(self, ordinal: int) -> bool:
-        """Take one out; whether it was in."""
+        """Remove one ordinal; returns whether it was a member."""
         chunk = self._chunks.get(ordinal >> _BITS)
         at, bit = (ordinal & _MASK) >> 3, 1 << (ordinal & 7)
         if chunk is None or not chunk[at] & bit:
@@ -50,7 +50,7 @@ class OrdinalSet:
         return True
 
     def discard_below(self, ordinal: int) -> None:
-        """Take out everything below ``ordinal``."""
+        """Remove all members below ``ordinal``."""
         border = ordinal >> _BITS
         for number in [n for n in self._chunks if n <= border]:
             old = int.from_bytes(self._chunks[number], "little")
@@ -93,7 +93,7 @@ class OrdinalSet:
         return stop
 
     def count(self, start: int, stop: int) -> int:
-        """Members in ``[start, stop)``."""
+        """The number of members in ``[start, stop)``."""
         if start >= stop:
             return 0
         first, last = start >> _BITS, (stop - 1) >> _BITS
@@ -108,7 +108,7 @@ class OrdinalSet:
         return total
 
     def __iter__(self) -> Iterator[int]:
-        """Ascending."""
+        """All members, ascending."""
         for number in sorted(self._chunks):
             bits = int.from_bytes(self._chunks[number], "little")
             while bits:

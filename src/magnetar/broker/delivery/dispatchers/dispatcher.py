@@ -1,4 +1,4 @@
-"""The face that all subscription types show to the subscription.
+"""The interface that all subscription types show to the subscription.
 
 A subscription keeps the read position and does the reading; the dispatcher decides. One round is: ask
 :meth:`Dispatcher.plan_replay` and, if it names nothing, :meth:`Dispatcher.wanted`; read; hand what was read to
@@ -16,7 +16,7 @@ from magnetar.broker.delivery.instructions import Instruction, Slice
 
 
 class Dispatcher(ABC):
-    """Base of the four types. Nothing in it waits, and no call reenters another."""
+    """The base of the four subscription types. No method waits, and no call reenters another."""
 
     consumers: list[ConsumerState]
     key_slot: Callable[[bytes], int] | None = None
@@ -37,31 +37,32 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def remove(self, consumer: ConsumerState) -> list[Instruction]:
-        """A consumer left: what it had and did not acknowledge belongs to the others."""
+        """A consumer left: the entries that it did not acknowledge belong to the others."""
 
     def flow(self, consumer: ConsumerState, permits: int) -> None:
         """More permits; remembered for a consumer that is not active now (rule 5.4.7)."""
         consumer.flow(permits)
 
     def set_limits(self, limits: DispatchLimits) -> None:
-        """From now on these hold."""
+        """These limits apply from now on."""
         return
 
     @abstractmethod
     def wanted(self) -> int:
-        """How many new entries should be read now; 0 when nobody could take one."""
+        """How many new entries should be read now; 0 when no consumer could take one."""
 
     @abstractmethod
     def assign(
         self, start: int, stop: int, counts: Sequence[int] | None, slots: Sequence[int] | None
     ) -> tuple[list[Slice], int]:
-        """New unacknowledged entries ``start`` to ``stop - 1``: who gets which, and the next ordinal to read.
+        """Assign the new unacknowledged entries ``start`` to ``stop - 1``; returns the slices and the next ordinal to
+        read.
 
         ``counts[i]`` is the number of live messages in entry ``start + i``, None: one each.
         """
 
     def new_turn(self) -> None:
-        """Rounds that follow are not the continuation of earlier ones."""
+        """The rounds that follow do not continue earlier ones."""
         return
 
     def plan_replay(self) -> list[int]:
@@ -73,7 +74,8 @@ class Dispatcher(ABC):
         return []
 
     def acknowledged(self, consumer: ConsumerState, ordinals: Iterable[int]) -> bool:
-        """These entries are fully acknowledged; whether somebody may take entries again who could not before."""
+        """These entries are fully acknowledged; returns whether a consumer that could take none may take entries
+        again."""
         return False
 
     def acknowledged_until(self, ordinal: int) -> None:
@@ -81,30 +83,30 @@ class Dispatcher(ABC):
         return
 
     def withdraw(self, ordinals: Iterable[int]) -> bool:
-        """None of these may go out now: those that wait to be sent again wait no more; whether there were any."""
+        """None of these may go out now: remove them from the replay queue; returns whether any were in it."""
         return False
 
     def has(self, ordinal: int) -> bool:
-        """Whether an entry is out, or waits to go out again; unknown, thus False, to the single-active types."""
+        """Whether an entry is out or waits to go out again; always False for the single-active types."""
         return False
 
     def take_back(self, ordinals: Iterable[int]) -> list[int]:
         """These entries have to go out: those that are out already are queued again, no redelivery is counted.
 
-        Returns the others, which nobody has and which wait for nothing: the caller has to :meth:`assign` them.
+        Returns the others, which no consumer has and which are not queued: the caller has to :meth:`assign` them.
         """
         return list(ordinals)
 
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
-        """``live`` messages of a batch remain unacknowledged; result as :meth:`acknowledged`."""
+        """``live`` messages of a batch remain unacknowledged; returns what :meth:`acknowledged` does."""
         return False
 
     @abstractmethod
     def redeliver(self, consumer: ConsumerState, ordinals: Iterable[int] | None) -> list[Instruction]:
-        """REDELIVER of these entries, or of everything the consumer has (None)."""
+        """The consumer asked for redelivery of these entries, or of all that it has (None)."""
 
     def redelivery_counts(self) -> dict[int, int]:
-        """Ordinal to redelivery count; empty for the types that do not track it (rule 5.8.3)."""
+        """The redelivery counts by ordinal; empty for the types that do not track it (rule 5.8.3)."""
         return {}
 
     @abstractmethod

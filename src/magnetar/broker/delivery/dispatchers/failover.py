@@ -1,9 +1,10 @@
 """Failover: one active consumer, chosen by rank, and stand-bys.
 
-Who is active follows from the members alone, so every join and leave asks the :class:`Ranking` again.
+The members alone determine which one is active, so every join and leave asks the :class:`Ranking` again.
 
 A change takes effect after a delay (rule 5.4.6): the old consumer gets nothing more at once, and when the delay is over
-the cursor rewinds, everybody is told, and the new one is served. Another change meanwhile does not start it anew.
+the cursor rewinds, all consumers are notified, and the new one is served. Another change meanwhile does not restart the
+delay.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 from typing_extensions import override
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
-from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.delivery.dispatchers.ranking import Ranking
+from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
 
 
 class Failover(SingleActiveConsumer):
-    """``delayed`` False makes every change take effect at once (activation delay 0)."""
+    """Serves the active consumer; with ``delayed`` False every change takes effect at once (activation delay 0)."""
 
     def __init__(
         self,
@@ -52,14 +53,14 @@ class Failover(SingleActiveConsumer):
         return self._choose() or []
 
     def activate(self) -> list[Instruction]:
-        """The delay is over: everything unacknowledged goes to the active consumer, and everybody is told."""
+        """The delay is over: all unacknowledged entries go to the active consumer, and all consumers are notified."""
         self.waiting = False
         if self.active is None:
             return []
         return [Do.REWIND, *(ActiveChange(c, c is self.active) for c in self.consumers)]
 
     def _choose(self) -> list[Instruction] | None:
-        """Choose again; None when the active consumer stays."""
+        """Choose again; returns None when the active consumer stays."""
         chosen = self._ranking.first()
         if chosen is self.active:
             return None

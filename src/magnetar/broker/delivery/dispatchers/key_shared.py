@@ -1,8 +1,8 @@
 """Key_Shared: every key goes to one consumer at a time, keys of different consumers flow independently.
 
 A sticky key is cut into a slot, a :class:`Selector` says who owns the slot. An entry that its owner cannot take (no
-permits, blocked, slot draining, nobody owns it, or an older entry of the slot waits) waits, and reading goes on until
-too many wait (rules 5.6.9 to 5.6.11). With ``ordered=False`` (allowOutOfOrderDelivery) no guard applies (rule
+permits, blocked, slot draining or without an owner, or an older entry of the slot waits) waits, and reading goes on
+until too many wait (rules 5.6.9 to 5.6.11). With ``ordered=False`` (allowOutOfOrderDelivery) no guard applies (rule
 5.6.13).
 """
 
@@ -22,7 +22,7 @@ from magnetar.broker.delivery.sticky_keys.sticky_replay import StickyReplayQueue
 
 
 class KeyShared(MultipleConsumers):
-    """One per subscription; the selector belongs to it."""
+    """The dispatcher of one Key_Shared subscription, which owns its selector."""
 
     def __init__(self, selector: Selector, limits: DispatchLimits | None = None, *, ordered: bool = True) -> None:
         super().__init__(limits)
@@ -32,7 +32,7 @@ class KeyShared(MultipleConsumers):
         self._owners: dict[int, ConsumerState | None] = {}
         """The selector's answers, without those that a change of members may have made wrong."""
         self._slots: dict[int, int] = {}
-        """Slot of every entry that is out."""
+        """The slot of every entry that is out."""
         self._holders = DrainingHashesTracker()
         self._waiting = StickyReplayQueue()
 
@@ -165,7 +165,7 @@ class KeyShared(MultipleConsumers):
             holders.holder[slot] = owner
             entries = holders.entries
             entries[slot] = entries.get(slot, 0) + 1
-        owner.permits -= messages  # Sharing._charge in place: this runs once per entry
+        owner.permits -= messages  # MultipleConsumers._charge in place: this runs once per entry
         owner.unacked += messages
         self.unacked += messages
         if owner.unacked >= self._consumer_limit:
@@ -180,7 +180,7 @@ class KeyShared(MultipleConsumers):
         else:
             mine.append(Slice(owner, ordinal, ordinal + 1))
 
-    # -- what Sharing asks -------------------------------------------------------------------------------------
+    # -- what MultipleConsumers asks -----------------------------------------------------------------------------
 
     @override
     def _settled(self, ordinal: int) -> bool:
@@ -226,39 +226,39 @@ class KeyShared(MultipleConsumers):
         self._holders.clear()
         self._slots.clear()
 
-    # -- for those who look in -------------------------------------------------------------------------------------
+    # -- for explanations -------------------------------------------------------------------------------------
 
     @property
     def look_ahead_full(self) -> bool:
-        """Too many wait: nothing new is read (rule 5.6.11)."""
+        """Whether too many entries wait, so that nothing new is read (rule 5.6.11)."""
         return len(self._waiting) >= self._look_ahead
 
     def slot_of(self, ordinal: int) -> int:
-        """Of an entry that is out."""
+        """The slot of an entry that is out."""
         return self._slots[ordinal]
 
     def owner_of(self, slot: int) -> ConsumerState | None:
-        """Whose slot it is now; asks the selector, not what is remembered of it."""
+        """The owner of a slot now, from the selector and not from its remembered answers."""
         return self._selector.select(slot)
 
     def holder_of(self, slot: int) -> ConsumerState | None:
-        """Who has entries of it out."""
+        """The consumer that has entries of the slot out."""
         return next((c for c in self.consumers if any(self._slots[o] == slot for o in c.pending)), None)
 
     def held(self, slot: int) -> list[int]:
-        """Its entries that are out, ascending."""
+        """Entries of the slot that are out, ascending."""
         return sorted(ordinal for ordinal, of in self._slots.items() if of == slot)
 
     def waiting_of(self, slot: int) -> list[int]:
-        """Its entries that wait, ascending."""
+        """Entries of the slot that wait, ascending."""
         return list(self._waiting.by_slot.get(slot, ()))
 
     def waiting_slots(self) -> list[int]:
-        """Slots that entries wait for."""
+        """Slots of which entries wait."""
         return list(self._waiting.by_slot)
 
     def waiting_by_slot(self) -> Iterator[tuple[int, list[int]]]:
-        """Those slots with their entries."""
+        """Slots of which entries wait, with those entries."""
         for slot, ordinals in list(self._waiting.by_slot.items()):
             yield slot, list(ordinals)
 
@@ -271,7 +271,7 @@ class KeyShared(MultipleConsumers):
         return self.draining_by().get(consumer, [])
 
     def draining_by(self) -> dict[ConsumerState, list[DrainingHash]]:
-        """Of everybody who holds any."""
+        """The draining hashes of every consumer that holds entries of any."""
         return self._holders.draining_by()
 
     def drained_total(self, consumer: ConsumerState) -> int:
@@ -302,7 +302,7 @@ def _flat(given: dict[ConsumerState, list[Slice]]) -> list[Slice]:
 
 
 def _is_able(owner: ConsumerState, able: set[ConsumerState], asked: set[ConsumerState]) -> bool:
-    """Whether it takes entries, asked once per reading: of thousands of members few own what was read."""
+    """Whether a consumer takes entries; asked once per read, since of thousands few own what was read."""
     if owner in asked:
         return False
     asked.add(owner)

@@ -24,7 +24,7 @@ _UNLIMITED: Final = 1 << 62
 
 
 class MultipleConsumers(Dispatcher):
-    """Pending entries, blocking and redelivery; who gets an entry is decided below."""
+    """Pending entries, blocking and redelivery; subclasses decide which consumer gets an entry."""
 
     def __init__(self, limits: DispatchLimits | None = None) -> None:
         self.consumers = []
@@ -49,11 +49,11 @@ class MultipleConsumers(Dispatcher):
 
     @abstractmethod
     def _requeue(self, ordinals: Iterable[int]) -> None:
-        """These entries are pending on nobody and must be sent again."""
+        """These entries are pending on no consumer and must be sent again."""
 
     @abstractmethod
     def _unqueue(self, ordinal: int) -> bool:
-        """An entry need not go out again; whether it was waiting."""
+        """An entry need not go out again; returns whether it was queued."""
 
     @abstractmethod
     def _queued(self, ordinal: int) -> bool:
@@ -64,7 +64,7 @@ class MultipleConsumers(Dispatcher):
         """These entries stopped being pending without being acknowledged."""
 
     def _settled(self, ordinal: int) -> bool:
-        """A pending entry was acknowledged; whether that lets others flow. Asked only if keys matter."""
+        """A pending entry was acknowledged; returns whether that lets others flow. Called only if keys matter."""
         return False
 
     @abstractmethod
@@ -82,7 +82,7 @@ class MultipleConsumers(Dispatcher):
             self.blocked = True
 
     def _credit(self, consumer: ConsumerState, messages: int) -> bool:
-        """``messages`` of ``consumer`` are out no more; whether it or the subscription was unblocked by that."""
+        """``messages`` of ``consumer`` are not out any more; returns whether that unblocked it or the subscription."""
         consumer.unacked -= messages
         self.unacked -= messages
         unblocked = False
@@ -97,7 +97,7 @@ class MultipleConsumers(Dispatcher):
     # -- events ------------------------------------------------------------------------------------------------
 
     def _enter(self, consumer: ConsumerState) -> list[Instruction]:
-        """Into the list, in join order, stable by priority (rule 5.5.1)."""
+        """Insert the consumer by priority, then in join order (rule 5.5.1)."""
         at = len(self.consumers)
         while at and self.consumers[at - 1].priority > consumer.priority:
             at -= 1
@@ -124,7 +124,8 @@ class MultipleConsumers(Dispatcher):
 
     @override
     def acknowledged(self, consumer: ConsumerState, ordinals: Iterable[int]) -> bool:
-        """Acknowledgements are credited to whoever holds the entry, not to whoever sent them (rule 5.7.4)."""
+        """Acknowledgements are credited to the consumer that holds the entry, not to the one that sent them (rule
+        5.7.4)."""
         unblocked = False
         counts = self._redelivered.counts
         slotted = self.key_slot is not None
@@ -162,7 +163,7 @@ class MultipleConsumers(Dispatcher):
 
     @override
     def take_back(self, ordinals: Iterable[int]) -> list[int]:
-        nobodys: list[int] = []
+        unassigned: list[int] = []
         for ordinal in ordinals:
             owner = next((c for c in self.consumers if ordinal in c.pending), None)
             if owner is not None:
@@ -171,12 +172,12 @@ class MultipleConsumers(Dispatcher):
                 self._requeue((ordinal,))
                 self._credit(owner, messages)
             elif not self._queued(ordinal):
-                nobodys.append(ordinal)
-        return nobodys
+                unassigned.append(ordinal)
+        return unassigned
 
     @override
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
-        """A batch that was acknowledged in part counts its redeliveries anew (rule 5.8.3)."""
+        """A batch that was acknowledged in part starts to count its redeliveries again (rule 5.8.3)."""
         self._redelivered.forget(ordinal)
         owner: ConsumerState | None = consumer if ordinal in consumer.pending else None
         if owner is None:
@@ -209,7 +210,7 @@ class MultipleConsumers(Dispatcher):
         return self._redelivered.counts
 
     def _room(self, consumer: ConsumerState) -> int:
-        """Messages that may still go to an available consumer before permits or a limit end."""
+        """Messages that may still go to an available consumer before its permits or a limit are used up."""
         return min(consumer.permits, self._consumer_limit - consumer.unacked, self._subscription_limit - self.unacked)
 
     @override
@@ -230,7 +231,7 @@ class MultipleConsumers(Dispatcher):
 
 
 def total_room(dispatcher: MultipleConsumers, entries_max: int) -> int:
-    """Entries worth reading: the permits of everyone available, at most ``entries_max``."""
+    """Entries worth reading: the permits of all available consumers, at most ``entries_max``."""
     if dispatcher.blocked:
         return 0
     total = 0

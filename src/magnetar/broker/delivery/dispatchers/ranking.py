@@ -1,10 +1,10 @@
-"""Who of a Failover subscription's consumers is first (rules 5.4.1 to 5.4.3). Pure.
+"""The order in which consumers of a Failover subscription become active (rules 5.4.1 to 5.4.3).
 
 Only consumers of the best (lowest) priority count:
 
 * a partition takes the one at ``partition_index % count``, sorted by name;
-* a topic without partitions (and, if so configured, a partition too) asks a ring of 100 points per consumer: whose
-  point comes first at or after the topic's own, wrapping to the lowest.
+* a topic without partitions (and, if so configured, a partition too) asks a ring of 100 points per consumer
+  for the first point at or after the topic's own, wrapping to the lowest.
 
 The topic's place on the ring never changes, so all that matters of a consumer is how far its nearest point lies from
 there; that is computed once, when it joins.
@@ -23,14 +23,14 @@ _POINTS: Final = 100
 _RING: Final = 1 << 31
 
 Rank: TypeAlias = tuple[int, int, str, int]
-"""Priority, distance on the ring (0 without one), name, and who came earlier of one name."""
+"""Priority, distance on the ring (0 without one), name, and the order of arrival among equal names."""
 
 _level = itemgetter(0)
 _place = itemgetter(0, 1)
 
 
 class Ranking:
-    """``topic`` is the full name, ``partition`` -1 for none."""
+    """The consumers of one subscription in order; ``topic`` is the full name, ``partition`` -1 for none."""
 
     def __init__(self, topic: str, partition: int = -1, *, ring_for_partitions: bool = False) -> None:
         self._partition = partition
@@ -53,14 +53,14 @@ class Ranking:
         del self._ranks[bisect_left(self._ranks, rank)]
 
     def first(self) -> ConsumerState | None:
-        """The one that is served."""
+        """The consumer that is to be active."""
         ranks = self._ranks
         if not ranks:
             return None
         if self._target is None:
             at = self._partition % bisect_right(ranks, ranks[0][0], key=_level)
         else:
-            at = bisect_right(ranks, _place(ranks[0]), key=_place) - 1  # of one place, the last by name
+            at = bisect_right(ranks, _place(ranks[0]), key=_place) - 1  # at one point, the last by name
         return self._by_rank[ranks[at]]
 
     def _distance(self, name: str) -> int:

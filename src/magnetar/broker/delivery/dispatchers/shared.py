@@ -1,7 +1,7 @@
 """Shared: any entry to any consumer, in turns of up to ``round_robin_messages`` (rules of 5.5).
 
-The next consumer is found by rule 5.5.1: somebody available of a better priority than the current slot first, then
-round robin within the level, then the first available of a lower level.
+The next consumer is found by rule 5.5.1: first one that is available with a better priority than the current one, then
+round robin within the level, then the first available one of a lower level.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Shared(MultipleConsumers):
         self._slot = 0
         """Index of the consumer whose turn it is."""
         self._begun: ConsumerState | None = None
-        """Who did not get its whole chunk because what was read ended; it goes on within the same turn."""
+        """The consumer that did not get its whole share because what was read ended; it continues in the same turn."""
         self._left = 0
 
     @property
@@ -112,7 +112,7 @@ class Shared(MultipleConsumers):
         self._replay.remove_until(ordinal)
 
     def _next(self) -> ConsumerState | None:
-        """Whose turn it is; moves the turn on."""
+        """The consumer whose turn it is; moves the turn on."""
         consumers = self.consumers
         if len(consumers) == 1:
             return consumers[0] if consumers[0].available else None
@@ -128,7 +128,7 @@ class Shared(MultipleConsumers):
         return None
 
     def _order(self, level: int) -> Iterable[int]:
-        """Indices in the order in which consumers are asked (rule 5.5.1)."""
+        """Indices of consumers in the order of rule 5.5.1."""
         consumers = self.consumers
         begin = bisect_left(consumers, level, 0, self._slot, key=_priority)
         yield from range(begin)

@@ -2,8 +2,8 @@
 
 The first chunk that goes out chooses the consumer as for any other entry; the others follow it, also when chunks of
 several messages interleave. A chunk whose consumer cannot take it now is parked for it, and reading goes on: neither
-other messages nor other consumers wait. The choice ends with the last chunk or when the consumer leaves; whatever is
-redelivered after that chooses again. Permits and unacknowledged counts are charged per entry, as for everything else.
+other messages nor other consumers wait. The choice ends with the last chunk or when the consumer leaves; entries that
+are redelivered after that choose again. Permits and unacknowledged counts are charged per entry, as for all entries.
 
 Topics without chunks never have this dispatcher; :meth:`SharedChunks.of` takes over from a :class:`Shared` when the
 first chunk is published.
@@ -27,7 +27,7 @@ _OPEN_MESSAGES_MAX: Final = 20_000
 
 
 class ChunkInfo(NamedTuple):
-    """What an entry says of itself."""
+    """The chunk that an entry holds."""
 
     uuid: str
     last: bool
@@ -39,19 +39,19 @@ class SharedChunks(Shared):
     def __init__(self, limits: DispatchLimits | None = None) -> None:
         super().__init__(limits)
         self._chunks: dict[int, ChunkInfo] = {}
-        """Every chunk that is out or waits."""
+        """All chunks that are out or wait."""
         self._owner: dict[str, ConsumerState] = {}
         self._parked: dict[ConsumerState, SortedOrdinals] = {}
 
     @classmethod
     def of(cls, shared: Shared) -> SharedChunks:
-        """Takes the place of ``shared``, which must not be used any more."""
+        """Take the place of ``shared``, which must not be used any more."""
         result = cls(shared.limits)
         result.__dict__.update(shared.__dict__)
         return result
 
     def note_chunks(self, start: int, chunks: Sequence[ChunkInfo | None]) -> None:
-        """Which of the entries from ``start`` on are chunks; said before they are assigned."""
+        """Note which of the entries from ``start`` on are chunks, before they are assigned."""
         for ordinal, chunk in enumerate(chunks, start):
             if chunk is not None:
                 self._chunks[ordinal] = chunk
@@ -76,11 +76,12 @@ class SharedChunks(Shared):
 
     @property
     def look_ahead_full(self) -> bool:
-        """So many chunks wait for their consumers that nothing new is read."""
+        """Whether so many chunks wait for their consumers that nothing new is read."""
         return bool(self._parked) and sum(map(len, self._parked.values())) >= self.limits.look_ahead_entries_max
 
     def waits_for(self, able: Collection[ConsumerState]) -> bool:
-        """Whether one of these could take something that waits: a parked chunk is for its own consumer only."""
+        """Whether one of these consumers could take an entry that waits: a parked chunk is for its own consumer
+        only."""
         return bool(len(self._replay)) or any(len(parked) and owner in able for owner, parked in self._parked.items())
 
     @override
@@ -122,7 +123,7 @@ class SharedChunks(Shared):
         return slices, at
 
     def _assign_chunk(self, ordinal: int, messages: int, slices: list[Slice]) -> bool:
-        """Give one chunk away or park it; False if nobody could be chosen."""
+        """Assign one chunk or park it; False if no consumer could be chosen."""
         uuid, last = self._chunks[ordinal]
         owner = self._owner.get(uuid)
         if owner is None:

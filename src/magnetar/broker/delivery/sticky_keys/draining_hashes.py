@@ -1,8 +1,9 @@
-"""Who holds unacknowledged entries of which slot, and which slots are draining.
+"""The consumers that hold unacknowledged entries of each slot, and the slots that are draining.
 
 One consumer at most holds entries of a slot (rule 5.6.15). When the assignment changes, a slot whose holder is no
-longer its owner is draining: its entries go to nobody until the holder has none left, by acknowledgement, redelivery
-or leaving; if the slot comes back to its holder, draining ends at once (rule 5.6.9). Other slots are not affected.
+longer its owner is draining: its entries go to no consumer until the holder has none left, by acknowledgement,
+redelivery or leaving; if the slot comes back to its holder, draining ends at once (rule 5.6.9). Other slots are not
+affected.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from magnetar.broker.delivery.consumer_state import ConsumerState
 
 
 class DrainingHash(NamedTuple):
-    """One line of the statistics (rule 5.6.17)."""
+    """A draining slot as statistics show it (rule 5.6.17)."""
 
     slot: int
     unacked: int
@@ -22,7 +23,7 @@ class DrainingHash(NamedTuple):
 
 
 class DrainingHashesTracker:
-    """The dicts are public: the dispatcher's inner loop adds to ``holder`` and ``entries`` itself, once per entry."""
+    """Tracks holders and draining slots. The dispatcher's inner loop adds to ``holder`` and ``entries`` itself."""
 
     __slots__ = ("_cleared", "draining", "entries", "holder")
 
@@ -30,13 +31,13 @@ class DrainingHashesTracker:
         self.holder: dict[int, ConsumerState] = {}
         """Slot to the consumer that has entries of it out."""
         self.entries: dict[int, int] = {}
-        """Slot to how many; never 0."""
+        """Slot to the number of its entries that are out; never 0."""
         self.draining: dict[int, int] = {}
-        """Slot to attempts to deliver that were held back."""
+        """Draining slot to the number of deliveries that were held back."""
         self._cleared: dict[ConsumerState, int] = {}
 
     def release(self, slot: int) -> bool:
-        """One entry of ``slot`` came back or was acknowledged; whether that ends its draining."""
+        """One entry of ``slot`` came back or was acknowledged; returns whether that ends its draining."""
         left = self.entries[slot] - 1
         if left:
             self.entries[slot] = left
@@ -72,7 +73,7 @@ class DrainingHashesTracker:
         return self._cleared.get(consumer, 0)
 
     def draining_by(self) -> dict[ConsumerState, list[DrainingHash]]:
-        """Of everybody who holds any, ascending."""
+        """The draining slots of every consumer that holds any, ascending."""
         found: dict[ConsumerState, list[DrainingHash]] = {}
         for slot, attempts in sorted(self.draining.items()):
             found.setdefault(self.holder[slot], []).append(DrainingHash(slot, self.entries[slot], attempts))

@@ -1,8 +1,8 @@
 """AUTO_SPLIT by ranges: a newcomer takes the lower half of the biggest range (rules 5.6.4 to 5.6.6).
 
 The state is one ascending list of upper bounds with an owner each; a range reaches from the bound below it, exclusive,
-to its own, inclusive. The topmost bound is always 65536. A heap knows the biggest range; what it says of ranges that
-have changed since is recognized and dropped when it comes up.
+to its own, inclusive. The topmost bound is always 65536. A heap finds the biggest range; its items of ranges that
+have changed since are recognized and dropped when they come up.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from magnetar.model.hashing import RANGE_SIZE, range_slot
 
 
 class HashRanges:
-    """Every consumer owns exactly one range."""
+    """Divides all slots into ranges, one for each consumer."""
 
     def __init__(self) -> None:
         self._uppers: list[int] = []
         self._owners: list[ConsumerState] = []
         self._upper_of: dict[ConsumerState, int] = {}
         self._biggest: list[tuple[int, int]] = []
-        """(-size, lower bound) of every range, and of some that are no more."""
+        """(-size, lower bound) of every range, and of some that do not exist any more."""
 
     def add(self, consumer: ConsumerState) -> Intervals:
         if not self._uppers:

@@ -1,7 +1,7 @@
 """AUTO_SPLIT by consistent hashing: 100 points per consumer on a ring of 65,535 slots (rules 0.1 to 0.3, 5.6.7).
 
 A slot belongs to the first point at or after it, wrapping to the lowest. Several consumers may hash to one point: the
-first to come owns it, the others queue behind and take over when it leaves. Consumers of one name are told apart by a
+first to come owns it, the others queue and take over when it leaves. Consumers of one name are told apart by a
 name index, the lowest that is free when they join.
 
 The points are a bit per slot in 256 words of 256, with one more word for which of them hold any: finding a neighbour or
@@ -21,7 +21,7 @@ POINTS: Final = 100
 
 
 class _Names:
-    """Indices of the consumers of one name."""
+    """The name indices of the consumers of one name."""
 
     __slots__ = ("count", "free", "next")
 
@@ -50,7 +50,7 @@ class _Points:
     def __init__(self) -> None:
         self._words = [0] * 256
         self._any = 0
-        """Which words are not 0."""
+        """A bit for each word that is not 0."""
 
     def add(self, point: int) -> None:
         word = point >> 8
@@ -76,7 +76,7 @@ class _Points:
         return word << 8 | (bits & -bits).bit_length() - 1
 
     def before(self, point: int) -> int:
-        """The last one before ``point``, -1 if there is none."""
+        """The last point before ``point``, -1 if there is none."""
         word = point >> 8
         bits = self._words[word] & ((1 << (point & 255)) - 1)
         if not bits:
@@ -88,7 +88,7 @@ class _Points:
         return word << 8 | bits.bit_length() - 1
 
     def highest(self) -> int:
-        """-1 if there is none."""
+        """The highest point, -1 if there is none."""
         if not self._any:
             return -1
         word = self._any.bit_length() - 1
@@ -96,7 +96,7 @@ class _Points:
 
 
 class HashRing:
-    """``points`` is ``subscriptionKeySharedConsistentHashingReplicaPoints``."""
+    """The ring of one subscription; ``points`` is ``subscriptionKeySharedConsistentHashingReplicaPoints``."""
 
     def __init__(self, points: int = POINTS) -> None:
         self._count = points
@@ -142,7 +142,7 @@ class HashRing:
         return changed
 
     def _reaching(self, points: list[int]) -> Intervals:
-        """The slots from which one comes to one of these points, which are on the ring."""
+        """The slots that belong to these points, which are on the ring."""
         found = []
         for point in points:
             before = self._points.before(point)
@@ -168,7 +168,8 @@ class HashRing:
         return ring_slot(key)
 
     def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:
-        """Slots 1 to 65535; adjacent ranges of one consumer are joined (rule 5.6.18)."""
+        """The ranges of all consumers, of slots 1 to 65535; adjacent ranges of one consumer are joined (rule
+        5.6.18)."""
         result: dict[ConsumerState, list[tuple[int, int]]] = {}
         points = sorted(self._queues)
         if not points:

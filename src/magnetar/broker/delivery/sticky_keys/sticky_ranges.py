@@ -1,7 +1,7 @@
 """STICKY: consumers declare the slots they want, both ends inclusive (rule 5.6.8).
 
-Bounds are not checked, as Apache Pulsar does not; slots that nobody declared keep their messages undelivered. Only how
-many ranges there are is: no more than slots (:func:`check_count`).
+Bounds are not checked, as Apache Pulsar does not; messages of slots that no consumer declared stay undelivered. Only
+the number of ranges is checked: no more than there are slots (:func:`check_count`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from magnetar.model.errors import ConsumerAssignError
 from magnetar.model.hashing import RANGE_SIZE, range_slot
 
 _FEW: Final = 16
-"""So many ranges go into the list one by one; more are merged with it."""
+"""Up to so many ranges are inserted one by one; more are merged with the list."""
 
 
 def check_count(ranges: Collection[object]) -> None:
-    """Raises ConsumerAssignError for more ranges than there are slots; asked before anything else is done with them."""
+    """Raise ConsumerAssignError for more ranges than there are slots; called before they are used otherwise."""
     if len(ranges) > RANGE_SIZE:
         raise ConsumerAssignError(
             f"{len(ranges)} hash ranges for a consumer: there are {RANGE_SIZE} hashes, so declare at most so many"
@@ -40,7 +40,7 @@ def joined(ranges: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class StickyRanges:
-    """Disjoint declared ranges, ascending."""
+    """Keeps the disjoint ranges that consumers declared, ascending."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -107,5 +107,5 @@ class StickyRanges:
 
 
 def _slots(ordered: list[tuple[int, int]]) -> Intervals:
-    """Those slots of ascending ranges that a key can have."""
+    """The slots of ascending ranges that a key can have."""
     return [(max(low, 0), min(high, RANGE_SIZE)) for low, high in ordered if high >= 0 and low <= RANGE_SIZE]

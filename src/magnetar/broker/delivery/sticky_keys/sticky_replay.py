@@ -1,6 +1,6 @@
 """Key_Shared's replay queue: entries read or returned that their owner could not take yet (rule 5.6.11).
 
-Two indexes, so that one stuck consumer with thousands of waiting entries costs the others nothing:
+Two indexes, so that one stuck consumer with thousands of waiting entries does not slow the others down:
 
 * per slot, ascending: the head of a slot must go before the rest of it, and before anything new of it (rule 5.6.10);
 * per owner, ascending: what it should get next. Draining slots and slots without an owner are not in it.
@@ -16,7 +16,7 @@ from magnetar.model.ordinals import SortedOrdinals
 
 
 class StickyReplayQueue:
-    """``slots`` (ordinal to slot) and ``by_slot`` are public for the dispatcher's inner loop."""
+    """The entries that wait; ``slots`` (ordinal to slot) and ``by_slot`` are public for the dispatcher's inner loop."""
 
     __slots__ = ("_by_owner", "_place", "by_slot", "slots")
 
@@ -24,15 +24,15 @@ class StickyReplayQueue:
         self.slots: dict[int, int] = {}
         self.by_slot: dict[int, list[int]] = {}
         self._by_owner: dict[ConsumerState, SortedOrdinals] = {}
-        """Nobody's queue is empty."""
+        """The queue of each owner; none is empty."""
         self._place: dict[int, ConsumerState] = {}
-        """Slot to the owner in whose queue its entries are, if they are in one."""
+        """Slot to the owner in whose queue its entries are, if any."""
 
     def __len__(self) -> int:
         return len(self.slots)
 
     def add(self, ordinal: int, slot: int, owner: ConsumerState | None) -> None:
-        """``owner`` None: held back, the slot is draining or nobody's."""
+        """Add an entry; ``owner`` None: it is held back, since its slot is draining or has no owner."""
         if ordinal in self.slots:
             return
         self.slots[ordinal] = slot
@@ -46,7 +46,7 @@ class StickyReplayQueue:
             self._queue(owner).add(ordinal)
 
     def remove(self, ordinal: int) -> None:
-        """Take out one that is there."""
+        """Remove an entry that is queued."""
         slot = self.slots.pop(ordinal)
         owner = self._place.get(slot)
         same = self.by_slot[slot]
@@ -61,7 +61,7 @@ class StickyReplayQueue:
                 del self._by_owner[owner]
 
     def freed(self, slot: int, owner: ConsumerState | None) -> bool:
-        """A slot drained: its entries may go to ``owner`` now; whether there are any."""
+        """A slot drained: its entries may go to ``owner`` now; returns whether there are any."""
         same = self.by_slot.get(slot)
         if not same or owner is None:
             return False
@@ -98,7 +98,7 @@ class StickyReplayQueue:
             self._queue(consumer).extend(ordinals)
 
     def front(self, entries_max: int) -> list[int]:
-        """What those who wait and are available should get next, ascending."""
+        """The entries that available consumers should get next, ascending."""
         result: list[int] = []
         for consumer, queue in self._by_owner.items():
             if consumer.available:

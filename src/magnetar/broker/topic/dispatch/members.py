@@ -6,7 +6,7 @@ from typing import Any
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
-from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
+from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
 from magnetar.broker.delivery.instructions import Instruction
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings

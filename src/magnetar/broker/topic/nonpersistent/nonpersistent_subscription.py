@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
-from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
+from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.delivery.permits import buy
 from magnetar.broker.topic.dispatch.consumer import Consumer

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
+from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.pump import Pump, live_messages
 from magnetar.broker.topic.ports import Done, SubscriptionCursor, notify

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
-from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
+from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
 from magnetar.broker.topic.subscription.subscription import Subscription
 
 IDS_MAX: Final = 10

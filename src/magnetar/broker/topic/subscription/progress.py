@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
-from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers
 from magnetar.broker.delivery.dispatchers.shared_chunks import SharedChunks
+from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
 from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.broker.topic.ports import SubscriptionCursor
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
-from magnetar.broker.delivery.dispatchers.exclusive import SingleActiveConsumer
 from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
+from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchFilter, DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
