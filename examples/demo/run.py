@@ -57,7 +57,7 @@ class DemoRun(NamedTuple):
 
 
 class SparkMaster(NamedTuple):
-    """Where Spark works: in this process, on a cluster of our own, or on somebody's."""
+    """Where Spark works: in this process, on a cluster of our own, or on another one."""
 
     master: str | None = None
     workers: int = 0
@@ -224,7 +224,7 @@ def read_back(spark: SparkSession, stage: DemoRun) -> dict[str, Any]:
         .option("value", "string")
         .option("metadata", "__key,__ledgerId,__entryId,__batchIndex")
         .load()
-        # Whoever repeats a row repeats its key: the last one counts.
+        # A row that is repeated has its key again: the last one counts.
         .groupBy("__key")
         .agg(_last_value())
         .selectExpr(f"from_json(value, '{flights.RESULT_SCHEMA}') AS row")
@@ -292,7 +292,7 @@ def run(directory: Path, service_url: str | None, console: Console, place: Spark
             with steps.step("starting the broker"):
                 service_url = stack.enter_context(running_broker(directory))
         else:
-            # Somebody's broker: topics that nobody else uses.
+            # A broker that was there before: topics that nothing else uses.
             suffix = f"-{uuid.uuid4().hex[:8]}"
         stage = DemoRun(service_url, f"{_NAMESPACE}/flights{suffix}", f"{_NAMESPACE}/delays{suffix}", directory)
         text = "publishing"

@@ -25,23 +25,13 @@ from magnetar.protocol.batches import Batch
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.support.batch_writer import BatchWriter
+from tests.support.numbered_messages import publish_numbers
 from tests.support.real_broker import TOPIC, RealBroker, real_broker
 from tests.unit.jobs.stores import T, stored
 
 pytestmark = pytest.mark.spark
 
 Found = list[tuple[int, int, bytes]]
-
-
-def publish(url: str, first: int, stop: int, *, batch: int = 1, topic: str = T) -> None:
-    """Values are numbers; sequence ids too."""
-    numbers = range(first, stop)
-    with Lookup(url, timeout=10) as lookup, Producer(lookup, topic, name="numbers") as producer:
-        keys = [b"k%d" % (number % 7) for number in numbers]
-        writer = BatchWriter(producer.name, max_messages=batch)
-        for one in writer.pack(1_700_000_000_000, [b"%d" % number for number in numbers], numbers, keys):
-            producer.send(*one)
-        producer.flush()
 
 
 def tell(tmp_path: Path, story: Callable[[RealBroker, str], Any], **settings: Any) -> None:
@@ -75,7 +65,7 @@ def test_the_same_as_by_protocol(tmp_path: Path) -> None:
     producer."""
 
     async def story(broker: RealBroker, url: str) -> None:
-        await asyncio.to_thread(publish, url, 0, 40)
+        await asyncio.to_thread(publish_numbers, url, 0, 40, topic=T)
         client = await broker.client()
         for end in ("commit", "abort"):
             txn = await RawTransaction.begin(client)
@@ -85,14 +75,14 @@ def test_the_same_as_by_protocol(tmp_path: Path) -> None:
             await getattr(txn, end)()
             await producer.close()
             assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
-            await asyncio.to_thread(publish, url, 40, 60, batch=7)
+            await asyncio.to_thread(publish_numbers, url, 40, 60, batch=7, topic=T)
         await client.close()
         stop = threading.Event()
 
         def go_on() -> None:
             at = 1000
             while not stop.is_set():
-                publish(url, at, at + 50, batch=5)
+                publish_numbers(url, at, at + 50, batch=5, topic=T)
                 at += 50
 
         going = threading.Thread(target=go_on)
@@ -121,9 +111,9 @@ def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path, monkeypatch:
 
     async def story(broker: RealBroker, url: str) -> None:
         for first in (0, 20):
-            await asyncio.to_thread(publish, url, first, first + 20)
+            await asyncio.to_thread(publish_numbers, url, first, first + 20, topic=T)
             assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
-        await asyncio.to_thread(publish, url, 40, 50)
+        await asyncio.to_thread(publish_numbers, url, 40, 50, topic=T)
         access = Access(url=url, directory=str(tmp_path))
         found = await asyncio.to_thread(units, access, "t")
         want = (await asyncio.to_thread(stored, access, found))[0]
@@ -142,9 +132,9 @@ def test_a_segment_that_is_gone_is_read_by_protocol(tmp_path: Path, monkeypatch:
 
 def test_a_frame_has_the_rows_of_the_topic(spark: Any, tmp_path: Path) -> None:
     async def story(broker: RealBroker, url: str) -> None:
-        await asyncio.to_thread(publish, url, 0, 300, batch=11)
+        await asyncio.to_thread(publish_numbers, url, 0, 300, batch=11, topic=T)
         assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
-        await asyncio.to_thread(publish, url, 300, 400)
+        await asyncio.to_thread(publish_numbers, url, 300, 400, topic=T)
         access = Access(url=url, directory=str(tmp_path))
 
         def rows() -> list[Any]:
@@ -262,7 +252,7 @@ def test_a_replay_that_runs_three_times_publishes_once(spark: Any, tmp_path: Pat
     async def story(broker: RealBroker, url: str) -> None:
         client = await broker.client()
         consumer = await client.subscribe(T, "s", sub_type=c.SubType.Shared)
-        await asyncio.to_thread(publish, url, 0, 20)
+        await asyncio.to_thread(publish_numbers, url, 0, 20, topic=T)
         consumer.flow(100)
         ids = [(await consumer.receive()).message_id for _ in range(20)]
         await consumer.ack(*[ids[number] for number in (0, 1, 2, 7, 8, 11)])
@@ -308,7 +298,7 @@ def test_a_report_matches_what_was_sent(tmp_path: Path) -> None:
         client = await broker.client()
         consumer = await client.subscribe(T, "s")
         for first in (0, 10):
-            await asyncio.to_thread(publish, url, first, first + 10)
+            await asyncio.to_thread(publish_numbers, url, first, first + 10, topic=T)
             assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
         await client.close()
         client = await broker.client()

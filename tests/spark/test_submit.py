@@ -13,8 +13,8 @@ import pytest
 from magnetar.client.lookup import Lookup
 from magnetar.jobs import command
 from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
-from tests.spark.test_jobs import publish
 from tests.support.live_broker import LiveBroker
+from tests.support.numbered_messages import publish_numbers
 
 pytestmark = [pytest.mark.spark, pytest.mark.drivers]
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -26,8 +26,8 @@ def test_an_audit_through_spark_submit_has_its_exit_code(broker: LiveBroker, tmp
     """The command line is that of docs/jobs.md: a producer that starts over is a finding, and the exit code says so."""
     with Lookup(broker.url) as lookup:
         topic, *_ = topic_partitions(lookup, topics_by_name(["submitted"]), create=True)
-    publish(broker.url, 0, 50, topic=topic)
-    publish(broker.url, 60, 70, topic=topic)
+    publish_numbers(broker.url, 0, 50, topic=topic)
+    publish_numbers(broker.url, 60, 70, topic=topic)
     line = [_SUBMIT, "--master", "local[1]", *_QUICK, command.__file__]
     done = subprocess.run(
         [*map(str, line), "audit", "submitted", "--dense", "--url", broker.url],

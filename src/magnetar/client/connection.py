@@ -31,7 +31,7 @@ PROTOCOL_VERSION: Final = 21
 DEFAULT_TIMEOUT: Final = 30.0
 _READ_SIZE: Final = 1 << 18
 _PARTS_MAX: Final = 1024
-"""As many pieces as Linux takes in one write (IOV_MAX)."""
+"""The number of pieces that Linux takes in one write (IOV_MAX)."""
 MAX_FRAME_SIZE: Final = 1 << 28
 """Brokers may be configured for messages larger than 5 MiB, and the decoder must know before the broker says so."""
 _FEATURES: Final = c.FeatureFlags(

@@ -1,7 +1,7 @@
 """The errors of the client, of three kinds, because callers do three things about them.
 
 * `ConnectionLostError`: connect again and go on; nothing is known to be wrong with the request.
-* `RefusedError`: the broker said no; its code tells whether waiting helps (`retriable`).
+* `RefusedError`: the broker refused; its code shows whether waiting helps (`retriable`).
 * `ClientTimeoutError`: no answer came; the text says which broker was asked what and for how long.
 """
 

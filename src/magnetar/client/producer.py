@@ -61,7 +61,7 @@ class Producer:
         """
         self.topic = topic
         self.schema_version: bytes | None = None
-        """Of the schema that was given, to be put into entries."""
+        """The version of the schema that was given, to be put into entries."""
         self._schema = schema
         self.name = name or ""
         self.messages_confirmed = 0

@@ -14,7 +14,7 @@ from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaType, version_bytes
 
 _known: dict[tuple[str, bytes], SchemaDefinition] = {}
-"""By topic (with its cluster's first address) and version."""
+"""The schemas that are known, by topic (with its cluster's first address) and version."""
 _KNOWN_MAX = 4096
 
 

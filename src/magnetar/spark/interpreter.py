@@ -26,7 +26,7 @@ from typing import Final
 COMMAND: Final = "magnetar-spark-python"
 
 _settled: set[str] = set()
-"""By whom, in this process."""
+"""The callers of `settle` in this process."""
 
 
 def settle(who: str) -> None:

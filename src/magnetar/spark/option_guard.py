@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 OptionCheck = Callable[[Mapping[str, str]], object]
 _ARGUMENTS: Final = frozenset({"path", "schema", "mode", "outputMode", "partitionBy", "queryName"})
-"""Of load, save and start, which are no options."""
+"""The arguments of load, save and start, which are no options."""
 _GIVEN: Final = "_magnetar_given"
 _FORMAT: Final = "_magnetar_format"
 _MODE: Final = "_magnetar_mode"
@@ -28,7 +28,7 @@ class FormatChecks(NamedTuple):
     write: OptionCheck | None = None
     write_stream: OptionCheck | None = None
     updates: Callable[[Mapping[str, str]], Callable[[Any, int], None]] | None = None
-    """For outputMode("update"), which Spark has for no Python sink: what ``foreachBatch`` is given instead."""
+    """What ``foreachBatch`` gets for outputMode("update"), which Spark has for no Python sink."""
 
 
 _checks: Final[dict[str, FormatChecks]] = {}

@@ -33,11 +33,11 @@ class SourceProgress(NamedTuple):
     """Topic-partitions."""
     rows: int
     rows_per_second: float
-    """As processed."""
+    """The rate at which they were processed."""
     behind: tuple[str, ...]
     """Topic-partitions that have more than was read."""
     messages_behind: int | None
-    """Of all of them; None if the broker does not show it, or it was not looked at yet."""
+    """The messages of all of them; None if the broker does not show it, or it was not looked at yet."""
     ms_behind: int | None
     """Age of the oldest message that was not read, by its publish time; None as above."""
 

@@ -28,7 +28,7 @@ _NOTES: Final = 512
 _PREFIX: Final = ".magnetar-read-"
 
 _written: dict[str, int] = {}
-"""By file: how many notes this process has written."""
+"""How many notes this process has written, by file."""
 
 
 def note_source_read() -> None:

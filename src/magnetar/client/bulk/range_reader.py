@@ -34,7 +34,10 @@ from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 
 PERMITS: Final = 1 << 28
-"""For good: what limits the broker is the socket. Not more, since brokers keep the sum in a signed 32-bit number."""
+"""Permits for good, since what limits the broker is the socket.
+
+Not more, since brokers keep the sum in a signed 32-bit number.
+"""
 _SILENCE: Final = 1.0
 _PAUSE: Final = 0.2
 

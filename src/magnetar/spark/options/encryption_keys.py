@@ -17,7 +17,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import Seal
 
 DEFAULT_NAME: Final = "magnetar"
-"""Of a public key that was given without a name."""
+"""The name of a public key that was given without one."""
 _PEM: Final = "-----BEGIN "
 
 

@@ -101,7 +101,7 @@ STREAMS_ONLY: Final = (
     "maxTriggerDelayMs",
     "targetTriggerMs",
 )
-"""Of a source; a batch read has no micro-batches, and leaves nothing at the broker."""
+"""Options of a source that a batch read refuses: it has no micro-batches, and leaves nothing at the broker."""
 
 
 _SPARK_KEYS: Final = frozenset({"queryname", "checkpointlocation", "path", "outputmode"})

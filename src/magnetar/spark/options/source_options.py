@@ -55,7 +55,7 @@ class SourceOptions:
     min_partitions: int
     max_partitions: int
     sizes: TaskSizes
-    """Of a task, about."""
+    """About what a task has."""
     fail_on_data_loss: bool
     poll_timeout: float
     operation_timeout: float
@@ -65,7 +65,7 @@ class SourceOptions:
     decryption: Decryption | None = None
     push_down: bool = False
     backlog_bytes: int = 0
-    """Of a micro-batch without limits, about; 0 is everything."""
+    """About what a micro-batch without limits has; 0 is everything."""
 
 
 def source_options(given: Mapping[str, str]) -> SourceOptions:

@@ -20,7 +20,7 @@ from magnetar.model.topic_pattern import TopicPattern, without_scheme
 class TopicSelection(NamedTuple):
     names: tuple[str, ...] = ()
     namespace: str = ""
-    """Of the pattern."""
+    """The namespace of the pattern."""
     expression: str = ""
     partitions: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Single ones, per topic."""

@@ -50,7 +50,7 @@ class Rows(NamedTuple):
     picked: NDArray[np.int64]
     """Which rows of ``messages`` they are."""
     messages: MessageColumns
-    """Of the whole record batch."""
+    """The messages of the whole record batch."""
 
     @property
     def target(self) -> str:

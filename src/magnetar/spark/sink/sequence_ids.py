@@ -28,7 +28,7 @@ BATCH_BITS: Final = 29
 FINE_ROWS: Final = 1 << 17
 """Rows before this one leave room for the longer digest."""
 ROWS: Final = FINE_ROWS + (1 << 26)
-"""Of a task in a micro-batch, at most."""
+"""The rows that a task may have in a micro-batch."""
 _FINE_BITS: Final = 16
 _COARSE_BITS: Final = 7
 _PART_BITS: Final = 34

@@ -37,12 +37,12 @@ _TRUSTED: Final = 60.0
 """How long a topic that was seen to have deduplication on is believed to have it still, seconds."""
 
 _seen: dict[tuple[str, str], float] = {}
-"""By service URL and topic: when that was seen. Of this process, which Spark uses for many tasks."""
+"""When that was seen, by service URL and topic, in this process, which Spark uses for many tasks."""
 
 
 class Numbering(NamedTuple):
     name: str
-    """Of all producers of the task."""
+    """The name of all producers of the task."""
     batch: int
 
 

@@ -37,7 +37,7 @@ class BacklogEstimate(NamedTuple):
 
     parts: LedgerParts
     entry_bytes: int
-    """Of one entry, about."""
+    """About the size of one entry."""
 
     @property
     def size(self) -> float:

@@ -29,7 +29,8 @@ from magnetar.spark.options.limits import TaskSizes
 log = logging.getLogger(__name__)
 
 TASKS_MAX: Final = 10_000
-"""Of a batch read or micro-batch: Spark's driver holds all of them, and a micro-batch's stand in its offset."""
+"""The tasks that a batch read or micro-batch may have: Spark's driver holds all of them, and a micro-batch's stand in
+its offset."""
 _SAMPLES: Final = 8
 """Ledgers of a range that are looked into."""
 _SAMPLE: Final = 50
@@ -42,7 +43,7 @@ class WeightedRun(NamedTuple):
     first: ReadPosition
     entries: int
     weight: float
-    """Of each, in tasks."""
+    """The part of a task that each entry is."""
 
 
 def runs_by_entry(
