@@ -22,9 +22,8 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.recovery.recovery import NAMELESS
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.unit.storage.lives import SMALL, append, disk, opened, read, run, settled
-
-Files = dict[str, bytes]
+from tests.support.directory_image import Files, restored, snapshot
+from tests.support.store_lives import SMALL, append, disk, opened, read, run, settled
 
 
 class Durable(NamedTuple):
@@ -41,22 +40,6 @@ class Built(NamedTuple):
 
     files: Files
     steps: list[Durable]
-
-
-def snapshot(files: FaultFileSystem) -> Files:
-    out = {}
-    for name in files.names():
-        if name != "LOCK":
-            file = files.open(name)
-            out[name] = file.read(0, file.size())
-    return out
-
-
-def restored(files: Files) -> FaultFileSystem:
-    fresh = disk()
-    for name, content in files.items():
-        fresh.open(name, create=True).append([content])
-    return fresh
 
 
 def cursors_of(managed: ManagedLedger) -> dict[str, tuple[int, list[tuple[int, int]]]]:

@@ -32,8 +32,8 @@ from magnetar.storage.verify import verify
 from magnetar.testing.broker import BrokerMachine
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.sim.clients import Habit, Publisher, Subscriber
-from tests.sim.test_corruption import readable
 from tests.sim.world import SMALL, T, World, run_seed
+from tests.support.simulated_store import readable
 
 TOPICS: Final = (T, "persistent://public/default/u")
 KINDS: Final = ("flip", "flip", "flip", "flip", "cut", "zero", "swap", "foreign", "foreign", "gone", "twice")

@@ -11,13 +11,12 @@ from magnetar.broker.topic.subscription.explanation import explain
 from magnetar.config.settings import Settings
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import commands as c
-from magnetar.storage.ledgers.entry_cache import StoredRun
-from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log import records
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient
 from tests.sim.clients import Publisher
 from tests.sim.world import T, World, caught, run_seeds
+from tests.support.simulated_store import readable
 
 TOPICS = (T, "persistent://public/default/u")
 
@@ -65,24 +64,6 @@ async def flipped(world: World, caplog: pytest.LogCaptureFixture) -> None:
         now = [n for n in world.machine.files.names() if n == one or (n.startswith("quarantine-") and one in n)]
         assert now or one.startswith("checkpoint"), f"{one} was deleted"
         del content
-
-
-async def readable(log: ManagedLedger) -> dict[int, bytes]:
-    """Every entry that can be read, by ordinal; reading goes on behind what cannot."""
-    assert log.end - log.first < 10_000, f"{log.end} entries, which nobody wrote"
-    out: dict[int, bytes] = {}
-    at = log.first
-    while at < log.end:
-        future: asyncio.Future[StoredRun | Exception] = asyncio.get_running_loop().create_future()
-        log.read(at, 100, 1 << 20, future.set_result)
-        found = await future
-        if isinstance(found, Exception):
-            at += 1
-            continue
-        for i, entry in enumerate(found.entries):
-            out[found.first + i] = entry
-        at = found.first + len(found.entries)
-    return out
 
 
 async def waited_for(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,11 +16,12 @@ from magnetar.storage.backends.files import File
 from magnetar.storage.backends.journal_backend import Chunk, Committed
 from magnetar.storage.backends.reserve import Reserve
 from magnetar.storage.backends.segment_writer import LocalSegmentWriter
-from magnetar.testing.faultfiles import FaultFileSystem, Operation
+from magnetar.testing.faultfiles import Operation
 from magnetar.testing.history import Crashed, Receipted
 from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import SMALL, T, World, caught, run_seeds
+from tests.support.simulated_store import used_bytes
 
 S = "sub"
 TROUBLES = ("full", "rate", "append", "sync", "sync_directory")
@@ -64,10 +65,6 @@ async def trouble(world: World) -> None:
     for publisher in publishers:
         assert publisher.sent == 200
         assert {error.error for error in publisher.errors} <= {ServerError.PersistenceError}
-
-
-def used_bytes(files: FaultFileSystem) -> int:
-    return sum(inode.taken for inode in files._disk.directory.live.values())
 
 
 async def full(world: World) -> None:

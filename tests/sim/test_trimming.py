@@ -12,8 +12,8 @@ from magnetar.model.names import TopicName
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history_check import Order, Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
-from tests.sim.test_disk_trouble import used_bytes
 from tests.sim.world import T, World, caught, run_seeds
+from tests.support.simulated_store import used_bytes
 
 
 async def trimming(world: World) -> None:

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from magnetar.model.errors import ConflictError, PersistenceError
+from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import Clock
-from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, StoredRun
 from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.ledgers.ledger import Ledger, LedgerTable, Rollover
+from magnetar.storage.ledgers.offloadable_ledgers import CopyHome, OffloadableLedgers
 from magnetar.storage.ledgers.span_table import SpanHome, SpanTable
 from magnetar.storage.log import records
-from magnetar.storage.log.journal import Journal
-from magnetar.storage.log.write_group import Failed, PendingExtent
+from magnetar.storage.log.write_group import PendingExtent
 
 _EXTENT_BYTES: Final = 256 << 10
 """An extent is closed when it is larger: it is also what one read takes from the disk at least."""
@@ -31,10 +30,9 @@ NEVER: Final = 1 << 62
 ReadDone = Callable[[StoredRun | Exception], None]
 
 
-class LogHome(SpanHome, Protocol):
+class LogHome(SpanHome, CopyHome, Protocol):
     """The store, as one log sees it."""
 
-    journal: Journal
     cache: EntryCache
     clock: Clock
     rollover: Rollover
@@ -44,16 +42,14 @@ class LogHome(SpanHome, Protocol):
     def next_cursor_id(self) -> int: ...
     def read(self, log: ManagedLedger, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None: ...
     def read_on(self, log: ManagedLedger) -> None: ...
-    def copy_discarded(self, offload: Offload) -> None: ...
-    def copy_needed(self, offload: Offload) -> None: ...
 
 
-class ManagedLedger:
+class ManagedLedger(OffloadableLedgers):
     """One topic's log; made by :class:`magnetar.storage.store.LedgerStore`."""
 
     def __init__(self, home: LogHome, log_id: int, name: str) -> None:
+        super().__init__(home)
         self.home = home
-        self._journal = home.journal
         self.id = log_id
         self.name = name
         self.properties: dict[str, Any] = {}
@@ -263,7 +259,7 @@ class ManagedLedger:
     def replay_trim(self, first: int, hidden_bytes: int) -> None:
         """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
         count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
-        self._discard_copies(self.table.drop_front(count))
+        self.discard_copies(self.table.drop_front(count))
         self._hide(first, hidden_bytes)
         self.spans.drop_before(first)
 
@@ -354,7 +350,7 @@ class ManagedLedger:
             # Only when the trim is durable may the bytes go.
             record = records.json_record(records.RecordKind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
             self._journal.add_record(record, lambda: self.spans.drop_before(first))
-            self._discard_copies(self.table.drop_front(drop))
+            self.discard_copies(self.table.drop_front(drop))
             for cursor in self.cursors.values():
                 cursor.trimmed()
         return drop
@@ -370,65 +366,10 @@ class ManagedLedger:
         if first > self.hidden:
             self.hidden, self.hidden_size = first, hidden_bytes
 
-    # offloading --------------------------------------------------------------------------------------------------
-
-    def record_offload(self, ledger_id: int, offload: Offload, done: Callable[[], None], failed: Failed) -> None:
-        """Note durably where a sealed ledger's copy lies; with ``released`` the local entries go.
-
-        Nothing changes before it is durable. An older copy is to be deleted from then on. Raises ConflictError if the
-        ledger is gone, open, without its local entries already, or of another length.
-        """
-        ledger = self.sealed(ledger_id)
-        known = ledger.offload
-        if known is not None and known.released:
-            raise ConflictError(f"{self.name}: ledger {ledger_id} has only its copy {known.key}")
-        if (offload.entries, offload.bytes) != (ledger.entries, ledger.bytes):
-            raise ConflictError(
-                f"{self.name}: ledger {ledger_id} has {ledger.entries} entries of {ledger.bytes} bytes, its copy "
-                f"{offload.entries} of {offload.bytes}"
-            )
-
-        def durable() -> None:
-            self.apply_offload(ledger_id, offload)
-            done()
-
-        record = records.json_record(
-            records.RecordKind.OFFLOADED, log=self.id, ledger=ledger_id, offload=offload.to_list()
-        )
-        self._journal.add_record(record, durable, failed)
-
-    def sealed(self, ledger_id: int) -> Ledger:
-        """The ledger of that id, which takes no more entries. Raises ConflictError."""
-        ledger, following = self.table.of_id(ledger_id), self.table.behind(ledger_id)
-        if ledger is None or self.deleted:
-            raise ConflictError(f"{self.name} has no ledger {ledger_id}: it was trimmed, or never was")
-        if following is None or following.ordinal != ledger.end:
-            # closed already, perhaps, but its last entries are still being written
-            raise ConflictError(f"{self.name}: ledger {ledger_id} is open")
-        return ledger
-
-    def apply_offload(self, ledger_id: int, offload: Offload) -> None:
-        """The record is durable, or was read by a start. What was trimmed or deleted meanwhile needs no copy."""
-        ledger = self.table.of_id(ledger_id)
-        if ledger is None or self.deleted:
-            self.home.copy_discarded(offload)
-            return
-        if ledger.offload is not None and ledger.offload.key != offload.key:
-            self.home.copy_discarded(ledger.offload)
-        ledger.offload = offload
-        self.home.copy_needed(offload)
-        if offload.released:
-            self.spans.drop_ledger(ledger_id)
-
-    def _discard_copies(self, ledgers: list[Ledger]) -> None:
-        for ledger in ledgers:
-            if ledger.offload is not None:
-                self.home.copy_discarded(ledger.offload)
-
     def forget(self) -> None:
         """The log is being deleted, and with it what it knows of copies."""
         self.deleted = True
-        self._discard_copies(self.table.ledgers)
+        self.discard_copies(self.table.ledgers)
 
     def dissolve(self) -> None:
         """The deletion is durable: let go of what refers back to the log, so that nobody has to search for it."""

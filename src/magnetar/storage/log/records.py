@@ -24,9 +24,11 @@ import json
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
+
+from magnetar.storage.backends.journal_backend import ReadBuffer
 
 SEGMENT_MAGIC: Final = b"MGTRLOG1"
 _SEGMENT: Final = struct.Struct("<8sQQQQI")
@@ -51,14 +53,6 @@ MOVED: Final = 2
 
 _JOIN_BELOW: Final = 8192
 """Entries smaller than this on average are joined into one buffer; larger ones are written from where they are."""
-
-
-class SlicedBuffer(Protocol):
-    """Memory whose slices are bytes: ``bytes`` itself, or what a large read went into."""
-
-    def __getitem__(self, part: slice, /) -> bytes: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-    def __len__(self) -> int: ...
 
 
 class RecordKind(IntEnum):
@@ -210,7 +204,7 @@ class RawRecord(NamedTuple):
     body: bytes
 
 
-def parse_record(data: SlicedBuffer, at: int) -> RawRecord:
+def parse_record(data: bytes | ReadBuffer, at: int) -> RawRecord:
     """The record at ``at``. Raises RecordError if it is not whole."""
     if len(data) - at < RECORD_HEADER_SIZE:
         raise RecordError(f"a record header does not fit at offset {at}")
@@ -290,7 +284,7 @@ class Extent(NamedTuple):
     """Bytes of the record's body."""
 
 
-def read_extent(data: SlicedBuffer, at: int) -> Extent:
+def read_extent(data: bytes | ReadBuffer, at: int) -> Extent:
     """The extent whose record is at ``at``; copies each entry once and nothing else. Raises RecordError."""
     if len(data) - at < RECORD_HEADER_SIZE + EXTENT_HEAD_SIZE:
         raise RecordError(f"an extent does not fit at offset {at}")

@@ -15,7 +15,7 @@ from magnetar.storage.ledgers.feature_state import StateChange
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
-from tests.unit.storage.lives import SMALL, disk, killed, opened, read, run, settled
+from tests.support.store_lives import SMALL, disk, killed, opened, read, run, settled
 
 
 class Lengths:

@@ -15,7 +15,7 @@ from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.unit.storage.lives import SMALL, InlineExecutor, append, disk, killed, numbered, read, run, settled
+from tests.support.store_lives import SMALL, InlineExecutor, append, disk, killed, numbered, read, run, settled
 
 
 class Copies:

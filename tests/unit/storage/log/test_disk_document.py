@@ -10,8 +10,8 @@ from crc32c import crc32c
 
 from magnetar.storage.backends.journal_backend import index_name
 from magnetar.storage.log import checkpoint
-from tests.crash.test_cut import restored, snapshot
-from tests.unit.storage.lives import opened, read, run
+from tests.support.directory_image import restored, snapshot
+from tests.support.store_lives import opened, read, run
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "disk.md"
 CREATED_MS = 1_700_000_000_000

@@ -10,7 +10,7 @@ from typing import Any
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent
-from tests.unit.storage.lives import (
+from tests.support.store_lives import (
     SMALL,
     InlineExecutor,
     append,

@@ -14,22 +14,8 @@ from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.log import records
 from magnetar.storage.log.segment_scan import SegmentScan
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.unit.storage.lives import disk
-
-SECRET = 77
-
-
-def block(sequence: int, body: bytes, secret: int = SECRET) -> bytes:
-    record = records.record(records.RecordKind.LOG, body)
-    return records.block_header(1, len(record), sequence, secret) + record
-
-
-def padded(data: bytes) -> bytes:
-    return data + bytes(records.page_end(len(data)) - len(data))
-
-
-def segment(*parts: bytes, first: int = 0) -> bytes:
-    return records.segment_header(records.SegmentHeader(1, 0, first, 0, SECRET)) + b"".join(parts)
+from tests.support.segment_bytes import SECRET, block, padded, segment
+from tests.support.store_lives import disk
 
 
 def scanned(

@@ -17,7 +17,7 @@ from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
-from tests.unit.storage.recovery.test_recovery_in_simulation import Disk, publish, read_all, simulated
+from tests.support.simulated_store import Disk, publish, read_all, simulated
 
 KEPT = "quarantine-segment-0000000000000001-stranger-0"
 

@@ -7,7 +7,7 @@ import pytest
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.journal_backend import index_name, segment_name
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.unit.storage.lives import append, disk, killed, numbered, opened, read, run, settled
+from tests.support.store_lives import append, disk, killed, numbered, opened, read, run, settled
 
 
 @pytest.mark.parametrize("count", range(1, 60))

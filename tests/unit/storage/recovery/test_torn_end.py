@@ -14,8 +14,8 @@ from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.metadata_log.metadata_copy import set_aside
 from magnetar.storage.recovery import recovery
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.unit.storage.lives import disk
-from tests.unit.storage.log.test_segment_scan import block, segment
+from tests.support.segment_bytes import block, segment
+from tests.support.store_lives import disk
 
 WHOLE = segment(block(0, b"x"))
 TORN = b"?" * 50

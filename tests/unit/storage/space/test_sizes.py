@@ -12,7 +12,7 @@ from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
-from tests.unit.storage.recovery.test_recovery_in_simulation import Disk, publish, read_all, simulated
+from tests.support.simulated_store import Disk, publish, read_all, simulated
 
 SIZES = (1, 100, 4_095, 4_096, 4_097, 8_192, 65_536, 1_000_000, 5_000_000)
 
