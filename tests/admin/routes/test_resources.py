@@ -174,3 +174,10 @@ def test_deduplication_policy(rest: RestClient, resources: Resources) -> None:
     assert rest.post("/admin/v2/namespaces/ref/nope/deduplication", json=True).json() == {
         "reason": "Namespace does not exist"
     }
+
+
+@pytest.mark.parametrize("body", [{"adminRoles": "x"}, {"allowedClusters": {}}, {"adminRoles": [None]}])
+def test_roles_and_clusters_have_to_be_lists_of_texts(rest: RestClient, body: dict[str, Any]) -> None:
+    wanted = {"allowedClusters": ["standalone"], **body}
+    assert rest.put("/admin/v2/tenants/odd", json=wanted).status_code == 400
+    assert rest.get("/admin/v2/tenants/odd").status_code == 404

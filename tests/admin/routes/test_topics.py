@@ -373,3 +373,15 @@ def test_a_long_list_comes_in_pieces() -> None:
     assert asyncio.run(run()) >= 3
     assert json.loads("".join(sent)) == [name for piece in pieces for name in piece]
     assert len(sent) == 4
+
+
+def test_shadow_topics_are_refused(rest: RestClient) -> None:
+    shadow = {"PULSAR.SHADOW_SOURCE": "persistent://ref/main/t"}
+    topic = "/admin/v2/persistent/ref/main/shadow"
+    for refused in (
+        rest.put(topic, json=shadow),
+        rest.put(topic + "/partitions", json={"partitions": 2, "properties": shadow}),
+    ):
+        assert refused.status_code == 501
+        assert "shadow topics are not available" in refused.json()["reason"]
+    assert rest.get(topic + "/partitions").status_code == 404

@@ -1,0 +1,73 @@
+"""Properties of namespaces, and policies given with a new one (rules of 11.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.admin.rest_client import RestClient
+
+NAMESPACE = "/admin/v2/namespaces/ref/main"
+
+
+def test_namespace_properties(rest: RestClient) -> None:
+    path = NAMESPACE + "/properties"
+    assert rest.get(path).json() == {}
+    assert rest.put(path, json={"a": "b"}).status_code == 204
+    assert rest.put(NAMESPACE + "/property/k/v").status_code == 204
+    assert rest.get(path).json() == {"a": "b", "k": "v"}
+    assert rest.get(NAMESPACE + "/property/k").text == "v"
+    assert rest.delete(NAMESPACE + "/property/k").text == "v"
+    assert rest.get(NAMESPACE + "/property/k").content == b""
+    assert rest.delete(path).status_code == 204
+    assert rest.get(path).json() == {}
+
+
+@pytest.mark.parametrize("sent", ["group1", '"group2"', "5"])
+def test_anti_affinity_group_is_kept_as_it_was_sent(rest: RestClient, sent: str) -> None:
+    """Java's client sends the bare name with the content type of JSON, others send it in quotes."""
+    path = "/admin/v2/namespaces/ref/main/antiAffinity"
+    assert rest.post(path, content=sent, headers={"content-type": "application/json"}).status_code == 204
+    assert rest.get(path).text == sent
+    for empty in ("", "  "):
+        refused = rest.post(path, content=empty, headers={"content-type": "application/json"})
+        assert (refused.status_code, refused.json()["reason"]) == (412, "antiAffinityGroup can't be empty")
+    assert rest.delete(path).status_code == 204
+    assert rest.get(path).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"bundles": {"boundaries": ["x", "y"]}}, "bundles"),
+        ({"bundles": {"boundaries": ["0x00000000", "0x00000000", "0xffffffff"]}}, "bundles"),
+        ({"bundles": {"boundaries": [1, 2]}}, "bundles"),
+        ({"bundles": {"numBundles": -1}}, "bundles"),
+        ({"retention_policies": 5}, "retention_policies"),
+        ({"backlog_quota_map": {"x": {}}}, "backlog_quota_map"),
+        ({"message_ttl_in_seconds": -5}, "message_ttl_in_seconds"),
+        ({"topicDispatchRate": []}, "topicDispatchRate"),
+        ({"topicDispatchRate": {"standalone": {"ratePeriodInSecond": []}}}, "topicDispatchRate"),
+        ({"replication_clusters": {}}, "replication_clusters"),
+        ({"properties": [1]}, "properties"),
+        ({"schema_compatibility_strategy": "SOME"}, "schema_compatibility_strategy"),
+        ({"autoTopicCreationOverride": {"allowAutoTopicCreation": True}}, "autoTopicCreationOverride"),
+        ({"subscription_types_enabled": ["Some"]}, "subscription_types_enabled"),
+        ({"deleted": "x"}, "deleted"),
+    ],
+)
+def test_a_namespace_is_not_created_with_what_no_policy_may_be(
+    rest: RestClient, body: dict[str, Any], named: str
+) -> None:
+    """An invalid policy would stay in the metadata and fail every client of the namespace."""
+    refused = rest.put("/admin/v2/namespaces/ref/odd", json=body)
+    assert refused.status_code == 400
+    assert refused.json()["reason"].startswith(f"{named}: ")
+    assert rest.get("/admin/v2/namespaces/ref/odd").status_code == 404
+
+
+def test_a_namespace_may_be_created_with_what_get_shows(rest: RestClient) -> None:
+    shown = rest.get("/admin/v2/namespaces/ref/main").json()
+    assert rest.put("/admin/v2/namespaces/ref/copy", json=shown).status_code == 204
+    assert rest.get("/admin/v2/namespaces/ref/copy").json() == shown
