@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 
 from magnetar.config.properties import read_properties
 from magnetar.config.protection import PROTECTIONS
-from magnetar.config.setting import SettingInfo
+from magnetar.config.setting_field import SettingInfo
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
 

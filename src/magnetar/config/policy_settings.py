@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from magnetar.config.setting import INT_MAX, LONG_MAX, setting
+from magnetar.config.setting_field import INT_MAX, LONG_MAX, setting
 from magnetar.model.policies import PARTITIONS_MAX
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")

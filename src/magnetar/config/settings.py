@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from magnetar.config.policy_settings import PolicySettings
-from magnetar.config.setting import INT_MAX as _INT_MAX
-from magnetar.config.setting import setting as _setting
+from magnetar.config.setting_field import INT_MAX as _INT_MAX
+from magnetar.config.setting_field import setting as _setting
 from magnetar.model.policies import PARTITIONS_MAX
 
 _PORT_MAX: Final = 65_535

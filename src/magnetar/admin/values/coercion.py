@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from magnetar.admin.values.json_document import excerpt
-from magnetar.config.setting import INT_MAX, LONG_MAX
+from magnetar.config.setting_field import INT_MAX, LONG_MAX
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import Json
 

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any, Final, NoReturn
 
-from magnetar.config.setting import LONG_MAX
+from magnetar.config.setting_field import LONG_MAX
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import Json
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import excerpt
-from magnetar.config.setting import INT_MAX, LONG_MAX
+from magnetar.config.setting_field import INT_MAX, LONG_MAX
 from magnetar.model.errors import InvalidValueError, PreconditionFailedError
 from magnetar.model.policies import PARTITIONS_MAX, Json, JsonObject
 from magnetar.model.topic_policies import ALL_SUBSCRIPTION_TYPES, QuotaPolicy

@@ -16,7 +16,7 @@ from magnetar.admin.http.bodies import answer, done, json_body, raw_body, wrong_
 from magnetar.admin.http.parameters import NAMESPACE, PathText, WordConvertor, namespace_name
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.values import policy_values as v
-from magnetar.config.setting import LONG_MAX
+from magnetar.config.setting_field import LONG_MAX
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ForbiddenError, NotFoundError, PreconditionFailedError

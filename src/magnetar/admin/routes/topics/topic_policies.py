@@ -18,7 +18,7 @@ from magnetar.admin.http.parameters import TOPIC, Flag, PathText, WordConvertor,
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.topics.topics import parts_of
 from magnetar.admin.values import policy_values as v
-from magnetar.config.setting import LONG_MAX
+from magnetar.config.setting_field import LONG_MAX
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import NotAllowedError, PreconditionFailedError
