@@ -15,9 +15,9 @@ from magnetar.jobs.compaction.rules import CHUNKED, KEY, ChunkState, LastEvent, 
 from magnetar.jobs.rest import Rest
 from magnetar.protocol.compression import CompressionType
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from tests.support.compaction_messages import Message, batch, single
 from tests.support.offloaded_topic import SMALL_LEDGERS
 from tests.support.real_broker import TOPIC, RealBroker, Scenario, real_broker
-from tests.unit.compaction.test_survivors import Message, batch, single
 from tests.unit.jobs.test_compaction_rules import rows_of
 
 T = "persistent://public/default/t"

@@ -18,7 +18,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.storage.ledgers.archive import Offload
 from tests.support.memory_object_store import MemoryObjectStore
-from tests.unit.topic.stand import FakeClock
+from tests.support.subscription_stand import FakeClock
 
 
 class Store:

@@ -12,8 +12,8 @@ from magnetar.broker.connection.handlers import transaction_commands
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.transactions.pending_acks import PartialBatch
-from tests.unit.topic.fakes import LEDGER_ENTRIES
-from tests.unit.topic.stand import Stand
+from tests.support.subscription_fakes import LEDGER_ENTRIES
+from tests.support.subscription_stand import Stand
 
 
 def until(stand: Stand, message_id: c.MessageIdData) -> PartialBatch:

@@ -16,8 +16,8 @@ from magnetar.broker.delivery.dispatchers.shared import stretches
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.model.subscription_types import SubType
-from tests.unit.topic.stand import Stand
-from tests.unit.topic.subscription.test_subscription_churn import Churn, Witness, WitnessConnection
+from tests.support.subscription_churn import Churn, Witness, WitnessConnection
+from tests.support.subscription_stand import Stand
 
 
 def number_of(entry: bytes) -> int:

@@ -31,7 +31,7 @@ from magnetar.jobs.compaction.rules import (
 from magnetar.jobs.reader.segment_reader import Entries
 from magnetar.protocol.entries import SingleMessageMetadata, build_entry, join_batch
 from magnetar.protocol.frames import with_checksum
-from tests.unit.compaction.test_survivors import BASE, Message, batch, entries, messages, single
+from tests.support.compaction_messages import BASE, Message, batch, entries, messages, single
 
 chunks = st.tuples(
     st.sampled_from(["u1", "u2", "u3"]), st.sampled_from(["a", "b", None]), st.integers(0, 2), st.booleans()

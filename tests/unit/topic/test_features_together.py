@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,97 +11,22 @@ import pytest
 
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.compaction.compactor import Compactor
-from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.publish.producer import PendingEntry, Producer, ProducerInfo
 from magnetar.broker.topic.publish.receipt_order import OrderedReceipts
 from magnetar.broker.topic.topic import Topic
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import PersistenceError
-from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
-from magnetar.storage.local_store import LocalLedgerStore
-from magnetar.storage.store_settings import StoreSettings
-from magnetar.testing.faultfiles import FaultFileSystem
-from magnetar.testing.simloop import SimClock
-from tests.unit.topic.compaction.test_compacted_source import deletion
-from tests.unit.topic.dispatch.test_delays import Bench, EntryConnection, simulated
-from tests.unit.topic.stand import Stand
+from magnetar.protocol.entries import EntryMetadata, build_entry
+from tests.support.loaded_topic import LoadedTopic
+from tests.support.subscription_stand import Stand
+from tests.support.tombstones import deletion
+from tests.support.topic_bench import TopicBench, simulated
 
-NAME = TopicName.parse("persistent://public/default/together")
-SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
 TXN = TxnId(0, 7)
-
-
-class Place:
-    """A topic on a disk that can refuse and forget."""
-
-    def __init__(self) -> None:
-        self.files = FaultFileSystem(Random(1))
-        self.clock = SimClock(asyncio.get_running_loop())
-        self.boot()
-
-    def boot(self) -> None:
-        self.store = LocalLedgerStore(self.files, self.clock, SMALL)
-        self.store.open()
-        self.load()
-
-    def load(self) -> None:
-        self.topic = Topic(NAME, self.store, DispatchSettings(), self.clock, Random(1), TopicPolicies())
-        self.topic.log.on_durable = lambda extent: None
-        self.topic.log.on_failed = lambda extent, error: None
-
-    async def restart(self) -> None:
-        self.topic.close()
-        await self.store.close()
-        self.boot()
-
-    def kill(self) -> None:
-        self.topic.close()
-        self.files = self.files.reopened()
-        self.boot()
-
-    def append(self, key: str, value: str, txn: TxnId | None = None) -> int:
-        metadata = EntryMetadata("p", 0, 1000, partition_key=key)
-        ordinal = self.topic.log.append(build_entry(metadata, value.encode()), 1, None)
-        if txn is not None:
-            self.topic.transacting().wrote(txn, ordinal)
-        return ordinal
-
-    async def durable(self) -> None:
-        done = asyncio.Event()
-        self.topic.log.barrier(done.set)
-        await done.wait()
-
-    async def compact(self) -> Compactor:
-        compactor = self.topic.compaction()
-        compactor.begin(retain_keyless=False)
-        await compactor.wait()
-        assert (compactor.status, compactor.last_error) == ("SUCCESS", "")
-        return compactor
-
-    async def compacted(self, name: str = "r") -> list[str]:
-        """What a compacted reader gets."""
-        topic, connection = self.topic, ValueConnection()
-        found = topic.subscription(name, durable=False, ordinal=lambda: 0, properties={}, done=lambda: None)
-        topic.read_by(found, compacted=True)
-        consumer = found.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive)
-        found.flow(consumer, 1000)
-        await asyncio.sleep(1)
-        return connection.values
-
-
-class ValueConnection(EntryConnection):
-    def __init__(self) -> None:
-        super().__init__()
-        self.values: list[str] = []
-
-    def _take(self, run: Any, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
-        self.values.append(payload_of(run.entries[index]).decode())
 
 
 @pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])
@@ -112,7 +36,7 @@ def test_a_delay_that_ends_sends_nothing_again_to_a_consumer_that_did_not_wait(
     """Delays, Exclusive and Failover (rule 7.2): it has had the message at once."""
 
     async def main() -> None:
-        bench = Bench(tmp_path)
+        bench = TopicBench(tmp_path)
         _, connection = await bench.join(sub_type)
         bench.publish(1_000, 0)
         await bench.durable()
@@ -127,7 +51,7 @@ def test_what_compaction_keeps_of_trimmed_ledgers_is_not_hidden_by_transactions(
     """Transactions, compaction, trimming: the view, the next view and a restart (rules 9.10, 4.7.4)."""
 
     async def main() -> None:
-        place = Place()
+        place = LoadedTopic()
         place.append("a", "a1")
         place.append("b", "b1", TXN)
         place.topic.transacting().end(TXN, commit=True, sent=True)
@@ -159,7 +83,7 @@ def test_the_last_message_of_a_compacted_reader_is_one_that_it_gets() -> None:
     """Transactions and compaction: what is open or aborted behind the horizon is not to be waited for (rule 5.9.12)."""
 
     async def main() -> None:
-        place = Place()
+        place = LoadedTopic()
         place.append("a", "1")
         place.append("b", "1")
         place.topic.log.append(deletion("b"), 1, None)
@@ -189,7 +113,7 @@ def test_nothing_is_trimmed_before_the_view_that_has_it_is_durable() -> None:
     """Compaction, trimming, a disk that refuses: readers of the old view go on in the log."""
 
     async def main() -> None:
-        place = Place()
+        place = LoadedTopic()
         for i in range(25):
             place.append(f"k{i}", f"{i}")
         await place.durable()
@@ -224,7 +148,7 @@ def test_a_termination_that_was_refused_does_not_happen_later() -> None:
     """Termination, a disk that refuses, a restart (rule 4.7.1)."""
 
     async def main() -> None:
-        place = Place()
+        place = LoadedTopic()
         place.append("a", "1")
         await place.durable()
         place.files.fail("sync", times=2)
@@ -249,7 +173,7 @@ def test_a_topic_that_is_loaded_again_and_again_does_not_grow() -> None:
     """Unload with a backlog: every load opens a ledger, and empty ones are not kept."""
 
     async def main() -> None:
-        place = Place()
+        place = LoadedTopic()
         place.topic.create_subscription("s", 0)
         place.append("a", "1")
         await place.durable()
@@ -319,7 +243,7 @@ def test_who_waits_for_the_topic_obeys_the_policies_of_the_day_when_it_is_admitt
     """Exclusive producers and policies: the queue is told, too (rule 3.2.4)."""
 
     async def main() -> None:
-        place = Place()
+        place = LoadedTopic()
         topic = place.topic
         topic.log.on_durable = topic.results.durable
         first = producer_on(topic, "first", ProducerAccessMode.Exclusive)

@@ -30,9 +30,9 @@ from magnetar.protocol.commands.ids import TxnId
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.testing.simloop import SimLoop, run_in
 from magnetar.transactions.pending_acks import PartialBatch
-from tests.unit.topic.dispatch.test_delays import _Nobody
-from tests.unit.topic.fakes import FakeConnection
-from tests.unit.topic.test_features_together import NAME, Place
+from tests.support.loaded_topic import NAME, LoadedTopic
+from tests.support.subscription_fakes import FakeConnection
+from tests.support.topic_bench import SilentProducer
 
 SEEDS = round(25 * float(os.environ.get("MAGNETAR_SEEDS", "1")))
 ALL = 0b1111
@@ -54,7 +54,7 @@ class Entry:
     delivered: bool = False
 
 
-class SharedPlace(Place):
+class SharedPlace(LoadedTopic):
     unacked_max = 0
 
     def policies(self) -> TopicPolicies:
@@ -305,7 +305,7 @@ class Walk:
         assert all(entry.delivered for entry in seen)
 
 
-_NOBODY: Any = _Nobody()
+_NOBODY: Any = SilentProducer()
 _JOINING: Any = object()
 """Owner of what is sent while its consumer is being added; no permits, so there is nothing."""
 

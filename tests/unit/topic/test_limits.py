@@ -10,7 +10,7 @@ from magnetar.broker.topic.limits import check_consumer, check_subscription, wit
 from magnetar.model.errors import ConsumerBusyError, NotAllowedError
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
-from tests.unit.topic.stand import Stand
+from tests.support.subscription_stand import Stand
 
 T = "persistent://a/b/t"
 

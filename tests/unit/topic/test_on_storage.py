@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from typing_extensions import override
-
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
-from magnetar.broker.topic.ports import EntryRun
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.entries import sticky_key
@@ -20,24 +17,9 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
-from tests.unit.topic.fakes import FakeConnection
+from tests.support.entry_connection import EntryConnection, until
 
 SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=64, ledger_min_rollover_ms=0)
-
-
-class EntryConnection(FakeConnection):
-    """Keeps the entries themselves."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entries: list[bytes] = []
-        self.arrived = asyncio.Event()
-
-    @override
-    def _take(self, run: EntryRun, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
-        self.got.append((run.first + index, count, ack_set, epoch))
-        self.entries.append(run.entries[index])
-        self.arrived.set()
 
 
 def opened(path: Path) -> LedgerStore:
@@ -48,13 +30,6 @@ def opened(path: Path) -> LedgerStore:
 
 def subscription(log: ManagedLedger, cursor: Cursor) -> Subscription:
     return Subscription(TopicIdentity("t"), "s", log, cursor, DispatchSettings(), SystemClock(), sticky_key)
-
-
-async def until(connection: EntryConnection, entries: int) -> None:
-    async with asyncio.timeout(20):
-        while len(connection.got) < entries:
-            connection.arrived.clear()
-            await connection.arrived.wait()
 
 
 def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from magnetar.broker.topic.ports import ConsumerConnection, EntryRun, Log, Subsc
 from magnetar.storage.ledgers.cursor import Cursor as StoredCursor
 from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
+from tests.support.subscription_fakes import FakeConnection, FakeCursor, FakeLog
 
 
 def as_log(log: ManagedLedger | FakeLog) -> Log:

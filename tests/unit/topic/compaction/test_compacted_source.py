@@ -28,8 +28,9 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
-from tests.unit.topic.fakes import FakeConnection
-from tests.unit.topic.test_on_storage import EntryConnection, until
+from tests.support.entry_connection import EntryConnection, until
+from tests.support.subscription_fakes import FakeConnection
+from tests.support.tombstones import deletion
 
 SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
 NAME = TopicName.parse("persistent://public/default/t")
@@ -142,12 +143,6 @@ def test_a_view_survives_trimming_and_a_restart(tell: Callable[[Story], None]) -
 
     tell(before)
     tell(after)
-
-
-def deletion(key: str) -> bytes:
-    single = b"\x12" + bytes([len(key)]) + key.encode() + b"\x18\x00"
-    metadata = EntryMetadata("p", 0, 1, num_messages_in_batch=1)
-    return build_entry(metadata, len(single).to_bytes(4, "big") + single)
 
 
 async def last_of(source: CompactedSource) -> Any:

@@ -15,8 +15,8 @@ from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry, messages_in
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.transactions.pending_acks import TransactionAcks, partial_batch
-from tests.unit.topic.fakes import FakeLog
-from tests.unit.topic.stand import Stand
+from tests.support.subscription_fakes import FakeLog
+from tests.support.subscription_stand import Stand
 
 ABSURD = (-(1 << 31), -1, 0, 1, 63, 64, 65, (1 << 31) - 1, 1 << 31, (1 << 63) - 1)
 ALL = (1 << 64) - 1

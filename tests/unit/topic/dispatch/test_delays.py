@@ -3,109 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
-from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.delays import Delays
-from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.subscription.subscription import Subscription
-from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import NotAllowedError, ServerError
-from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
-from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.local_store import LocalLedgerStore
-from magnetar.storage.store_settings import StoreSettings
-from magnetar.testing.simloop import SimClock, SimLoop, run_in
-from tests.unit.topic.fakes import FakeConnection
-
-NAME = TopicName.parse("persistent://public/default/delayed")
-SETTINGS = StoreSettings(segment_bytes=1 << 20, cache_bytes=1 << 20, ledger_min_rollover_ms=0)
-
-
-class EntryConnection(FakeConnection):
-    def _take(self, run: Any, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
-        self.got.append((run.first + index, count, ack_set, epoch))
-
-
-@dataclass
-class Bench:
-    """A topic whose clock is the simulator's."""
-
-    path: Path
-    strict: bool = True
-    policy: DelayedDelivery = field(default_factory=DelayedDelivery)
-
-    def __post_init__(self) -> None:
-        self.clock = SimClock(asyncio.get_running_loop())
-        self.sequence = 0
-        self.boot()
-
-    def boot(self) -> None:
-        self.store = LocalLedgerStore(OsFileSystem(str(self.path)), self.clock, SETTINGS)
-        self.store.open()
-        self.load()
-
-    def load(self) -> None:
-        settings = DispatchSettings(deliver_at_time_strict=self.strict, active_consumer_failover_delay_ms=0)
-        policies = TopicPolicies(delayed_delivery=self.policy)
-        self.topic = Topic(NAME, self.store, settings, self.clock, Random(1), policies)
-
-    async def restart(self) -> None:
-        self.topic.close()
-        await self.store.close()
-        self.boot()
-
-    def publish(self, *delays_ms: int) -> None:
-        """Positive: that much later; 0: plain."""
-        for delay in delays_ms:
-            self.sequence += 1
-            at = self.clock.now_ms() + delay if delay else None
-            entry = build_entry(EntryMetadata("p", self.sequence, 1, deliver_at_time=at), b"m")
-            self.topic.delays.append(entry, 1, (_Nobody(), self.sequence, 0))
-
-    async def durable(self) -> None:
-        done = asyncio.Event()
-        self.topic.log.barrier(done.set)
-        await done.wait()
-
-    async def subscription(self) -> Subscription:
-        if "s" not in self.topic.subscriptions:
-            self.topic.create_subscription("s", 0)
-            await self.durable()
-        return self.topic.subscriptions["s"]
-
-    async def join(self, sub_type: SubType = SubType.Shared, permits: int = 1_000) -> tuple[Consumer, EntryConnection]:
-        connection = EntryConnection()
-        subscription = await self.subscription()
-        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=sub_type)
-        if permits:
-            subscription.flow(consumer, permits)
-        return consumer, connection
-
-
-class _Nobody:
-    """A producer that has gone."""
-
-    open = False
-    msg_in = bytes_in = 0
-
-    class connection:
-        @staticmethod
-        def dropped(count: int) -> None: ...
-
-
-def simulated(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    run_in(SimLoop(1, limit_s=1e9), main())
-
+from tests.support.topic_bench import TopicBench, simulated
 
 SHARING = pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 
@@ -113,7 +21,7 @@ SHARING = pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Share
 @SHARING
 def test_by_time_then_by_position(tmp_path: Path, sub_type: SubType) -> None:
     async def main() -> None:
-        bench = Bench(tmp_path)
+        bench = TopicBench(tmp_path)
         _, connection = await bench.join(sub_type)
         bench.publish(900, 0, 300, 600, 300)
         await bench.durable()
@@ -139,7 +47,7 @@ def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> N
     (rule 7.2)."""
 
     async def main() -> None:
-        bench = Bench(tmp_path)
+        bench = TopicBench(tmp_path)
         consumer, connection = await bench.join(sub_type)
         bench.publish(60_000, 60_000)
         await bench.durable()
@@ -157,7 +65,7 @@ def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> N
 @SHARING
 def test_restart_and_unload_read_no_backlog(tmp_path: Path, sub_type: SubType, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        bench = Bench(tmp_path)
+        bench = TopicBench(tmp_path)
         await bench.subscription()
         bench.publish(*[10_000 + i for i in range(2_000)], 0)
         await bench.durable()
@@ -194,7 +102,7 @@ def test_acknowledged_skipped_and_redelivered(tmp_path: Path) -> None:
     """Acks before the time count, a nack after it is answered at once (rule 7.12), a seek makes it wait again."""
 
     async def main() -> None:
-        bench = Bench(tmp_path)
+        bench = TopicBench(tmp_path)
         consumer, connection = await bench.join()
         bench.publish(1_000, 1_000, 1_000, 5_000)
         await bench.durable()
@@ -223,7 +131,7 @@ def test_not_strict_is_up_to_one_tick_early(tmp_path: Path) -> None:
     """If not strict, a delayed message may come up to one tick early (rule 7.4)."""
 
     async def main() -> None:
-        bench = Bench(tmp_path, strict=False)
+        bench = TopicBench(tmp_path, strict=False)
         _, connection = await bench.join()
         bench.publish(900, 1_500, 2_400, 3_000)
         await bench.durable()
@@ -242,7 +150,7 @@ def test_policy(tmp_path: Path) -> None:
     """The policy of delayed delivery switches it off and on again and limits the delay (rules 7.3, 7.10)."""
 
     async def main() -> None:
-        bench = Bench(tmp_path, policy=DelayedDelivery(active=False))
+        bench = TopicBench(tmp_path, policy=DelayedDelivery(active=False))
         _, connection = await bench.join()
         bench.publish(5_000)
         await bench.durable()
@@ -264,7 +172,7 @@ def test_what_went_out_while_the_policy_was_off_does_not_wait_again(tmp_path: Pa
     """Off, loaded again (so it goes out at once), on again with the message still at its consumer."""
 
     async def main() -> None:
-        bench = Bench(tmp_path)
+        bench = TopicBench(tmp_path)
         await bench.subscription()
         bench.publish(5_000)
         await bench.durable()
@@ -285,7 +193,7 @@ def test_what_went_out_while_the_policy_was_off_does_not_wait_again(tmp_path: Pa
 def test_many_due_at_once_come_in_order_and_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         monkeypatch.setattr("magnetar.broker.topic.dispatch.delays._BATCH", 100)
-        bench = Bench(tmp_path)
+        bench = TopicBench(tmp_path)
         _, connection = await bench.join()
         bench.publish(*[1_000 - i for i in range(900)])
         await bench.durable()
@@ -311,7 +219,7 @@ def test_only_the_field_counts() -> None:
 
 def test_delays_is_a_reason_only_while_something_waits(tmp_path: Path) -> None:
     async def main() -> None:
-        bench = Bench(tmp_path)
+        bench = TopicBench(tmp_path)
         assert isinstance(bench.topic.delays, Delays)
         bench.publish(0, 0)
         await bench.durable()

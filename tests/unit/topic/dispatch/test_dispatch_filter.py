@@ -14,47 +14,15 @@ from typing_extensions import override
 
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchFilter, DispatchRule, last_visible
 from magnetar.model.subscription_types import SubType
-from tests.unit.topic.stand import Stand
-from tests.unit.topic.subscription.test_subscription_churn import KEYS, Churn, Witness, WitnessConnection
+from tests.support.fake_dispatch_rule import FakeRule
+from tests.support.subscription_churn import KEYS, Churn, Witness, WitnessConnection
+from tests.support.subscription_stand import Stand
 
 ALL = list(SubType)
 SHARING = [SubType.Shared, SubType.Key_Shared]
 
 
-class FakeReason(DispatchRule):
-    """``shut`` are closed, ``gone`` are dead (and closed), nothing from ``end`` on is readable."""
-
-    def __init__(self, shut: Sequence[int] = (), gone: Sequence[int] = (), end: int = 1 << 60) -> None:
-        self.shut = set(shut)
-        self.gone = set(gone)
-        self.end = end
-        self.types = set(SubType)
-
-    def is_closed(self, ordinal: int) -> bool:
-        return ordinal in self.shut or ordinal in self.gone
-
-    @override
-    def holds_for(self, sub_type: SubType) -> bool:
-        return sub_type in self.types
-
-    @override
-    def readable_end(self, end: int) -> int:
-        return min(end, self.end)
-
-    @override
-    def next_open(self, start: int, stop: int) -> int:
-        return next((o for o in range(start, stop) if not self.is_closed(o)), stop)
-
-    @override
-    def next_closed(self, start: int, stop: int) -> int:
-        return next((o for o in range(start, stop) if self.is_closed(o)), stop)
-
-    @override
-    def dead(self, start: int, stop: int) -> list[int]:
-        return [o for o in range(start, stop) if o in self.gone]
-
-
-def gated(*dispatch_rules: FakeReason, entries: int = 20) -> Stand:
+def gated(*dispatch_rules: FakeRule, entries: int = 20) -> Stand:
     stand = Stand(active_consumer_failover_delay_ms=0)
     for reason in dispatch_rules:
         stand.subscription.add_dispatch_rule(reason)
@@ -65,7 +33,7 @@ def gated(*dispatch_rules: FakeReason, entries: int = 20) -> Stand:
 @pytest.mark.parametrize("sub_type", ALL)
 def test_readable_end(sub_type: SubType) -> None:
     """Nothing from the oldest open transaction on is read, plain messages included (rule 9.10)."""
-    reason = FakeReason(end=7)
+    reason = FakeRule(end=7)
     stand = gated(reason)
     _, connection = stand.join(sub_type=sub_type, permits=100)
     assert connection.ordinals == list(range(7))
@@ -79,7 +47,7 @@ def test_readable_end(sub_type: SubType) -> None:
 @pytest.mark.parametrize("sub_type", ALL)
 def test_dead_entries_are_acknowledged_by_the_broker(sub_type: SubType) -> None:
     """The broker acknowledges the entries that it never sends (rule 5.9.15)."""
-    stand = gated(FakeReason(gone=[0, 1, 5, 19]))
+    stand = gated(FakeRule(gone=[0, 1, 5, 19]))
     _, connection = stand.join(sub_type=sub_type, permits=100)
     assert connection.ordinals == [o for o in range(20) if o not in (0, 1, 5, 19)]
     assert stand.cursor.acked == {0, 1, 5, 19}
@@ -88,7 +56,7 @@ def test_dead_entries_are_acknowledged_by_the_broker(sub_type: SubType) -> None:
 
 @pytest.mark.parametrize("sub_type", ALL)
 def test_closed_entries_are_passed_over_and_go_out_when_they_open(sub_type: SubType) -> None:
-    reason = FakeReason(shut=range(3, 9))
+    reason = FakeRule(shut=range(3, 9))
     stand = gated(reason)
     _, connection = stand.join(sub_type=sub_type, permits=100)
     assert connection.ordinals == [0, 1, 2, *range(9, 20)]
@@ -105,7 +73,7 @@ def test_closed_entries_are_passed_over_and_go_out_when_they_open(sub_type: SubT
 
 @pytest.mark.parametrize("sub_type", ALL)
 def test_what_opens_waits_for_permits_and_goes_before_new_entries(sub_type: SubType) -> None:
-    reason = FakeReason(shut=[0, 1, 2])
+    reason = FakeRule(shut=[0, 1, 2])
     stand = gated(reason)
     consumer, connection = stand.join(sub_type=sub_type, permits=17)
     assert connection.ordinals == list(range(3, 20))
@@ -120,7 +88,7 @@ def test_what_opens_waits_for_permits_and_goes_before_new_entries(sub_type: SubT
 
 @pytest.mark.parametrize("sub_type", ALL)
 def test_let_through_twice_sends_once(sub_type: SubType) -> None:
-    reason = FakeReason(shut=[4])
+    reason = FakeRule(shut=[4])
     stand = gated(reason)
     consumer, connection = stand.join(sub_type=sub_type, permits=19)
     reason.shut.clear()
@@ -134,7 +102,7 @@ def test_let_through_twice_sends_once(sub_type: SubType) -> None:
 @pytest.mark.parametrize("sub_type", SHARING)
 def test_replay_leaves_out_what_was_closed_meanwhile(sub_type: SubType) -> None:
     """A redelivery skips what a transaction holds; its abort sends it without counting (rule 9.12)."""
-    reason = FakeReason()
+    reason = FakeRule()
     stand = gated(reason)
     consumer, connection = stand.join(sub_type=sub_type, permits=100)
     reason.shut |= {2, 3}
@@ -157,7 +125,7 @@ def test_replay_leaves_out_what_was_closed_meanwhile(sub_type: SubType) -> None:
 @pytest.mark.parametrize("sub_type", ALL)
 def test_rewind_asks_again(sub_type: SubType) -> None:
     """What waited to go out is found again by reading, and sent once."""
-    reason = FakeReason(shut=[0, 1])
+    reason = FakeRule(shut=[0, 1])
     stand = gated(reason)
     consumer, _ = stand.join(sub_type=sub_type, permits=18)
     reason.shut = {1}
@@ -169,7 +137,7 @@ def test_rewind_asks_again(sub_type: SubType) -> None:
 
 
 def test_a_reason_holds_for_the_types_it_names() -> None:
-    reason = FakeReason(shut=[1])
+    reason = FakeRule(shut=[1])
     reason.types = {SubType.Shared}
     stand = gated(reason, entries=3)
     consumer, connection = stand.join(sub_type=SubType.Exclusive, permits=10)
@@ -180,7 +148,7 @@ def test_a_reason_holds_for_the_types_it_names() -> None:
 
 
 def test_without_reasons_there_is_no_gate_again() -> None:
-    reason = FakeReason(shut=[1])
+    reason = FakeRule(shut=[1])
     stand = gated(reason, entries=3)
     _, connection = stand.join(permits=10)
     reason.shut.clear()
@@ -206,7 +174,7 @@ def test_a_million_closed_entries_are_passed_over_without_reading() -> None:
 
 def test_many_small_holes_do_not_hold_up_the_loop() -> None:
     async def main() -> None:
-        reason = FakeReason(shut=range(0, 12_000, 2))
+        reason = FakeRule(shut=range(0, 12_000, 2))
         stand = gated(reason, entries=12_000)
         stand.cursor.acked |= set(range(1, 11_999, 2))
         _, connection = stand.join(permits=10)
@@ -220,7 +188,7 @@ def test_many_small_holes_do_not_hold_up_the_loop() -> None:
 
 def test_reasons_are_joined() -> None:
     dispatch_filter = DispatchFilter()
-    for reason in (FakeReason(shut=[0, 2, 5]), FakeReason(gone=[1, 3, 5], end=9), FakeReason(gone=[6])):
+    for reason in (FakeRule(shut=[0, 2, 5]), FakeRule(gone=[1, 3, 5], end=9), FakeRule(gone=[6])):
         dispatch_filter.add(reason, None)
     assert dispatch_filter.readable_end(20) == 9
     assert dispatch_filter.next_open(0, 9) == 4
@@ -238,11 +206,11 @@ def test_reasons_are_joined() -> None:
 )
 def test_last_shown(gone: Sequence[int], end: int, last: int) -> None:
     """The last message id lies before open transactions and is no marker (rule 5.9.12)."""
-    assert last_visible([FakeReason(end=end), FakeReason(gone=gone)], 0, 700) == last
+    assert last_visible([FakeRule(end=end), FakeRule(gone=gone)], 0, 700) == last
 
 
 class GatedWitness(Witness):
-    dispatch_rules: tuple[FakeReason, FakeReason]
+    dispatch_rules: tuple[FakeRule, FakeRule]
     passed: set[int]
 
     @override
@@ -263,7 +231,7 @@ class GatedChurn(Churn):
 
     def __init__(self, sub_type: SubType, seed: int, ring: bool) -> None:
         super().__init__(sub_type, seed, ring)
-        self.dispatch_rules = (FakeReason(end=0), FakeReason())
+        self.dispatch_rules = (FakeRule(end=0), FakeRule())
         witness = GatedWitness(self.cursor, sub_type)
         witness.dispatch_rules, witness.passed = self.dispatch_rules, set()
         self.gated_witness = self.witness = witness
@@ -332,7 +300,7 @@ def test_churn(sub_type: SubType, seed: int) -> None:
 
 
 def test_what_opened_last_is_not_forgotten_with_the_last_reason() -> None:
-    reason = FakeReason(shut=[1])
+    reason = FakeRule(shut=[1])
     stand = gated(reason, entries=3)
     consumer, connection = stand.join(permits=2)
     reason.shut.clear()

@@ -8,8 +8,8 @@ import pytest
 
 from magnetar.model.subscription_types import SubType
 from magnetar.storage.ledgers.entry_cache import StoredRun
-from tests.unit.topic.fakes import FakeLog
-from tests.unit.topic.stand import Stand
+from tests.support.subscription_fakes import FakeLog
+from tests.support.subscription_stand import Stand
 
 
 def test_one_slice_per_run() -> None:

@@ -21,8 +21,8 @@ from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import (
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.subscription_types import SubType
-from tests.unit.topic.fakes import FakeConnection
-from tests.unit.topic.stand import FakeClock
+from tests.support.subscription_fakes import FakeConnection
+from tests.support.subscription_stand import FakeClock
 
 IDENTITY = TopicIdentity("non-persistent://public/default/t", 0)
 

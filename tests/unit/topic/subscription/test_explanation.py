@@ -13,9 +13,9 @@ from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.broker.topic.subscription.explanation import Obstacle, explain
 from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
-from tests.unit.topic.dispatch.test_dispatch_filter import FakeReason
-from tests.unit.topic.stand import Stand
-from tests.unit.topic.subscription.test_subscription_churn import Churn
+from tests.support.fake_dispatch_rule import FakeRule
+from tests.support.subscription_churn import Churn
+from tests.support.subscription_stand import Stand
 
 ALL = list(SubType)
 
@@ -72,7 +72,7 @@ def test_socket(sub_type: SubType) -> None:
 @pytest.mark.parametrize("sub_type", ALL)
 def test_gate(sub_type: SubType) -> None:
     stand = Stand(active_consumer_failover_delay_ms=0)
-    stand.subscription.add_dispatch_rule(FakeReason(end=0))
+    stand.subscription.add_dispatch_rule(FakeRule(end=0))
     stand.append_many(5)
     stand.join("c1", sub_type, 10)
     assert "Entries from 0:0 on" in findings(stand)["gate"].text

@@ -8,7 +8,7 @@ import pytest
 
 from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers
 from magnetar.model.subscription_types import SubType
-from tests.unit.topic.stand import Stand
+from tests.support.subscription_stand import Stand
 
 SHARING = [SubType.Shared, SubType.Key_Shared]
 

@@ -10,8 +10,8 @@ import pytest
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.model.errors import ConsumerAssignError, ConsumerBusyError, MagnetarError, MetadataError
 from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
-from tests.unit.topic.fakes import FakeConnection
-from tests.unit.topic.stand import Stand
+from tests.support.subscription_fakes import FakeConnection
+from tests.support.subscription_stand import Stand
 
 
 def plain(connection: FakeConnection) -> list[tuple[int, int]]:

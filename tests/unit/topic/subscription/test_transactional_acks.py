@@ -6,7 +6,7 @@ import pytest
 
 from magnetar.model.subscription_types import SubType
 from magnetar.transactions.pending_acks import PartialBatch
-from tests.unit.topic.stand import Stand
+from tests.support.subscription_stand import Stand
 
 
 @pytest.mark.parametrize("connected", [True, False])

@@ -11,7 +11,7 @@ from magnetar.model.errors import TransactionConflictError
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
 from magnetar.transactions.pending_acks import PartialBatch
-from tests.unit.topic.test_features_together import Place
+from tests.support.loaded_topic import LoadedTopic
 
 ONE, OTHER = TxnId(0, 1), TxnId(0, 2)
 
@@ -20,9 +20,9 @@ def whole(ordinal: int) -> PartialBatch:
     return PartialBatch(ordinal, 0, 0)
 
 
-def simulated(scenario: Callable[[Place], Awaitable[None]]) -> None:
+def simulated(scenario: Callable[[LoadedTopic], Awaitable[None]]) -> None:
     async def main() -> None:
-        place = Place()
+        place = LoadedTopic()
         for i in range(12):
             place.append("k", str(i))
         place.topic.create_subscription("s", 0)
@@ -36,7 +36,7 @@ def simulated(scenario: Callable[[Place], Awaitable[None]]) -> None:
     run_in(SimLoop(1), main())
 
 
-async def reserve(place: Place, txn: TxnId, until: PartialBatch) -> None:
+async def reserve(place: LoadedTopic, txn: TxnId, until: PartialBatch) -> None:
     """Answered when it is durable."""
     done: list[bool] = []
     place.topic.transacting().acknowledge_until(place.topic.subscriptions["s"], txn, until, lambda: done.append(True))
@@ -45,18 +45,18 @@ async def reserve(place: Place, txn: TxnId, until: PartialBatch) -> None:
     assert done == [True]
 
 
-async def end(place: Place, txn: TxnId, *, commit: bool) -> None:
+async def end(place: LoadedTopic, txn: TxnId, *, commit: bool) -> None:
     place.topic.transacting().end(txn, commit=commit, sent=False)
     await place.durable()
 
 
-def refused(place: Place, ordinal: int) -> str:
+def refused(place: LoadedTopic, ordinal: int) -> str:
     position = place.topic.log.position(ordinal)
     return re.escape(f"{position.ledger}:{position.entry}")
 
 
 def test_what_lies_at_the_mark_is_refused_and_the_next_entry_is_not() -> None:
-    async def scenario(place: Place) -> None:
+    async def scenario(place: LoadedTopic) -> None:
         for ordinal in (0, 3):
             with pytest.raises(TransactionConflictError, match=f"{refused(place, ordinal)} within range of cursor's"):
                 await reserve(place, ONE, whole(ordinal))
@@ -72,7 +72,7 @@ def test_what_lies_at_the_mark_is_refused_and_the_next_entry_is_not() -> None:
 def test_one_transaction_holds_it_at_a_time_and_only_goes_forward(again: str) -> None:
     """Also after the broker came back."""
 
-    async def scenario(place: Place) -> None:
+    async def scenario(place: LoadedTopic) -> None:
         await reserve(place, ONE, PartialBatch(6, 0b0011, 4))
         if again:
             await place.restart() if again == "restart" else place.kill()
@@ -94,7 +94,7 @@ def test_one_transaction_holds_it_at_a_time_and_only_goes_forward(again: str) ->
 
 @pytest.mark.parametrize("again", ["", "restart", "kill"])
 def test_an_abort_leaves_the_cursor_and_lets_others_reserve(again: str) -> None:
-    async def scenario(place: Place) -> None:
+    async def scenario(place: LoadedTopic) -> None:
         await reserve(place, ONE, whole(8))
         await end(place, ONE, commit=False)
         if again:

@@ -17,7 +17,7 @@ import pytest
 from magnetar.broker.topic.transactions.isolation import ReadCommittedRule
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
-from tests.unit.topic.test_features_together import Place
+from tests.support.loaded_topic import LoadedTopic
 
 SEEDS = round(15 * float(os.environ.get("MAGNETAR_SEEDS", "1")))
 OFTEN = (
@@ -48,7 +48,7 @@ class Message:
 class Walk:
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
-        self.place = Place()
+        self.place = LoadedTopic()
         self.place.topic.compaction().prepare()
         self.place.topic.create_subscription("keeps", 0)
         self.messages: list[Message] = []

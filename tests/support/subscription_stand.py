@@ -10,7 +10,7 @@ from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import KeySharedMeta, SubType
-from tests.unit.topic.fakes import FakeConnection, FakeCursor, FakeLog
+from tests.support.subscription_fakes import FakeConnection, FakeCursor, FakeLog
 
 
 class FakeClock:
