@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from tools.structure import Structure
+
 from tests.support import rule_book
 from tests.support.rule_book import INDEX, ROOT, order, rules
 
@@ -96,3 +98,24 @@ def test_every_cited_range_ascends() -> None:
         if one.first in order() and one.last in order() and order()[one.first] > order()[one.last]
     ]
     assert wrong == []
+
+
+def test_every_rule_is_cited_by_a_test_or_listed_as_untested() -> None:
+    tested, listed = rule_book.tested(), set(rule_book.untested())
+    neither = [rule.number for rule in rules() if rule.number not in tested | listed]
+    assert neither == [], "no test cites these; cite them, or list them with the reason in docs/semantics/untested.md"
+    assert sorted(listed & tested) == [], "tests cite these: take them off docs/semantics/untested.md"
+
+
+def test_no_rule_is_listed_twice_as_untested() -> None:
+    assert [number for number, times in Counter(rule_book.untested()).items() if times > 1] == []
+
+
+def test_docstrings_of_tests_are_sentences_with_the_rule_at_the_end() -> None:
+    wrong = Structure().numbered_test_docstrings
+    assert wrong == [], "\n" + "\n".join(wrong)
+
+
+def test_no_document_outside_of_the_repository_is_cited() -> None:
+    wrong = Structure().outside_references
+    assert wrong == [], "\n" + "\n".join(wrong)

@@ -82,7 +82,7 @@ def tracked() -> tuple[Path, ...]:
     """The text files of the repository."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
     paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    return tuple(path for path in paths if path.suffix not in {".gz", ".svg", ".json"} and path.is_file())
+    return tuple(path for path in paths if path.suffix not in {".gz", ".xz", ".svg", ".json"} and path.is_file())
 
 
 @cache

@@ -40,6 +40,7 @@ def test_a_batch_is_encrypted_after_it_was_compressed(kind: CompressionType) -> 
 
 
 def test_a_key_for_all_names_and_several_readers() -> None:
+    """The data key is wrapped for each public key, and each private key opens the message (rule 6.11.1)."""
     (entry,) = chunks("", b"x", 1)
     for_two = sealed(entry, one=pair(1)[1], two=pair(2)[1])
     for keys in ({ANY: pair(2)[0]}, {"two": pair(2)[0]}, {"one": pair(1)[0], "other": pair(3)[0]}):
@@ -60,6 +61,7 @@ def test_each_chunk_is_encrypted_by_itself(kind: CompressionType) -> None:
 
 
 def test_what_no_key_opens_fails_or_is_left_out() -> None:
+    """What no key opens fails the reader, or is left out where that was asked for (rule 6.11.2)."""
     entry = sealed(chunks("", b"x", 1)[0])
     with pytest.raises(UndecryptableError, match=r"entry 1:2 is encrypted for the keys 'k', .* \(none\).*privateKey"):
         opener().open(1, 2, entry)
@@ -80,6 +82,7 @@ def test_what_no_key_opens_fails_or_is_left_out() -> None:
 
 
 def test_what_no_key_opens_is_given_with_all_that_a_key_holder_needs() -> None:
+    """Where that was asked for, what no key opens is delivered raw, a batch as one message (rule 6.11.2)."""
     (batch,) = BatchWriter("p").pack(5, [b"a", b"b"], [1, 2])
     found = opener(CryptoFailureAction.CONSUME).open(1, 2, sealed(batch.entry))
     assert found is not None
