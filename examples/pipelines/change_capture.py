@@ -1,4 +1,4 @@
-"""Where is every plane? A topic of changes kept as a Delta table of what is in the air now.
+"""The position of every plane: a topic of changes kept as a Delta table of what is in the air now.
 
 A take-off is a message with the plane's tail number as its key; a landing is a message of the same key without a value,
 a tombstone. `magnetar.lakehouse.merge` keeps the table: per key the last change counts, by its position in the topic; a

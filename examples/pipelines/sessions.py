@@ -126,7 +126,7 @@ def expected(told: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 @contextmanager
 def rocks_db(spark: SparkSession) -> Iterator[None]:
-    """For queries that start meanwhile."""
+    """A name for queries that start meanwhile."""
     before = spark.conf.get(_PROVIDER)
     spark.conf.set(_PROVIDER, _ROCKS)
     try:

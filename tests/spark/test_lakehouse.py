@@ -42,7 +42,7 @@ def publish(spark: Any, source: dict[str, str], sql: str) -> None:
 
 
 def run(query: Any) -> None:
-    """To the end of what there is."""
+    """Run a query to the end of what is there."""
     started = query.trigger(availableNow=True).start()
     started.awaitTermination(_PATIENCE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from magnetar.jobs.compaction import job
 from magnetar.jobs.compaction.entry_columns import key_events
 from magnetar.jobs.compaction.job import CompactionJobPlan, plan, unit_columns, write_unit
+from magnetar.jobs.compaction.key_table import KeyTable
 from magnetar.jobs.compaction.rules import CHUNKED, KEY, ChunkState, LastEvent, latest
 from magnetar.jobs.rest import Rest
 from magnetar.protocol.compression import CompressionType
@@ -18,7 +20,6 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from tests.support.compaction_messages import Message, batch, single
 from tests.support.offloaded_topic import SMALL_LEDGERS
 from tests.support.real_broker import TOPIC, RealBroker, Scenario, real_broker
-from tests.unit.jobs.test_compaction_rules import rows_of
 
 T = "persistent://public/default/t"
 URL = f"{TOPIC}/t"
@@ -142,3 +143,13 @@ async def by_broker(broker: RealBroker) -> list[bytes]:
     assert compactor is not None
     await compactor.wait()
     return await view_of(broker)
+
+
+def rows_of(keys: KeyTable) -> list[LastEvent]:
+    """Return the rows of a key table, taken in small portions."""
+    out = []
+    for some in keys.portions(3):
+        names, ends = some.names.tobytes(), some.ends.tolist()
+        texts = [names[start:end] for start, end in pairwise(ends)]
+        out += [LastEvent(KEY, *row, None) for row in zip(texts, some.places.tolist(), some.over.tolist(), strict=True)]
+    return out

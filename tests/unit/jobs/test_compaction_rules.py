@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,10 +18,8 @@ from magnetar.jobs.compaction.compacted_entries import CompactedEntries
 from magnetar.jobs.compaction.entry_columns import EntryColumns, of_topic, of_view
 from magnetar.jobs.compaction.key_table import KeyTable
 from magnetar.jobs.compaction.rules import (
-    KEY,
     ChunkState,
     KnownSurvivors,
-    LastEvent,
     StoredEntry,
     events,
     latest,
@@ -31,6 +28,7 @@ from magnetar.jobs.compaction.rules import (
 from magnetar.jobs.reader.segment_reader import Entries
 from magnetar.protocol.entries import SingleMessageMetadata, build_entry, join_batch
 from magnetar.protocol.frames import with_checksum
+from tests.support.compaction_job import rows_of
 from tests.support.compaction_messages import BASE, Message, batch, entries, messages, single
 
 chunks = st.tuples(
@@ -116,16 +114,6 @@ def test_columns_give_what_single_entries_give(made: list[object], retain: bool,
     stays = by_broker(stored, set(), retain=retain)
     assert [one for part in found for one in stored_of(part)] == stays
     assert sum(part.messages for part in found) == sum(messages_of(one.data) for one in stays) <= collector.messages
-
-
-def rows_of(keys: KeyTable) -> list[LastEvent]:
-    """In small portions."""
-    out = []
-    for some in keys.portions(3):
-        names, ends = some.names.tobytes(), some.ends.tolist()
-        texts = [names[start:end] for start, end in pairwise(ends)]
-        out += [LastEvent(KEY, *row, None) for row in zip(texts, some.places.tolist(), some.over.tolist(), strict=True)]
-    return out
 
 
 def stored_of(part: CompactedEntries) -> list[StoredEntry]:

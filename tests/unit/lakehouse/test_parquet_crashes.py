@@ -43,7 +43,7 @@ class Fuse:
 
 
 def plain_ids(directory: Path) -> list[int]:
-    """As a reader sees it that knows nothing of a log."""
+    """Read the directory as a reader without the log does."""
     files = [str(path) for path in directory.rglob("*.parquet") if "/_" not in str(path)]
     return sorted(ds.dataset(files).to_table(columns=["id"]).column("id").to_pylist()) if files else []
 

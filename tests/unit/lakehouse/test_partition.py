@@ -59,7 +59,7 @@ def test_values_are_icebergs(data: st.DataObject) -> None:
 
 
 def _internal(value: Any) -> Any:
-    """As pyiceberg keeps it."""
+    """Return a value as pyiceberg keeps it."""
     if isinstance(value, dt.datetime):
         return (value - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
     return (value - dt.date(1970, 1, 1)).days if isinstance(value, dt.date) else value

@@ -21,7 +21,7 @@ QUERY = "query-1"
 
 
 def options_of(kind: TableKind, directory: Path, **given: str) -> LakeOptions:
-    """Of table ``t`` in ``directory``."""
+    """Return the options of table ``t`` in ``directory``."""
     return lake_options(kind, {"path": str(directory / "t"), **given})
 
 

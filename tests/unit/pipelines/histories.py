@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from magnetar.client.read_position import ReadPosition
 from magnetar.pipelines.state.manifest import FIRST, CheckPart, Manifest, OutputPart, SourcePart, print_text
+from magnetar.spark.durable_files import write_whole
 from magnetar.spark.sink.sequence_ids import SequenceId
 
 TOPIC = "persistent://public/default/flights"
@@ -45,7 +48,7 @@ def manifest(batch: int, previous: str) -> Manifest:
 
 
 def history(batches: int) -> list[Manifest]:
-    """From batch 0 on."""
+    """Return manifests from batch 0 on."""
     found: list[Manifest] = []
     for batch in range(batches):
         found.append(manifest(batch, found[-1].fingerprint if found else FIRST))
@@ -59,3 +62,10 @@ def messages(batches: int) -> list[tuple[str, int, int]]:
         for batch in range(batches)
         for row in range(ROWS - 2)
     ]
+
+
+V1 = 'v1\n{"batchWatermarkMs":0}\n'
+
+
+def spark_log(directory: Path, batch: int, *lines: str) -> None:
+    write_whole(directory / "offsets" / str(batch), V1 + "\n".join(lines))

@@ -13,13 +13,7 @@ from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.manifest import FIRST, ManifestError, from_text, print_text, to_text
 from magnetar.spark.durable_files import write_whole
-from tests.unit.pipelines.histories import TOPIC, history
-
-V1 = 'v1\n{"batchWatermarkMs":0}\n'
-
-
-def spark_log(directory: Path, batch: int, *lines: str) -> None:
-    write_whole(directory / "offsets" / str(batch), V1 + "\n".join(lines))
+from tests.unit.pipelines.histories import TOPIC, history, spark_log
 
 
 def test_ends_and_commits_are_read_from_the_files_of_spark(tmp_path: Path) -> None:

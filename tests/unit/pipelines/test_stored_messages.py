@@ -25,7 +25,7 @@ from tests.support.chunked_messages import chunks
 from tests.support.encrypted_entries import pair
 from tests.support.encrypted_entries import sealed as encrypted
 from tests.unit.pipelines.example import changed
-from tests.unit.pipelines.test_checkpoint import spark_log
+from tests.unit.pipelines.histories import spark_log
 
 T = "persistent://public/default/flights-partition-{}"
 
@@ -80,7 +80,7 @@ def test_a_message_in_a_batch_that_no_key_opens_any_more_is_not_gone(
     there = {ReadPosition(3, 4): encrypted(batch.entry), ReadPosition(3, 5): batch.entry}
 
     class Reader:
-        """Of the two entries above."""
+        """Return one of the two entries above."""
 
         def __init__(self, _lookup: Any, _topic: str, start: ReadPosition, end: ReadPosition, **_: Any) -> None:
             self.start, self.end = start, end

@@ -168,7 +168,7 @@ class _SegmentFile:
 
 
 class _ExtentTable(NamedTuple):
-    """Where the extents of a piece lie."""
+    """The places of a piece's extents in its segment, as columns."""
 
     firsts: NDArray[np.int64]
     offsets: NDArray[np.int64]

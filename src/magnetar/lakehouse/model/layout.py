@@ -1,4 +1,4 @@
-"""Where the files of a transaction are written, and in which form."""
+"""The layout of a transaction's files: where they are written, and in which form."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Action(Enum):
 
 
 class Trigger(Enum):
-    """When micro-batches run."""
+    """The times at which micro-batches run."""
 
     CONTINUOUS = "continuous"
     INTERVAL = "interval"
