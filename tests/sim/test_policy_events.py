@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.policies.policy_events import EventsBesideLog, PolicyEvents
+from magnetar.broker.policies.policy_events import PolicyEvents, PolicyEventState
 from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
@@ -21,7 +21,7 @@ NAMESPACE = NamespaceName.parse("public/default")
 EVENTS = NAMESPACE.topic("__change_events").fqn
 
 
-async def told() -> dict[str, Any]:
+async def published() -> dict[str, Any]:
     """The last word on every key, as a reader sees it."""
     client = await RawClient.open(HOST, PORT)
     await client.connect()
@@ -71,7 +71,7 @@ async def changing(world: World) -> None:
         await asyncio.sleep(1)
         records = world.machine.broker.resources.topic_policies
         if EVENTS in world.machine.broker.store:
-            assert await told() == held(records)
+            assert await published() == held(records)
         else:
             assert not held(records)
 
@@ -83,7 +83,7 @@ def test_the_last_word_is_what_holds() -> None:
 def test_events_that_are_not_made_up_for_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PolicyEvents, "start", lambda self: None)
     monkeypatch.setattr(
-        EventsBesideLog, "behind", property(lambda self: False, lambda self, value: None), raising=False
+        PolicyEventState, "incomplete", property(lambda self: False, lambda self, value: None), raising=False
     )
     assert caught(changing, lambda broker: None, 8)
 
@@ -91,9 +91,9 @@ def test_events_that_are_not_made_up_for_are_noticed(monkeypatch: pytest.MonkeyP
 def test_digests_ahead_of_their_events_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if both were not in one block."""
 
-    def early(self: EventsBesideLog, op: Any) -> None:
+    def early(self: PolicyEventState, op: Any) -> None:
         self.settled.apply(op)
 
-    monkeypatch.setattr(EventsBesideLog, "note", early)
-    monkeypatch.setattr(EventsBesideLog, "lost", lambda self: None)
+    monkeypatch.setattr(PolicyEventState, "note", early)
+    monkeypatch.setattr(PolicyEventState, "lost", lambda self: None)
     assert caught(changing, lambda broker: None, 8)

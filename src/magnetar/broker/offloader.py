@@ -1,6 +1,6 @@
-"""Offloading: ledgers that take no more entries are copied to another place, and later read from there (decision 015).
+"""The offloader: closed ledgers are copied to an object store and later read from there (decision 015).
 
-The way of a ledger, each step durable before the next:
+The steps of a ledger, each durable before the next:
 
 1. the copy is announced (a crash from here on leaves its name, so that half of it can be deleted),
 2. it is written under its final name by the broker itself; or by a job, which then asks to have it adopted,
@@ -9,8 +9,8 @@ The way of a ledger, each step durable before the next:
 5. after ``managedLedgerOffloadDeletionLagMs`` it is read whole once more; only if that succeeds the record says that
    the local entries are released, and they go.
 
-An object is deleted when no record names it any more and that is durable. What goes wrong leaves the local entries
-where they are. One ledger of the whole broker is worked on at a time; the entries are read through the store's reader
+An object is deleted when no record names it any more and that is durable. A failure leaves the local entries where
+they are. One ledger of the whole broker is worked on at a time; the entries are read through the store's reader
 in small pieces, everything else happens in the archive's threads.
 """
 
@@ -45,11 +45,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _RETRY_MS: Final = 60_000
-"""After a failure a topic or an object is left alone for so long."""
+"""How long a topic or an object is left alone after a failure."""
 
 
 class OffloadStatus(NamedTuple):
-    """Of one topic, since this broker was started; the names are Apache Pulsar's."""
+    """The state of a topic's last run since this broker was started; the names are Apache Pulsar's."""
 
     status: str = "NOT_RUN"
     last_error: str = ""
@@ -58,7 +58,7 @@ class OffloadStatus(NamedTuple):
 
 @dataclass(slots=True)
 class _Counters:
-    """Since the start."""
+    """Counters since the start of the broker."""
 
     ledgers: int = 0
     released: int = 0
@@ -67,7 +67,7 @@ class _Counters:
 
 
 class Offloader:
-    """Of one broker; lives on its loop."""
+    """The offloader of one broker; lives on its event loop."""
 
     def __init__(
         self, store: LedgerStore, archive: ParquetArchive, settings: Settings, clock: Clock, rng: Random
@@ -83,21 +83,21 @@ class Offloader:
         self._writing: set[str] = set()
         """Keys of copies that are being made."""
         self._not_before: dict[str, int] = {}
-        """By topic or key: when what failed is tried again."""
+        """When a failed topic or object is tried again, by topic or key."""
         self.counters = _Counters()
 
     async def close(self) -> None:
-        """Stop what is under way; what was written of it is deleted after the next start."""
+        """Stop the copy under way; what was written of it is deleted after the next start."""
         await self._tasks.close()
 
     # on demand ---------------------------------------------------------------------------------------------------
 
     def status(self, name: TopicName) -> OffloadStatus:
-        """Of the last run."""
+        """The state of the topic's last run."""
         return self._statuses.get(name.fqn, OffloadStatus())
 
     def begin(self, topic: Topic, until: Position) -> None:
-        """Copy every ledger that lies before ``until`` as a whole. Raises ConflictError while there is a run."""
+        """Copy every ledger that lies wholly before ``until``. Raises ConflictError while there is a run."""
         if self.status(topic.name).status == "RUNNING":
             raise ConflictError("Offload already in progress")
         ledgers = [
@@ -128,7 +128,7 @@ class Offloader:
             self._statuses[name] = OffloadStatus("SUCCESS", "", first_unoffloaded(topic.log))
 
     async def adopt(self, topic: Topic, ledger_id: int, name: str) -> Offload:
-        """Record a copy that somebody else wrote at our place; fine if it was adopted already.
+        """Record a copy that a job wrote to the object store; no error if it was adopted already.
 
         Raises ConflictError if it is not a copy of that ledger, PersistenceError or OSError if it cannot be read.
         """
@@ -147,7 +147,8 @@ class Offloader:
             return await self._record(topic, ledger, copy._replace(size=size))
 
     async def result(self, files: Sequence[tuple[int, Offload]]) -> AsyncIterator[tuple[list[bytes], list[int] | None]]:
-        """What a job left in files at our place, piece by piece; each has a number where copies have their ledger.
+        """Read the files that a job left in the object store, piece by piece; they have a number where copies have a
+        ledger.
 
         Raises PersistenceError, OSError if one cannot be read.
         """
@@ -179,7 +180,7 @@ class Offloader:
         log.info("%s: ledger %d is offloaded to %s", topic.name.fqn, ledger.id, copy.key)
 
     async def _write(self, topic: Topic, ledger: Ledger, copy: Offload) -> tuple[str, int]:
-        """The object is there, durably: its digest and size."""
+        """Write the object durably; returns its digest and size."""
         place = await self._thread(self._archive.place, copy.url)
         draft = await self._thread(place.draft, copy.name)
         try:
@@ -196,7 +197,7 @@ class Offloader:
             raise
 
     async def _read(self, managed: ManagedLedger, ledger: Ledger, into: Any) -> Any:
-        """Every entry of a ledger, in order, to ``into.add`` (a digest or a writer), which is returned."""
+        """Pass every entry of a ledger, in order, to ``into.add`` (a digest or a writer); returns ``into``."""
         at, end = ledger.ordinal, ledger.end
         while at < end:
             run = await run_at(managed, at, min(1000, end - at))
@@ -215,11 +216,11 @@ class Offloader:
 
     @property
     def url(self) -> str:
-        """The place for copies and for what jobs hand over; empty: none."""
+        """The URL of the object store for copies and for what jobs hand over; empty: none."""
         return self._url
 
     def required_place(self) -> str:
-        """The same. Raises PreconditionFailedError if there is none."""
+        """The URL of the object store. Raises PreconditionFailedError if there is none."""
         if not self._url:
             raise PreconditionFailedError(
                 "there is no place to offload to: set offloadUrl (file:///path, s3://bucket/prefix, ...)"
@@ -231,14 +232,15 @@ class Offloader:
         try:
             return await asyncio.shield(doing)
         except asyncio.CancelledError:
-            # a thread cannot be stopped, and nobody may touch what it still works on (a file half written)
+            # a thread cannot be stopped, and the file that it still writes must not be touched
             await asyncio.wait({doing})
             raise
 
-    # unasked -----------------------------------------------------------------------------------------------------
+    # on a timer -----------------------------------------------------------------------------------------------------
 
     async def look(self, topics: Iterable[Topic]) -> int:
-        """One pass: begin what is due, release what may go, delete what nobody needs; how many ledgers were released.
+        """Do one pass: begin due copies, release ledgers, delete unused objects; returns how many ledgers were
+        released.
 
         Never raises for one topic or object: what fails is named, and tried again later.
         """
@@ -261,7 +263,7 @@ class Offloader:
         return released
 
     async def _release(self, topic: Topic, ledger: Ledger, copy: Offload) -> None:
-        """Only what can be read may take the place of the local entries."""
+        """Release the local entries of a ledger whose copy can be read."""
         async with self._one:
             if ledger.offload == copy:
                 await self._thread(self._archive.check, copy, ledger.id)
@@ -272,7 +274,8 @@ class Offloader:
             self.counters.released += 1
 
     async def _delete(self) -> None:
-        """Objects that no record names, once that is durable; no more of a place where one cannot be deleted now."""
+        """Delete objects that no record names, once that is durable; stop at a store in which one cannot be deleted
+        now."""
         gone = [copy for copy in self._store.discarded.values() if copy.key not in self._writing]
         await settled(self._store.journal.barrier)
         refused: set[str] = set()
@@ -284,14 +287,14 @@ class Offloader:
 
     async def _delete_one(self, copy: Offload) -> None:
         async with self._one:
-            # not while it is being made, or being adopted, and not if that was done meanwhile
+            # not while it is written or adopted, and not if that was done meanwhile
             if copy.key in self._store.discarded and copy.key not in self._writing:
                 await self._thread(self._archive.delete, copy)
                 self._store.copy_deleted(copy)
                 self.counters.deleted += 1
 
     async def _guarded(self, key: str, work: Any) -> int:
-        """1 if it was done; a failure is logged, and the next try is some time away."""
+        """Returns 1 if it was done; a failure is logged and tried again later."""
         if not self._may(key):
             work.close()
             return 0
@@ -318,7 +321,7 @@ class Offloader:
 
 
 def complete(managed: ManagedLedger, ledger_id: int) -> Ledger:
-    """A ledger that can be copied: closed, whole, not partly let go. Raises ConflictError."""
+    """The ledger, which can be copied: closed, whole, not trimmed in part. Raises ConflictError if it cannot."""
     ledger = managed.sealed(ledger_id)
     if not ledger.entries:
         raise ConflictError(f"{managed.name}: ledger {ledger_id} is empty")
@@ -328,7 +331,7 @@ def complete(managed: ManagedLedger, ledger_id: int) -> Ledger:
 
 
 def candidates(managed: ManagedLedger) -> list[Ledger]:
-    """Ledgers that could be copied and have no copy, oldest first."""
+    """Ledgers that can be copied and have no copy, oldest first."""
     found = []
     for ledger in managed.table.ledgers[:-1]:
         if ledger.offload is None:
@@ -340,7 +343,7 @@ def candidates(managed: ManagedLedger) -> list[Ledger]:
 
 
 def due_ledgers(topic: Topic, now_ms: int) -> list[Ledger]:
-    """What policies say is to be copied now: all above the size that may stay, and all that are too old."""
+    """The ledgers that policies want copied now: those above the size that may stay, and those that are too old."""
     size, seconds = topic.policies.offload_threshold, topic.policies.offload_threshold_s
     if size < 0 and seconds < 0:
         return []
@@ -356,7 +359,7 @@ def due_ledgers(topic: Topic, now_ms: int) -> list[Ledger]:
 
 
 def first_unoffloaded(managed: ManagedLedger) -> Position:
-    """Position of the first entry that has no copy."""
+    """The position of the first entry that has no copy."""
     for ledger in managed.table.ledgers:
         if ledger.offload is None:
             return Position(ledger.id, 0)
@@ -364,5 +367,5 @@ def first_unoffloaded(managed: ManagedLedger) -> Position:
 
 
 def _object_name(topic: TopicName, ledger: int, rng: Random) -> str:
-    """Readable, sorted as the ledgers are, never the same twice."""
+    """The name of an object: readable, in the order of the ledgers, never used twice."""
     return f"{folder_of(topic)}/ledger-{ledger:016d}-{rng.getrandbits(64):016x}.parquet"

@@ -1,6 +1,6 @@
-"""The schema registry: who may add which version to what, by the policies of the topic (rules of group 10).
+"""The schema registry: which versions may be added to a topic's schema, by its policies (rules of group 10).
 
-Versions are added synchronously and durable when a call returns, so whoever answers a client afterwards may promise
+Versions are added synchronously and durable when a call returns, so an answer to a client may promise
 them. Nothing here is asked per message: a producer and a consumer each ask once, when they come.
 """
 
@@ -29,7 +29,7 @@ _ENFORCED = (
 
 
 class SchemaRegistry:
-    """One per broker; used from the event loop. All methods may raise MetadataError."""
+    """The schemas of all topics of a broker, used from the event loop. All methods may raise MetadataError."""
 
     def __init__(self, store: SchemaStore, policies: EffectivePolicies, clock: Clock) -> None:
         self._store = store
@@ -39,13 +39,13 @@ class SchemaRegistry:
     # reading -----------------------------------------------------------------------------------------------------
 
     def versions(self, topic: TopicName) -> History:
-        """What counts: the versions behind the latest deletion."""
+        """The versions that count: those after the latest deletion."""
         history = self._store.history(SchemaId.of(topic))
         start = next((i + 1 for i in range(len(history) - 1, -1, -1) if history[i].deleted), 0)
         return history[start:]
 
     def history(self, topic: TopicName) -> History:
-        """All versions that were given, deletions included."""
+        """All versions, deletions included."""
         return self._store.history(SchemaId.of(topic))
 
     def latest(self, topic: TopicName) -> SchemaVersion | None:
@@ -54,7 +54,7 @@ class SchemaRegistry:
         return versions[-1] if versions else None
 
     def get(self, topic: TopicName, version: int) -> SchemaVersion | None:
-        """That very version, unless it was deleted."""
+        """A version by its number, unless it was deleted."""
         return next((found for found in self.versions(topic) if found.version == version), None)
 
     def find(self, topic: TopicName, definition: SchemaDefinition) -> SchemaVersion | None:
@@ -62,7 +62,7 @@ class SchemaRegistry:
         return same(self.versions(topic), _stored(definition))
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
-        """What a new version must be."""
+        """The compatibility strategy that a new version must meet."""
         try:
             return CompatibilityStrategy(self._policies.of(topic).schema_compatibility_strategy)
         except ValueError:
@@ -90,13 +90,13 @@ class SchemaRegistry:
         return made.version
 
     def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
-        """Whether :meth:`add` would take it from an administrator. Raises as it does."""
+        """Check whether :meth:`add` would accept it from an administrator. Raises as it does."""
         definition = _stored(definition)
         require_valid(definition)
         _require_follows(self.versions(topic), definition, self.strategy(topic))
 
     def require_readable(self, topic: TopicName, definition: SchemaDefinition) -> None:
-        """Whether a consumer with this schema may read the topic (rule 10.7). Raises as :meth:`add` does."""
+        """Check whether a consumer with this schema may read the topic (rule 10.7). Raises as :meth:`add` does."""
         require_valid(definition)
         strategy = self.strategy(topic)
         if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
@@ -114,20 +114,20 @@ class SchemaRegistry:
             require_follows_latest(versions[-1], definition, strategy)
 
     def require_schema_of_producer(self, topic: TopicName) -> None:
-        """A producer without a schema may come unless the topic has one and insists (rule 10.12)."""
+        """Check a producer without a schema: the topic may have one and enforce it (rule 10.12)."""
         if self._policies.of(topic).schema_validation_enforced and self.versions(topic):
             raise IncompatibleSchemaError(_ENFORCED)
 
     # removing ----------------------------------------------------------------------------------------------------
 
     def delete(self, topic: TopicName) -> int:
-        """No schema from now on; the deletion is a version itself (rule 10.11)."""
+        """Delete the schema; the deletion is a version itself (rule 10.11)."""
         return self._store.append(
             SchemaId.of(topic), SchemaDefinition(SchemaType.NONE), self._clock.now_ms(), deleted=True
         ).version
 
     def purge(self, topic: TopicName) -> None:
-        """Forget all versions, as if there had never been one."""
+        """Remove all versions, as if there had never been one."""
         self._store.purge(SchemaId.of(topic))
 
 
@@ -141,5 +141,5 @@ def _require_follows(versions: History, definition: SchemaDefinition, strategy: 
 
 
 def _stored(definition: SchemaDefinition) -> SchemaDefinition:
-    """Bytes are no schema to the wire, which has no number for them."""
+    """The stored form of a schema; BYTES is no schema in the protocol, which has no number for it."""
     return replace(definition, type=SchemaType.NONE) if definition.type is SchemaType.BYTES else definition

@@ -1,4 +1,4 @@
-"""The broker as a whole: which topics exist and are loaded, who may come into being, and what all of them share."""
+"""The broker as a whole: which topics exist and are loaded, which may be created, and what all of them share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class BrokerService:
-    """One per process; lives on the event loop. ``store`` is open already."""
+    """The one service of a broker; lives on the event loop. ``store`` is open already."""
 
     def __init__(
         self, store: LedgerStore, resources: Resources, settings: Settings, clock: Clock, rng: Random, instance: int,
@@ -63,7 +63,7 @@ class BrokerService:
         """Subscriptions that stood still and were healed (:mod:`magnetar.broker.upkeep.liveness`)."""
         self.topics: dict[str, Topic] = {}
         self.complaints = RateLimitedLog(logging.getLogger("magnetar.broker.clients"), clock=clock)
-        """Where connections log what their clients did wrong; a client cannot fill the disk with it."""
+        """Connections log here what their clients did wrong; a client cannot fill the disk with it."""
         self.service_url = ""
         self.web_service_url = ""
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
@@ -79,13 +79,13 @@ class BrokerService:
         self._policy_events = PolicyEvents(store, resources, settings.clusterName, clock, self.find, self._load)
         self.subscribe_rate_limiter = SubscribeRateLimiter()
         self.changes = TopicChanges()
-        """Whoever watches lists of topics hears of new and deleted ones here."""
+        """Notifies watchers of lists of topics of new and deleted ones."""
         self.nonpersistent_topics = NonPersistentTopics(
             self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of,
             self._publishing,
         )  # fmt: skip
         self.directory = TopicDirectory()
-        """Which topics exist, of both domains."""
+        """The topics that exist, of both domains."""
         self.watched_lists = WatchedLists(self.directory, self.changes)
         self.nonpersistent_topics.on_change = self._nonpersistent_changed
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
@@ -94,7 +94,7 @@ class BrokerService:
         self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
 
     def start(self) -> None:
-        """Take up what the last life left; needs a running loop."""
+        """Continue where the previous run of the broker ended; needs a running loop."""
         self.directory.fill(self.store.names())
         enabled = self.settings.transactionCoordinatorEnabled
         assign = TopicName.parse(ASSIGN_TOPIC)
@@ -111,13 +111,13 @@ class BrokerService:
     # names and time ----------------------------------------------------------------------------------------------
 
     def new_producer_name(self) -> str:
-        """Unique in the cluster: ``<cluster>-<instance>-<counter>`` (rule 3.1.1)."""
+        """A producer name that is unique in the cluster: ``<cluster>-<instance>-<counter>`` (rule 3.1.1)."""
         name = f"{self.settings.clusterName}-{self._instance}-{self._producer_names}"
         self._producer_names += 1
         return name
 
     def timestamp(self) -> str:
-        """Now, as statistics show it."""
+        """The time now, as statistics show it."""
         now = datetime.datetime.fromtimestamp(self.clock.now_ms() / 1000, datetime.UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -152,7 +152,7 @@ class BrokerService:
         return self.partitions.used(name) or self._load(name)
 
     def served(self, name: TopicName, *, create: bool) -> TopicApi:
-        """As :meth:`topic_for`, of both domains."""
+        """The topic of either domain that a producer or consumer asked for. Raises as :meth:`topic_for` does."""
         if name.persistent:
             return self.topic_for(name, create=create)
         topic = self.nonpersistent_topics.by_name.get(name.fqn)
@@ -166,12 +166,13 @@ class BrokerService:
         return self.nonpersistent_topics.make(name)
 
     def create(self, name: TopicName) -> Topic:
-        """REST's creation of a topic. Raises ConflictError, NotFoundError, PreconditionFailedError (rule 11.4.1)."""
+        """Create a topic for REST. Raises ConflictError, NotFoundError, PreconditionFailedError (rule 11.4.1)."""
         self._check_creation(name)
         return self._load(name)
 
     def create_nonpersistent(self, name: TopicName) -> None:
-        """The same for a non-persistent topic. Raises ConflictError if there may be none."""
+        """Create a non-persistent topic for REST. Raises as :meth:`create` does, ConflictError also if they are
+        disabled."""
         if not self.settings.enableNonPersistentTopics:
             raise ConflictError("Broker is unable to load non-persistent topic (enableNonPersistentTopics=false)")
         self._check_creation(name)
@@ -220,7 +221,7 @@ class BrokerService:
             self.directory.remove(name)
 
     def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
-        self.policy_notification.tell(topic for topic in self.topics.values() if topic.name.namespace == namespace)
+        self.policy_notification.notify(topic for topic in self.topics.values() if topic.name.namespace == namespace)
         self.nonpersistent_topics.policies_changed(lambda name: name.namespace == namespace)
 
     def _topic_policies_changed(self, name: TopicName) -> None:
@@ -233,7 +234,7 @@ class BrokerService:
             self._policy_events.changed(name)
 
     def system_topic(self, name: TopicName) -> Topic:
-        """One that the broker itself uses; made if missing."""
+        """A topic that the broker itself uses, created if it is missing."""
         return self.find(name) or self._load(name)
 
     def _require_namespace(self, name: TopicName) -> None:
@@ -254,11 +255,11 @@ class BrokerService:
         return (self.web_service_url or self.service_url).partition("://")[2]
 
     def names_in(self, namespace: NamespaceName) -> list[str]:
-        """All topics of a namespace, every partition for itself, sorted."""
+        """All topics of a namespace, each partition as one, sorted."""
         return [name for piece in self.directory.pieces(namespace, system=True) for name in piece]
 
     def partitions_of(self, topic: TopicName) -> list[TopicName]:
-        """Those that exist, of both domains, in their order; not as many as the metadata may say."""
+        """The partitions that exist, in order and of both domains; the metadata may name more."""
         return self.directory.partitions_of(topic)
 
     def delete(self, name: TopicName, *, force: bool) -> None:
@@ -269,7 +270,7 @@ class BrokerService:
         connected = len(topic.producers) + topic.consumer_count()
         if connected and not force:
             raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
-        # whatever fails from here on, nobody meets a closed topic
+        # whatever fails from here on, no client is given a closed topic
         self.topics.pop(name.fqn, None)
         topic.close()
         if topic.compactor is not None:
@@ -282,14 +283,14 @@ class BrokerService:
         self.changes.deleted(name)
 
     def delete_nonpersistent(self, name: TopicName) -> None:
-        """The same for a non-persistent topic, whoever is connected; fine if there is none (rule 13.11)."""
+        """Delete a non-persistent topic with its clients; no error if there is none (rule 13.11)."""
         self.nonpersistent_topics.remove(name)
         self._forget_schema(name)
 
     def _forget_schema(self, name: TopicName) -> None:
-        """The topic's deletion is durable: its schema goes, too.
+        """Delete the schema of a topic whose deletion is durable.
 
-        Not with a partition, nor if the topic is back or lives on in the other domain, whose schema is the same.
+        It stays with a partition, and if the topic exists again or in the other domain, whose schema is the same.
         """
         local_name, namespace = name.local_name, name.namespace
         namesakes = (namespace.topic(local_name), namespace.topic(local_name, "non-persistent"))
@@ -301,7 +302,7 @@ class BrokerService:
             log.error("topic %s is deleted, its schema is still there (DELETE it by REST): %s", name.fqn, error)
 
     def unload(self, name: TopicName) -> None:
-        """Let go of a topic: clients look it up again, its state is rebuilt (rule 4.2.5)."""
+        """Unload a topic: clients look it up again, and its state is rebuilt (rule 4.2.5)."""
         topic = self.find(name)
         if topic is None:
             raise NotFoundError(f"Topic {name.fqn} not found")
@@ -309,7 +310,7 @@ class BrokerService:
         topic.close()
 
     def producer_left(self, producer: Producer) -> None:
-        """A producer's connection or its client closed it."""
+        """Remove a producer that its client closed, or whose connection is lost."""
         producer.close()
         name = producer.log.name
         topic = self.topics.get(name) or self.nonpersistent_topics.by_name.get(name)
@@ -317,7 +318,7 @@ class BrokerService:
             topic.producers.remove(producer)
 
     def close(self) -> None:
-        """Let every client go."""
+        """Disconnect every client from its topics."""
         self.coordinator.close()
         for topic in list(self.topics.values()):
             topic.close()
@@ -326,7 +327,7 @@ class BrokerService:
 
 
 def publish_settings(settings: Settings) -> PublishSettings:
-    """The part of the settings that producers obey."""
+    """The settings that apply to producers."""
     return PublishSettings(
         DeduplicationSettings(
             settings.brokerDeduplicationMaxNumberOfProducers,
@@ -338,7 +339,7 @@ def publish_settings(settings: Settings) -> PublishSettings:
 
 
 def dispatch_settings(settings: Settings) -> DispatchSettings:
-    """The part of the settings that subscriptions obey."""
+    """The settings that apply to subscriptions."""
     return DispatchSettings(
         dispatcher_max_read_batch_size=settings.dispatcherMaxReadBatchSize,
         dispatcher_max_read_size_bytes=settings.dispatcherMaxReadSizeBytes,

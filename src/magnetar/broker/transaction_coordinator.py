@@ -1,12 +1,12 @@
-"""The transaction coordinator of this broker: its durable state, its one timer, and how an end reaches the topics.
+"""The transaction coordinator of this broker: its durable state, its timer, and how an end reaches the topics.
 
-The pure decisions are in :mod:`magnetar.transactions.coordinator`. Here they are written down, beside the log
-``internal://transaction-log/0``, and answered when that is durable. An end is noted at the
+The pure decisions are in :mod:`magnetar.transactions.coordinator`. Here they are written as feature state
+of the log ``internal://transaction-log/0``, and answered when that is durable. An end is noted at the
 coordinator and at every topic that took part in one turn of the loop, so in one block (docs/decisions/007). A topic
 that is gone by then counts as ended (rule 9.15).
 
-A transaction that nobody ends is aborted when its time is over, by the injected clock, so also if it ran out while the
-broker was down.
+A transaction without an end is aborted when its time is over, by the injected clock, also if that was while the broker
+was down.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ TC_ID: Final = 0
 """The only coordinator, as in Pulsar's standalone (rule 9.2)."""
 ASSIGN_TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
 LOG: Final = "internal://transaction-log/0"
-"""No topic's name: no client can open or delete it."""
+"""The name of the log, which is no topic's: no client can open or delete it."""
 _ANNEX: Final = "transactions"
 _WAIT_MAX_S: Final = 3600.0
 _CARRY_AGAIN_S: Final = 1.0
 _TELL_S: Final = 60.0
-"""From one line about transactions that timed out to the next."""
+"""Seconds from one log line about transactions that timed out to the next."""
 
 Done = Callable[[], None]
 
 
 class _OnDisk(OperationLog[OpenTransactions]):
-    """The coordinator's state: what is durable, and the living one that is ahead of it."""
+    """The coordinator's state: what is durable, and the current one that is ahead of it."""
 
     def __init__(self, snapshot: bytes | None, changes: Sequence[bytes]) -> None:
         super().__init__(OpenTransactions(TC_ID), lambda op: op)
@@ -60,7 +60,7 @@ class _OnDisk(OperationLog[OpenTransactions]):
 
 
 class TransactionCoordinator:
-    """One per broker; lives on the event loop. ``find`` gives the topic of a name, loaded, None if there is none."""
+    """The coordinator of one broker; lives on the event loop. ``find`` gives the loaded topic of a name, or None."""
 
     def __init__(
         self, store: LedgerStore, clock: Clock, find: Callable[[TopicName], Topic | None], active_max: int
@@ -69,13 +69,13 @@ class TransactionCoordinator:
         self._clock = clock
         self._find = find
         self._active_max = active_max
-        self._annex: FeatureState
+        self._feature_state: FeatureState
         self._on_disk: _OnDisk
         self.decisions: Coordinator
         self._timer: asyncio.TimerHandle | None = None
         self._timer_for = 0
         self._late = 0
-        """How many timed out that the log does not tell of yet."""
+        """Transactions that timed out and are not logged yet."""
         self._telling: asyncio.TimerHandle | None = None
         self._complaints = RateLimitedLog(log, clock=clock)
         self.recovered_ms = (0, 0)
@@ -83,14 +83,14 @@ class TransactionCoordinator:
         self.running = False
 
     def start(self, *, enabled: bool) -> None:
-        """Take up what was open, also if no new ones are wanted; needs a running loop."""
+        """Recover open transactions, also if new ones are disabled; needs a running loop."""
         if not enabled and LOG not in self._store:
             return
         began = self._clock.now_ms()
         home = self._store.open_log(LOG)
         home.trim(home.end)
-        self._annex = home.feature_state(_ANNEX)
-        self._on_disk = self._annex.open(_OnDisk)
+        self._feature_state = home.feature_state(_ANNEX)
+        self._on_disk = self._feature_state.open(_OnDisk)
         self.decisions = Coordinator(self._on_disk.living, self._active_max)
         self._on_disk.on_durable = self._durable
         self.recovered_ms = (began, self._clock.now_ms())
@@ -100,7 +100,7 @@ class TransactionCoordinator:
         self._set_timer()
 
     def close(self) -> None:
-        """Nothing times out any more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -113,7 +113,7 @@ class TransactionCoordinator:
 
     @property
     def open(self) -> list[Transaction]:
-        """Those that have not ended, oldest first."""
+        """The transactions that have not ended, oldest first."""
         return list(self._on_disk.living.all.values())
 
     @property
@@ -124,12 +124,12 @@ class TransactionCoordinator:
     # requests ----------------------------------------------------------------------------------------------------
 
     def require(self, tc_id: int) -> None:
-        """Raises TransactionCoordinatorNotFoundError for an id that is not ours (rules 9.2, 9.6)."""
+        """Raise TransactionCoordinatorNotFoundError for the id of another coordinator (rules 9.2, 9.6)."""
         if tc_id != TC_ID:
             raise TransactionCoordinatorNotFoundError(f"Transaction coordinator with id {tc_id} not found!")
 
     def begin(self, tc_id: int, ttl_ms: int, owner: str, done: Callable[[TxnId], None]) -> bool:
-        """Open one and say which; False: there are as many as there may be, and nobody is answered (rule 9.4)."""
+        """Open a transaction and call ``done`` with its id; False at the limit, where there is no answer (rule 9.4)."""
         self.require(tc_id)
         begun = self.decisions.begin(self._clock.now_ms(), ttl_ms, owner)
         if begun is None:
@@ -140,7 +140,7 @@ class TransactionCoordinator:
         return True
 
     def add_partitions(self, txn: TxnId, topics: Sequence[str], owner: str | None, done: Done) -> None:
-        """``done`` when it is durable that the transaction sends to these topics (rule 9.5)."""
+        """Call ``done`` when it is durable that the transaction sends to these topics (rule 9.5)."""
         self.require(txn.most)
         names = [TopicName.parse(topic).fqn for topic in topics]
         self._note_if(self.decisions.add_partitions(txn, names, owner), done)
@@ -148,38 +148,40 @@ class TransactionCoordinator:
     def add_subscriptions(
         self, txn: TxnId, subscriptions: Sequence[tuple[str, str]], owner: str | None, done: Done
     ) -> None:
-        """``done`` when it is durable that the transaction acknowledges on these subscriptions (rule 9.5)."""
+        """Call ``done`` when it is durable that the transaction acknowledges on these subscriptions (rule 9.5)."""
         self.require(txn.most)
         names = [(TopicName.parse(topic).fqn, name) for topic, name in subscriptions]
         self._note_if(self.decisions.add_subscriptions(txn, names, owner), done)
 
     def sends(self, txn: TxnId, topic: str) -> None:
-        """An entry of it is about to be appended: the topic takes part from the same block on. Raises if not open."""
+        """An entry is about to be appended: its topic takes part from the same block on. Raises if the transaction is
+        not open."""
         self.require(txn.most)
         op = self.decisions.add_partitions(txn, [topic])
         if op is not None:
             self._note(op)
 
     def acknowledges(self, txn: TxnId, topic: str, subscription: str) -> None:
-        """The same for an acknowledgement."""
+        """An acknowledgement is about to be reserved: its subscription takes part. Raises as :meth:`sends` does."""
         self.require(txn.most)
         op = self.decisions.add_subscriptions(txn, [(topic, subscription)])
         if op is not None:
             self._note(op)
 
     def end(self, txn: TxnId, *, commit: bool, owner: str | None, done: Done) -> None:
-        """Commit or abort; ``done`` when it is durable everywhere. Nothing of it is seen before (rules 9.6, 9.10)."""
+        """Commit or abort; calls ``done`` when that is durable everywhere. Nothing of it is visible before (rules 9.6,
+        9.10)."""
         self.require(txn.most)
         found = self.decisions.get(txn, owner)
         op = self.decisions.end(txn, commit=commit, owner=owner)
         if op is None:
-            self._annex.touch(done)
+            self._feature_state.touch(done)
             return
         names = deque(dict.fromkeys([*found.partitions, *(topic for topic, _ in found.subscriptions)]))
         self._carry(found, names, op, done, commit=commit)
 
     def _carry(self, found: Transaction, names: deque[str], op: Op, done: Done, *, commit: bool) -> None:
-        """To all topics; only then is it noted here. One that cannot take it now gets it later: it is decided."""
+        """Bring the end to all topics, then note it here. A topic that cannot take it now gets it later."""
         while names:
             topic = self._topic(names[0])
             if topic is not None:
@@ -199,7 +201,7 @@ class TransactionCoordinator:
 
     def _write(self, done: Done) -> None:
         try:
-            self._annex.touch(done)
+            self._feature_state.touch(done)
         except Exception:
             log.exception("the end of a transaction is written in %.0f s", _CARRY_AGAIN_S)
             asyncio.get_running_loop().call_later(_CARRY_AGAIN_S, self._write, done)
@@ -212,11 +214,12 @@ class TransactionCoordinator:
             return None
 
     def is_open(self, txn: TxnId) -> bool:
-        """Whether it may still change something."""
+        """Whether the transaction is open."""
         return self.running and txn.most == TC_ID and txn in self._on_disk.living.all
 
     def loaded(self, topic: Topic) -> None:
-        """A topic was loaded that took part: what nobody will end any more is aborted, or it would wait for ever."""
+        """A topic was loaded: abort its transactions that the coordinator does not know, or they would stay open for
+        ever."""
         if topic.transactions is None:
             return
         state = topic.transactions.beside.settled
@@ -231,11 +234,11 @@ class TransactionCoordinator:
 
     def _note(self, op: Op, done: Done | None = None) -> None:
         self._on_disk.note(op)
-        self._annex.touch(done)
+        self._feature_state.touch(done)
 
     def _note_if(self, op: Op | None, done: Done) -> None:
         if op is None:
-            self._annex.touch(done)
+            self._feature_state.touch(done)
         else:
             self._note(op, done)
 
@@ -272,7 +275,7 @@ class TransactionCoordinator:
         self._set_timer()
 
     def _tell(self) -> None:
-        """One line, and the next one with all that follow within a while."""
+        """Log one line at once, and all that follow within a while in the next."""
         self._telling = None
         late, self._late = self._late, 0
         if late:

@@ -31,16 +31,16 @@ def test_few_hear_at_once_many_in_turns_and_all_before_the_answer() -> None:
         nonlocal holds
         telling = PolicyNotification(lambda name: holds)  # type: ignore[arg-type, return-value]
         few = topics(1, 2)
-        telling.tell(few)
+        telling.notify(few)
         assert heard == [(1, "first"), (2, "first")]
-        await telling.told()
+        await telling.all_notified()
         del heard[:]
         many = [*topics(0, broken=True), *topics(*range(1, 2 * AT_ONCE)), *topics(7, closed=True)]
-        telling.tell(many)
+        telling.notify(many)
         assert len(heard) == AT_ONCE
         holds = "second"
-        telling.tell(many)
-        await telling.told()
+        telling.notify(many)
+        await telling.all_notified()
         assert len(heard) == 3 * AT_ONCE, "those that were waiting hear once"
         assert {number for number, policies in heard if policies == "second"} == set(range(2 * AT_ONCE))
 

@@ -55,7 +55,7 @@ class LocalTopics:
         return self._service.policies.of(topic)
 
     async def policies_in_force(self) -> None:
-        await self._service.policy_notification.told()
+        await self._service.policy_notification.all_notified()
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         if not topic.persistent:

@@ -1,4 +1,4 @@
-"""Who serves a topic, how many partitions it has, which topics a namespace has (rules of group 2)."""
+"""Answers about topics: the number of partitions, the topics of a namespace, who may ask (rules of group 2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from magnetar.model.topic_pattern import TopicPattern
 
 
 class TopicList(NamedTuple):
-    """Answer to GET_TOPICS_OF_NAMESPACE."""
+    """The answer to GET_TOPICS_OF_NAMESPACE."""
 
     pieces: Sequence[Sequence[str]]
     """Full names, sorted."""
@@ -34,13 +34,13 @@ class TopicList(NamedTuple):
 
 
 def require_namespace(resources: Resources, name: TopicName) -> None:
-    """Raises TopicNotFoundError (rule 2.9)."""
+    """Check that the namespace exists. Raises TopicNotFoundError (rule 2.9)."""
     if not resources.namespaces.exists(name.namespace):
         raise TopicNotFoundError("Namespace not found")
 
 
 def require_listener(advertised_listener: str | None) -> None:
-    """Only the default listener exists. Raises ServiceNotReadyError (rule 2.4)."""
+    """Check the listener: only the default one exists. Raises ServiceNotReadyError (rule 2.4)."""
     if advertised_listener:
         raise ServiceNotReadyError(f"the broker do not have {advertised_listener} listener")
 
@@ -54,7 +54,8 @@ def partition_count(
     exists: bool,
     may_create: bool,
 ) -> int:
-    """Partitions of a topic, 0 for a plain one; creates a partitioned one where policy says so (rules 2.7, 2.8, 2.13).
+    """The number of partitions of a topic, 0 if it has none; creates a partitioned topic where policies say so (rules
+    2.7, 2.8, 2.13).
 
     ``room``: whether the namespace may have so many more topics. Raises TopicNotFoundError, NotAllowedError,
     MetadataError.
@@ -83,16 +84,16 @@ def partition_count(
 
 
 def topics_hash(names: Sequence[str]) -> str:
-    """CRC32C over the sorted names (rule 2.18)."""
+    """The hash of a list of topics: CRC32C over the sorted names (rule 2.18)."""
     return hex_digest(checksum_of(sorted(names), 0, first=True)) if names else "00000000"
 
 
 def selecting(
     pieces: Sequence[Sequence[str]], pattern: str | None, known_hash: str | None, settings: Settings
 ) -> Generator[int, None, TopicList]:
-    """Filter a sorted list by pattern (rule 2.17) and say whether anything changed since ``known_hash`` (rule 2.18).
+    """Filter a sorted list by pattern (rule 2.17) and compare it with ``known_hash`` (rule 2.18).
 
-    In steps; each yields how many names it looked at, some hundred at most.
+    Works in steps; each yields the number of names that it compared, some hundred at most.
     """
     filtered = False
     if (
@@ -100,14 +101,14 @@ def selecting(
         and settings.enableBrokerSideSubscriptionPatternEvaluation
         and len(pattern) <= settings.subscriptionPatternMaxLength
     ):
-        # what is not a pattern to us, the client, whose dialect it is, filters for itself
+        # a pattern that cannot be read here is left to the client, whose dialect it is
         with suppress(InvalidTopicNameError):
             wanted, filtered = TopicPattern(pattern), True
             pieces = yield from _chosen(pieces, wanted)
     checksum, first = 0, True
     for piece in pieces:
         checksum, first = checksum_of(piece, checksum, first=first), False
-        yield len(piece) // 64 + 1  # a pattern's look takes longer
+        yield len(piece) // 64 + 1  # to compare with a pattern takes longer
     digest = hex_digest(checksum)
     if known_hash is not None and known_hash == digest:
         return TopicList((), filtered, digest, False)

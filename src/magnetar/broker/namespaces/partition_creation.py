@@ -1,8 +1,8 @@
-"""No partition is half made: each begins with the durable subscriptions of its topic, whatever crashes.
+"""Partitions are created whole: each begins with the durable subscriptions of its topic, also after a crash.
 
 A topic is grown in three steps: the metadata names the new partitions and notes the first that may not be there yet;
 each partition is made with the durable subscriptions that the first of the old ones has, from its start; when all of it
-is on disk the note is removed. A message cannot come between: whoever uses a noted partition has it made whole first.
+is on disk the note is removed. A message cannot come between: a noted partition is completed before its first use.
 After a crash the note is still there, and what it names is made while clients are served already (rule 2.14).
 
 However many are to be made, a few are made at a time, each few durable before the next, and between them others are
@@ -29,13 +29,13 @@ from magnetar.runtime.tasks import TaskGroup
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 20
-"""Partitions that are made in one turn of the loop; a few milliseconds."""
+"""Partitions that are created in one turn of the loop; a few milliseconds."""
 
 Loader = Callable[[TopicName], Topic | None]
 
 
 class PartitionCreator:
-    """``find`` loads a topic that exists, ``make`` one that does not."""
+    """Creates partitions; ``find`` loads a topic that exists, ``make`` creates one."""
 
     def __init__(self, partitioned: PartitionedTopics, find: Loader, make: Callable[[TopicName], Topic]) -> None:
         self._partitioned = partitioned
@@ -58,7 +58,7 @@ class PartitionCreator:
         ]
 
     def used(self, partition: TopicName) -> Topic | None:
-        """Somebody wants a partition that does not exist: made whole if it is noted; None: it is not."""
+        """Complete a partition that a client wants and that is noted; returns None if it is not noted."""
         first = self._partitioned.unmade(partition.parent)
         if first is None or not first <= partition.partition_index < self._partitioned.count(partition.parent):
             return None
@@ -73,7 +73,7 @@ class PartitionCreator:
         return topic
 
     async def make_durably(self, name: TopicName, first: int, end: int) -> None:
-        """As :meth:`make`, some at a time.
+        """Create partitions as :meth:`make` does, some at a time.
 
         Raises TopicNotFoundError if the topic is removed meanwhile, ServiceNotReadyError if the broker stops.
         """
@@ -84,32 +84,32 @@ class PartitionCreator:
                 raise TopicNotFoundError(f"Topic {name.fqn} was deleted while its partitions were being made")
             made = self.make(name, index, min(index + AT_ONCE, end))
             await asyncio.gather(*(answered(topic.when_durable) for topic in made))
-            # their subscriptions, too
+            # their subscriptions must be durable, too
             await settled(made[-1].log.barrier)
 
     async def make_noted(self, name: TopicName) -> None:
-        """What the metadata notes as not made yet, then take the note away. Raises as :meth:`make_durably`."""
+        """Create what the metadata notes as missing, then remove the note. Raises as :meth:`make_durably`."""
         first, end = self._partitioned.unmade(name), self._partitioned.count(name)
         if first is not None:
             await self.make_durably(name, first, end)
             self._partitioned.made(name, end)
 
     def start(self) -> None:
-        """After a start: make what is noted, while the broker serves; needs a running loop."""
+        """Create the partitions that are noted, while the broker serves; needs a running loop."""
         if self._partitioned.all_unmade():
             self._tasks.start(self.finish(), "finish")
 
     def end(self) -> None:
-        """Begin nothing more: whoever waits for partitions is answered soon, the next start goes on."""
+        """Begin nothing more: callers that wait are answered soon, and the next start goes on."""
         self._ending = True
 
     async def close(self) -> None:
-        """Stop; the next start goes on."""
+        """Stop; the next start continues."""
         self.end()
         await self._tasks.close()
 
     async def finish(self) -> int:
-        """Make whole what a crash, or the end of the broker, interrupted; of how many topics."""
+        """Complete the creation that a crash or the end of the broker interrupted; returns the number of topics."""
         pending = self._partitioned.all_unmade()
         for name, first in pending.items():
             count = self._partitioned.count(name)

@@ -1,4 +1,4 @@
-"""Which stored topics come and go, told to those who watch a namespace (rule 2.19).
+"""Notifies watchers of a namespace of the persistent topics that are created and deleted (rule 2.19).
 
 Whatever makes or deletes a topic (a client's first use, REST, growth, collection) passes
 :class:`magnetar.broker.service.BrokerService`, which reports it here. Changes are gathered for a moment and told
@@ -24,22 +24,22 @@ GATHER_SECONDS: Final = 0.1
 JOBS_PER_TURN: Final = 4
 
 Listener = Callable[[Collection[str], Collection[str]], None]
-"""Full names that are new, full names that are gone; none is in both."""
+"""Called with full names that are new and full names that are gone; none is in both."""
 
 
 class TopicChanges:
-    """One per broker, on the event loop."""
+    """The changes of one broker's topics; lives on the event loop."""
 
     def __init__(self) -> None:
         self._listeners: dict[NamespaceName, list[Listener]] = {}
         self._changed: dict[NamespaceName, dict[str, bool]] = {}
-        """By full name: whether it is there now; only what differs from what was told."""
+        """Whether a topic exists now, by full name; only those that differ from what was notified."""
         self._timer: asyncio.TimerHandle | None = None
         self._jobs: deque[Callable[[], None]] = deque()
-        """Who is still to be told what, in that order."""
+        """The notifications that are still to be sent, in that order."""
 
     def watch(self, namespace: NamespaceName, listener: Listener) -> Callable[[], None]:
-        """Tell ``listener`` from now on, until the result is called.
+        """Notify ``listener`` from now on, until the result is called.
 
         Changes that are being gathered are for those who watch already: the new one knows them.
         """
@@ -57,12 +57,12 @@ class TopicChanges:
         return unwatch
 
     def created(self, name: TopicName) -> None:
-        """A topic exists that did not."""
+        """A topic was created."""
         if self._listeners:
             self._note(name, there=True)
 
     def deleted(self, name: TopicName) -> None:
-        """A topic does not exist any more."""
+        """A topic was deleted."""
         if self._listeners:
             self._note(name, there=False)
 
@@ -78,7 +78,7 @@ class TopicChanges:
             self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._tell)
 
     def soon(self, job: Callable[[], None]) -> None:
-        """Do ``job``, a millisecond's work at most, after those that were given before; few in one turn of the loop."""
+        """Do ``job``, a millisecond's work at most, after those given before; few in one turn of the loop."""
         if not self._jobs:
             asyncio.get_running_loop().call_soon(self._work)
         self._jobs.append(job)
@@ -96,7 +96,7 @@ class TopicChanges:
     def _tell(self) -> None:
         self._timer = None
         if self._jobs:
-            # those who are told last would fall behind more and more
+            # the last watchers would lag behind more and more
             self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._tell)
         else:
             self._tell_now()

@@ -1,4 +1,4 @@
-"""Which topics exist, by namespace, sorted and ready to be listed (rule 2.16).
+"""The topics that exist, by namespace, sorted and ready to be listed (rule 2.16).
 
 Stored and non-persistent ones, loaded or not, every partition for itself. Whatever makes or deletes a topic passes
 :class:`magnetar.broker.service.BrokerService`, which says so here; at start all stored names come at once. Topics of
@@ -15,21 +15,21 @@ from magnetar.model.sorted_names import SortedNames
 from magnetar.model.system_topics import is_system_topic
 
 DOMAINS: Final[tuple[Domain, ...]] = ("non-persistent", "persistent")
-"""In the order of their topics' names."""
+"""Names in the order of their topics."""
 _NOTHING: Final = SortedNames()
 
 _Place = tuple[str, Domain, bool]
-"""Namespace, domain, and whether it is the system's."""
+"""Namespace, domain, and whether its topics are the system's."""
 
 
 class TopicDirectory:
-    """One per broker, on the event loop."""
+    """The directory of one broker; lives on the event loop."""
 
     def __init__(self) -> None:
         self._lists: dict[_Place, SortedNames] = {}
 
     def fill(self, names: Iterable[str]) -> None:
-        """At start: everything stored. What is not a topic's name is something of the broker's, and no topic."""
+        """Add all stored names at start. A name that is no topic's belongs to the broker itself."""
         found: dict[_Place, list[str]] = {}
         for name in names:
             place = _place(name)
@@ -39,7 +39,7 @@ class TopicDirectory:
             self._lists[place] = SortedNames(together)
 
     def add(self, name: TopicName) -> bool:
-        """A topic exists; whether that is new."""
+        """Add a topic; returns whether it is new."""
         place = (name.namespace.text, name.domain, is_system_topic(name))
         names = self._lists.get(place)
         if names is None:
@@ -47,7 +47,7 @@ class TopicDirectory:
         return names.add(name.fqn)
 
     def remove(self, name: TopicName) -> bool:
-        """A topic does not exist any more; whether it did."""
+        """Remove a topic; returns whether it was there."""
         place = (name.namespace.text, name.domain, is_system_topic(name))
         names = self._lists.get(place)
         if names is None or not names.discard(name.fqn):
@@ -57,15 +57,15 @@ class TopicDirectory:
         return True
 
     def users(self, namespace: NamespaceName, domain: Domain) -> SortedNames:
-        """Topics of users; not to be changed."""
+        """The names of users' topics; not to be changed."""
         return self._lists.get((namespace.text, domain, False), _NOTHING)
 
     def systems(self, namespace: NamespaceName, domain: Domain) -> SortedNames:
-        """The broker's own; not to be changed."""
+        """The names of the broker's own topics; not to be changed."""
         return self._lists.get((namespace.text, domain, True), _NOTHING)
 
     def count(self, namespace: NamespaceName) -> int:
-        """Topics of users in both domains."""
+        """The number of users' topics in both domains."""
         return sum(len(self.users(namespace, domain)) for domain in DOMAINS)
 
     def pieces(
@@ -94,13 +94,13 @@ class TopicDirectory:
         return any(name.parent == topic for name in names)
 
     def __iter__(self) -> Iterator[str]:
-        """Every name."""
+        """All names."""
         for names in list(self._lists.values()):
             yield from names
 
 
 def merged(pieces: Sequence[Sequence[str]], few: list[str]) -> list[Sequence[str]]:
-    """``few`` sorted names put where they belong among very many."""
+    """Merge ``few`` sorted names into very many."""
     found: list[Sequence[str]] = []
     at = 0
     for piece in pieces:
@@ -112,7 +112,7 @@ def merged(pieces: Sequence[Sequence[str]], few: list[str]) -> list[Sequence[str
 
 
 def _place(name: str) -> _Place | None:
-    """As of the parsed name, at a tenth of the cost."""
+    """The namespace, domain and kind of a name, at a tenth of the cost of parsing it."""
     domain: Domain = "non-persistent" if name.startswith("non-persistent://") else "persistent"
     start = len(domain) + 3
     if not name.startswith("://", len(domain)):

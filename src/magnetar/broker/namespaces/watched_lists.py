@@ -1,7 +1,7 @@
 """Lists of a namespace's topics that match a pattern, kept up to date for those who watch them (rule 2.19).
 
-Whoever watches with the same pattern shares one list. A change costs the pattern one look at each new name and the hash
-one pass over what stands behind the change; each watcher gets the same new and deleted names and hash.
+Watchers with the same pattern share one list. A change costs one comparison of each new name with the pattern and, for
+the hash, one pass over the names after the change; each watcher gets the same new and deleted names and hash.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from magnetar.model.sorted_names import SortedNames
 from magnetar.model.topic_pattern import TopicPattern
 
 Update = Callable[[Sequence[str], Sequence[str], str], None]
-"""Names that are new, names that are gone, and the hash of the whole list."""
+"""Called with names that are new, names that are gone, and the hash of the whole list."""
 _HASH_UNITS: Final = 64
-"""Names of a piece whose hash costs as much as a look at one name."""
+"""Names whose hash costs as much as to compare one name with a pattern."""
 
 
 class WatchedList:
-    """One pattern's topics in one namespace."""
+    """The topics of one namespace that match one pattern."""
 
     def __init__(self, pattern: TopicPattern, soon: Callable[[Callable[[], None]], None]) -> None:
         self._soon = soon
@@ -36,7 +36,7 @@ class WatchedList:
         self.unwatch: Callable[[], None] = _nothing
 
     def making(self, pieces: Sequence[Sequence[str]]) -> Generator[int, None, None]:
-        """Fill it from all names; in steps, each yields how many it looked at. Changes may come meanwhile."""
+        """Fill the list from all names, in steps that yield how many were compared. Changes may come meanwhile."""
         found: list[str] = []
         for looked_at, some in self._pattern.chosen(chain.from_iterable(pieces)):
             found += some
@@ -71,7 +71,7 @@ class WatchedList:
 
 
 class WatchedLists:
-    """All of a broker's; lives on the event loop."""
+    """All watched lists of a broker; lives on the event loop."""
 
     def __init__(self, directory: TopicDirectory, changes: TopicChanges) -> None:
         self._directory = directory
@@ -82,7 +82,7 @@ class WatchedLists:
         return len(self._lists)
 
     def watching(self, namespace: NamespaceName, pattern: TopicPattern) -> Generator[int, None, WatchedList]:
-        """The list of that pattern, made if nobody watches it yet; in steps as :meth:`WatchedList.making`.
+        """The list of a pattern, made if it is not watched yet, in steps as :meth:`WatchedList.making`.
 
         Add a watcher in the same turn, and :meth:`leave` when it goes.
         """
@@ -99,11 +99,11 @@ class WatchedLists:
             found = self._lists.get(key)
             if found is None:
                 return self._lists.setdefault(key, made)
-            made.unwatch()  # somebody else was quicker
+            made.unwatch()  # another watcher was quicker
         return found
 
     def leave(self, watched: WatchedList, watcher: Update) -> None:
-        """One watcher less; with the last one the list goes."""
+        """Remove a watcher; with the last one the list goes."""
         if watcher in watched.watchers:
             watched.watchers.remove(watcher)
         if not watched.watchers:

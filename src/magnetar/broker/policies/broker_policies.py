@@ -18,7 +18,7 @@ from magnetar.model.topic_policies import (
 
 
 def of_broker(settings: Settings) -> TopicPolicies:
-    """What holds where nobody else says anything."""
+    """The policies where neither topic nor namespace has any."""
     frequency = settings.brokerDeleteInactiveTopicsFrequencySeconds
     quota_bytes = settings.backlogQuotaDefaultLimitBytes
     if quota_bytes < 0 < settings.backlogQuotaDefaultLimitGB:
@@ -76,7 +76,7 @@ def of_broker(settings: Settings) -> TopicPolicies:
 
 
 def for_system_topics(broker: TopicPolicies, settings: Settings) -> TopicPolicies:
-    """Nobody limits, expires or deletes what the broker itself needs (rule 8.2)."""
+    """The policies of system topics, which are not limited, expired or deleted (rule 8.2)."""
     return TopicPolicies(
         schema_compatibility_strategy=settings.systemTopicSchemaCompatibilityStrategy,
         inactive_topics=InactiveTopics(delete=False),

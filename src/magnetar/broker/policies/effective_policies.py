@@ -21,11 +21,11 @@ from magnetar.model.topic_policies import (
 )
 
 _CHANGE_EVENTS_COMPACTED_BYTES: Final = 1 << 20
-"""The last word on each topic is kept and what came before goes, so the topic does not grow with every change."""
+"""Compaction keeps the last event of each topic, so that ``__change_events`` does not grow with every change."""
 
 
 class EffectivePolicies:
-    """The one place to ask. ``listeners`` are told which topics may have new ones."""
+    """The effective policies of all topics and namespaces; its callbacks are notified which may have new ones."""
 
     def __init__(self, resources: Resources, settings: Settings) -> None:
         self._resources = resources
@@ -35,15 +35,15 @@ class EffectivePolicies:
         self._change_events = self._system._replace(compaction_threshold=_CHANGE_EVENTS_COMPACTED_BYTES)
         self._by_namespace: dict[NamespaceName, TopicPolicies] = {}
         self._by_topic: dict[TopicName, TopicPolicies] = {}
-        self.on_namespace: Callable[[NamespaceName], None] = _nobody
+        self.on_namespace: Callable[[NamespaceName], None] = _no_callback
         """The policies of all topics of a namespace may have changed."""
-        self.on_topic: Callable[[TopicName], None] = _nobody
+        self.on_topic: Callable[[TopicName], None] = _no_callback
         """Those of one topic (the parent, for all its partitions) may have changed."""
         resources.namespaces.changed = self._namespace_changed
         resources.topic_policies.changed = self._topic_changed
 
     def of(self, topic: TopicName) -> TopicPolicies:
-        """What holds for a topic or partition now. Never raises: an unknown namespace says nothing."""
+        """The policies of a topic or partition now. Never raises: an unknown namespace has none of its own."""
         parent = topic.parent
         found = self._by_topic.get(parent)
         if found is not None:
@@ -60,7 +60,7 @@ class EffectivePolicies:
         return found
 
     def of_namespace(self, namespace: NamespaceName) -> TopicPolicies:
-        """What holds for the topics of a namespace that say nothing themselves."""
+        """The policies of those topics of a namespace that have none of their own."""
         found = self._by_namespace.get(namespace)
         if found is None:
             policies = self._namespace_policies(namespace)
@@ -69,7 +69,7 @@ class EffectivePolicies:
         return found
 
     def auto_topic_creation(self, namespace: NamespaceName) -> AutoTopicCreation:
-        """Whether and how a topic of this namespace is created by use (rule 2.12)."""
+        """Whether and how a topic of this namespace is created automatically (rule 2.12)."""
         override = NamespacePolicies(self._namespace_policies(namespace)).auto_topic_creation
         if override is not None:
             return override
@@ -78,7 +78,7 @@ class EffectivePolicies:
         return AutoTopicCreation(settings.allowAutoTopicCreation, settings.defaultNumPartitions if partitioned else 0)
 
     def max_topics(self, namespace: NamespaceName) -> int:
-        """Most topics of a namespace, every partition counted; 0 without limit."""
+        """The maximum number of topics of a namespace, each partition counted; 0 without limit."""
         given = count_of(self._namespace_policies(namespace).get("max_topics_per_namespace"))
         return self._settings.maxTopicsPerNamespace if given is None else given
 
@@ -97,4 +97,4 @@ class EffectivePolicies:
         self.on_topic(topic)
 
 
-def _nobody(_: object) -> None: ...
+def _no_callback(_: object) -> None: ...

@@ -1,16 +1,17 @@
-"""``__change_events`` of a namespace: every change of a topic's own policies, told as a message (rules 8.1, 8.4).
+"""``__change_events`` of a namespace: every change of a topic's own policies as a message (rules 8.1, 8.4).
 
-The policies themselves stand in the metadata store (decision 006); nothing here is ever read back to find out what
-holds. The topic is for those who watch: a reader gets each change in order, with readCompacted the last word on every
+The policies themselves stand in the metadata store (decision 006); nothing here is ever read back to find out which
+policies a topic has. A reader of the topic receives each change in order, with readCompacted the last change of every
 topic. Its key is the topic, with ``__G__`` in front for global policies; the value is JSON with the field names of
 Apache Pulsar's event, the policies by the names of their REST routes; without a value (``null_value``) there are none
 any more.
 
-Theory of operation. A change is durable before it is told, so a crash, or a disk that refuses, can leave it untold.
-What was told last stands beside the log as one digest per key, written in the block of the event (annex
-``policy-events``). At start, and before the next event after a failure, what is in the metadata store is compared with
-it and every difference is told. So events of changes that followed each other closely may be left out by a crash, the
-last never. The topic comes into being with the first change; deleted by an administrator it comes again with the next.
+Theory of operation. A change is durable before its event is written, so a crash, or a disk that refuses, can leave it
+without one. The digest of the last event of each key is kept beside the log, written in the block of the event (feature
+state ``policy-events``). At start, and before the next event after a failure, the policies in the metadata store are
+compared with the digests, and every difference gets an event. So a crash may leave out events of changes that followed
+each other closely, never the last. The topic is created with the first change, and again with the next one if an
+administrator deletes it.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ FEATURE_STATE: Final = "policy-events"
 _GLOBAL: Final = "__G__"
 
 
-class _Told(dict[str, str]):
-    """Key to digest of what was told last; absent: nothing, or that there are no policies."""
+class _EventDigests(dict[str, str]):
+    """The digest of the last event of each key; absent: no event, or one without policies."""
 
     def apply(self, op: Op) -> None:
         key, digest = op
@@ -57,45 +58,46 @@ class _Told(dict[str, str]):
         return dict(self)
 
 
-class EventsBesideLog(OperationLog[_Told]):
-    """What the annex makes of its bytes."""
+class PolicyEventState(OperationLog[_EventDigests]):
+    """The feature state of ``__change_events``: the digests of its last events."""
 
     def __init__(self, snapshot: bytes | None, changes: Sequence[bytes]) -> None:
-        super().__init__(_Told(), lambda op: None)
+        super().__init__(_EventDigests(), lambda op: None)
         self.settled.update(parse_snapshot(snapshot) or {})
         replay(self.settled, changes)
-        self.behind = True
-        """Whether something may be untold."""
+        self.incomplete = True
+        """Whether a change may have no event yet."""
 
     @override
     def lost(self) -> None:
         super().lost()
-        self.behind = True
+        self.incomplete = True
 
-    def told(self) -> _Told:
-        """What is in flight included."""
-        found = _Told(self.settled)
+    def digests(self) -> _EventDigests:
+        """The digests with those in flight."""
+        found = _EventDigests(self.settled)
         for op in self.in_flight():
             found.apply(op)
         return found
 
 
-class _Nobody:
-    """Events are sent by no client, and what becomes of them is told to none."""
+class _NoClient:
+    """The producer of events, which is no client and needs no results."""
 
     open = False
     msg_in = 0
     bytes_in = 0
 
     @property
-    def connection(self) -> _Nobody:
+    def connection(self) -> _NoClient:
         return self
 
     def dropped(self, count: int) -> None: ...
 
 
 class PolicyEvents:
-    """Of all namespaces; lives on the event loop. ``load`` makes the topic of a name, ``find`` only finds it."""
+    """The events of all namespaces; lives on the event loop. ``load`` creates the topic of a name, ``find`` only finds
+    it."""
 
     def __init__(
         self,
@@ -112,50 +114,52 @@ class PolicyEvents:
         self._clock = clock
         self._find = find
         self._load = load
-        self._nobody: Any = _Nobody()
+        self._producer: Any = _NoClient()
 
     def start(self) -> None:
-        """Tell what a crash kept from being told; needs a running loop."""
+        """Publish the changes that a crash left without an event; needs a running loop."""
         namespaces = {topic.namespace for topic in self._resources.topic_policies.topics()}
         for name in self._store.names():
             if name.endswith("/" + CHANGE_EVENTS):
                 namespaces.add(TopicName.stored(name).namespace)
         for namespace in sorted(namespaces, key=str):
-            self._tell(namespace, None)
+            self._publish(namespace, None)
 
     def changed(self, topic: TopicName) -> None:
         """The policies of a topic (never a partition) have changed."""
-        self._tell(topic.namespace, topic)
+        self._publish(topic.namespace, topic)
 
-    def _tell(self, namespace: NamespaceName, topic: TopicName | None) -> None:
-        """``topic``: told in any case; without one only what is untold."""
+    def _publish(self, namespace: NamespaceName, topic: TopicName | None) -> None:
+        """Publish the change of ``topic``; without one, only changes that have no event yet."""
         name = namespace.topic(CHANGE_EVENTS)
         try:
             if self._resources.namespaces.exists(namespace):
-                self._tell_in(name, topic)
+                self._publish_in(name, topic)
         except MagnetarError as error:
             log.warning("%s does not have the last change of policies yet: %s", name.fqn, error)
             found = self._store.find_log(name.fqn)
             if found is not None:
-                _beside(found).behind = True
+                _state_of(found).incomplete = True
 
-    def _tell_in(self, name: TopicName, topic: TopicName | None) -> None:
+    def _publish_in(self, name: TopicName, topic: TopicName | None) -> None:
         there = self._store.find_log(name.fqn)
-        beside = None if there is None else _beside(there)
+        state = None if there is None else _state_of(there)
         due: dict[str, tuple[TopicName, JsonObject]] = {}
         if topic is not None:
             due.update(self._levels(topic))
-        if beside is None or beside.behind:
-            due.update(self._untold(name.namespace, _Told() if beside is None else beside.told()))
-        if beside is None and not any(policies for _, policies in due.values()):
-            return  # there never were any: no topic is made to say so
+        if state is None or state.incomplete:
+            due.update(self._without_event(name.namespace, _EventDigests() if state is None else state.digests()))
+        if state is None and not any(policies for _, policies in due.values()):
+            return  # there never were any policies: no topic is created for that
         if due:
             self._write(self._find(name) or self._load(name), due)
-        elif beside is not None:
-            beside.behind = False
+        elif state is not None:
+            state.incomplete = False
 
-    def _untold(self, namespace: NamespaceName, told: _Told) -> Iterator[tuple[str, tuple[TopicName, JsonObject]]]:
-        gone = dict(told)
+    def _without_event(
+        self, namespace: NamespaceName, digests: _EventDigests
+    ) -> Iterator[tuple[str, tuple[TopicName, JsonObject]]]:
+        gone = dict(digests)
         for topic in self._resources.topic_policies.topics(namespace):
             for key, (_, policies) in self._levels(topic):
                 if gone.pop(key, "") != _digest(policies):
@@ -169,25 +173,25 @@ class PolicyEvents:
         yield _GLOBAL + topic.fqn, (topic, records.get(topic, is_global=True))
 
     def _write(self, home: Topic, due: dict[str, tuple[TopicName, JsonObject]]) -> None:
-        """Events and digests in one block: nothing gives the loop a turn in here."""
+        """Append events and digests in one block: nothing gives the loop a turn in here."""
         feature_state = home.log.feature_state(FEATURE_STATE)
-        beside = feature_state.open(EventsBesideLog)
-        told = beside.told()
+        state = feature_state.open(PolicyEventState)
+        digests = state.digests()
         now = self._clock.now_ms()
         for key, (topic, policies) in due.items():
             digest = _digest(policies)
-            if digest == told.get(key, ""):
+            if digest == digests.get(key, ""):
                 continue  # of two levels only one has changed
             metadata = EntryMetadata(self._cluster, home.log.next, now, partition_key=key, null_value=not policies)
             value = event(topic, policies, self._cluster, is_global=key.startswith(_GLOBAL)) if policies else b""
-            home.log.append(build_entry(metadata, value), 1, PendingEntry(self._nobody, home.log.next, 0))
-            beside.note([key, digest])
+            home.log.append(build_entry(metadata, value), 1, PendingEntry(self._producer, home.log.next, 0))
+            state.note([key, digest])
             feature_state.touch()
-        beside.behind = False
+        state.incomplete = False
 
 
 def event(topic: TopicName, policies: JsonObject, cluster: str, *, is_global: bool) -> bytes:
-    """The value of one message."""
+    """The value of the message of one event."""
     about = {
         "domain": topic.domain,
         "tenant": topic.tenant,
@@ -204,12 +208,12 @@ def event(topic: TopicName, policies: JsonObject, cluster: str, *, is_global: bo
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _beside(found: ManagedLedger) -> EventsBesideLog:
-    return found.feature_state(FEATURE_STATE).open(EventsBesideLog)
+def _state_of(found: ManagedLedger) -> PolicyEventState:
+    return found.feature_state(FEATURE_STATE).open(PolicyEventState)
 
 
 def _digest(policies: JsonObject) -> str:
-    """Empty for none."""
+    """The digest of policies; empty for none."""
     if not policies:
         return ""
     text = json.dumps(policies, ensure_ascii=False, sort_keys=True).encode()

@@ -1,4 +1,4 @@
-"""Telling loaded topics what policies hold for them now: few of them at once, many of them in turns."""
+"""Notifies loaded topics of their new policies: few topics at once, many in turns of the loop."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from magnetar.model.topic_policies import TopicPolicies
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 500
-"""Topics told in one turn of the loop; a few milliseconds."""
+"""Topics that are notified in one turn of the loop; a few milliseconds."""
 
 
 class PolicyNotification:
-    """Lives on the event loop."""
+    """Brings policies to loaded topics; lives on the event loop."""
 
     def __init__(self, policies_of: Callable[[TopicName], TopicPolicies]) -> None:
         self._policies_of = policies_of
         self._left: dict[Topic, None] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
-    def tell(self, topics: Iterable[Topic]) -> None:
-        """They hear what holds when it is their turn; those that are still to hear anyway hear it once."""
+    def notify(self, topics: Iterable[Topic]) -> None:
+        """Give each topic, in its turn, the policies that it has then; a topic that waits already is notified once."""
         under_way = bool(self._left)
         self._left.update(dict.fromkeys(topics))
         if not under_way:
@@ -50,8 +50,8 @@ class PolicyNotification:
             if not one.done():
                 one.set_result(None)
 
-    async def told(self) -> None:
-        """Return when all have heard."""
+    async def all_notified(self) -> None:
+        """Return when all topics are notified."""
         if self._left:
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)

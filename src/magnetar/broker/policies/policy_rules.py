@@ -28,7 +28,7 @@ CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"
 SIZE, AGE = "destination_storage", "message_age"
 
 _Reader = Callable[[Json], Any]
-"""The value, or None if it was not said."""
+"""Reads one policy: its value, or None if it is not set."""
 
 
 class _Rule(NamedTuple):
@@ -43,7 +43,8 @@ class _Rule(NamedTuple):
 def resolve(
     broker: TopicPolicies, namespace: Mapping[str, Json], *topic: Mapping[str, Json], cluster: str = ""
 ) -> TopicPolicies:
-    """``topic``: the topic's own policies, the strongest first. ``broker`` itself if nobody else says anything."""
+    """The effective policies. ``topic``: the topic's own, the strongest first; returns ``broker`` itself if none are
+    set."""
     found: dict[str, Any] = {}
     for rule in _RULES:
         for given in (*[level.get(rule.topic) for level in topic], _of_namespace(namespace, rule.namespace, cluster)):
@@ -108,7 +109,7 @@ def _retention(value: Json) -> Retention | None:
 
 
 def read_quota(value: Json, limit: str) -> BacklogQuota | None:
-    """``limit``: limitSize or limitTime, whichever counts for the type."""
+    """Read a backlog quota; ``limit`` is limitSize or limitTime, by its type."""
     if not isinstance(value, dict):
         return None
     try:
@@ -169,7 +170,7 @@ _AUTO_UPDATE: Final = {
     "ForwardTransitive": "FORWARD_TRANSITIVE",
     "FullTransitive": "FULL_TRANSITIVE",
 }
-"""What the older of the two policies means in words of the newer one, which counts if both are there."""
+"""The strategies that values of the older policy mean; the newer one counts if both are set."""
 
 
 def _auto_update(value: Json) -> str | None:

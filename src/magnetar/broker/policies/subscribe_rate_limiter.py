@@ -1,7 +1,7 @@
-"""How often one consumer may subscribe to one topic (rule 14.6): its policy ``subscribeRate``.
+"""The policy ``subscribeRate``: how often one consumer may subscribe to one topic (rule 14.6).
 
-A consumer is known by its host, name and id. From its first SUBSCRIBE on it has so many in a period; then the next
-period begins with the next one. Pure but for its memory, which is that of one period.
+A consumer is identified by its host, name and id. A period begins with its first SUBSCRIBE, and the next period with
+the first one after that. Only the consumers of the current periods are remembered.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ _TIDY_ABOVE: Final = 1024
 
 
 class ConsumerIdentifier(NamedTuple):
+    """One consumer, across its SUBSCRIBEs."""
+
     topic: str
     host: str
     consumer_name: str
@@ -27,7 +29,7 @@ class _Period(NamedTuple):
 
 
 class SubscribeRateLimiter:
-    """Of the whole broker; a topic without a limit leaves no trace."""
+    """The limiter of the whole broker; a topic without a limit leaves no trace."""
 
     def __init__(self) -> None:
         self._periods: dict[ConsumerIdentifier, _Period] = {}

@@ -1,4 +1,4 @@
-"""Compaction unasked: topics whose backlog since the last run has reached their threshold (rule 4.7.5).
+"""Starts compaction of topics whose backlog since the last run has reached their threshold (rule 4.7.5).
 
 A topic with a threshold has the cursor ``__compaction`` from the moment it is loaded or gets the policy, so nothing is
 trimmed that was never compacted.
@@ -11,7 +11,7 @@ from magnetar.runtime.tasks import TaskGroup, in_turns
 
 
 class CompactionMonitor:
-    """One background task for the whole broker."""
+    """The background task that starts compaction, for the whole broker."""
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service

@@ -1,8 +1,8 @@
-"""Is this broker well? A message goes through a topic of its own, to the disk and back (rules 8.1, 8.7).
+"""The health check: a message goes through a topic of its own, to the disk and back (rules 8.1, 8.7).
 
-The topic lies in a namespace that nobody made and no list shows, named after the broker: ``pulsar/<host:port>``, or
-with the cluster in between as names were once written. Each check lets go of what the one before left, ledger and all:
-a ledger that stayed open would keep a segment of everybody's data from being removed for every beat in it.
+The topic lies in a namespace that was never created and no list shows, named after the broker: ``pulsar/<host:port>``,
+or with the cluster in between as names were once written. Each check removes what the one before left, ledger and all:
+a ledger that stayed open would keep a segment of all topics' data from being removed for every check in it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SECONDS_MAX: Final = 30.0
 _FIRST, _LAST = "persistent://pulsar/", f"/{HEARTBEAT}"
 
 
-class _Beat:
-    """Who sends one; told what became of it."""
+class _Sender:
+    """The producer of a check's message, which receives its result."""
 
     open = True
     msg_in = 0
@@ -34,7 +34,7 @@ class _Beat:
         self.settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
-    def connection(self) -> _Beat:
+    def connection(self) -> _Sender:
         return self
 
     def receipts(self, ledger: int, first_entry: int, results: object) -> None:
@@ -49,7 +49,7 @@ class _Beat:
 
 
 class HealthCheck:
-    """One per broker; lives on the event loop."""
+    """The health check of one broker; lives on the event loop."""
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service
@@ -57,7 +57,7 @@ class HealthCheck:
         self._tidy = False
 
     async def check(self, *, with_cluster: bool = False) -> None:
-        """Raises PersistenceError or ServiceNotReadyError if a message does not make its way."""
+        """Send and read a message. Raises PersistenceError or ServiceNotReadyError if it does not come back."""
         service = self._service
         broker = service.broker_id
         space = f"pulsar/{service.settings.clusterName}/{broker}" if with_cluster else f"pulsar/{broker}"
@@ -66,7 +66,7 @@ class HealthCheck:
             topic = service.system_topic(TopicName.parse(f"persistent://{space}/{HEARTBEAT}"))
             try:
                 async with asyncio.timeout(_SECONDS_MAX):
-                    await self._beat(topic)
+                    await self._send_and_read(topic)
             except TimeoutError:
                 raise ServiceNotReadyError(
                     f"a message was not stored and read again in {_SECONDS_MAX:g} s: the disk is slow or stuck"
@@ -74,10 +74,10 @@ class HealthCheck:
             finally:
                 self._let_go(topic)
 
-    async def _beat(self, topic: Topic) -> None:
+    async def _send_and_read(self, topic: Topic) -> None:
         now = self._service.clock.now_ms()
         entry = build_entry(EntryMetadata("healthcheck", topic.log.next, now), b"%d" % now)
-        sender: Any = _Beat()
+        sender: Any = _Sender()
         ordinal = topic.log.append(entry, 1, PendingEntry(sender, 0, 0))
         await sender.settled
         run = await run_at(topic.log, ordinal, 1)
@@ -91,7 +91,7 @@ class HealthCheck:
             topic.trim_to(log.end, 0)
 
     def _forget_others(self, broker: str) -> None:
-        """Left by earlier lives of this broker at other ports."""
+        """Delete the topics that earlier runs of this broker at other ports left."""
         if self._tidy:
             return
         # logs that are no topics (those of transactions) stand in the store, too

@@ -1,4 +1,4 @@
-"""Topics and subscriptions that nobody uses any more (rules 4.5.6, 4.7.3).
+"""Deletes topics and subscriptions that are not used any more (rules 4.5.6, 4.7.3).
 
 A topic is in use while it has a producer, or a subscription (mode delete_when_no_subscriptions) or a connected consumer
 or a backlog (mode delete_when_subscriptions_caught_up). After ``max_inactive_s`` without use it is deleted, but not
@@ -21,20 +21,20 @@ from magnetar.runtime.tasks import in_turns
 log = logging.getLogger(__name__)
 
 NAMED_PER_PASS: Final = 20
-"""Topics or subscriptions that the log names in one pass."""
+"""Topics or subscriptions that the log names in one pass, at most."""
 
 _DELETED_PER_TURN: Final = 20
 
 
 class InactiveTopicRemoval:
-    """Remembers since when topics have been idle; asked by upkeep."""
+    """Remembers since when topics have been idle, and deletes them; called by upkeep."""
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service
         self._idle_since: dict[Topic, int] = {}
 
     async def delete_topics(self) -> int:
-        """Topics that have been idle for too long; how many went."""
+        """Delete topics that have been idle for too long; returns how many."""
         now = self._service.clock.now_ms()
         idle: dict[Topic, int] = {}
         async for topic in in_turns(list(self._service.topics.values())):
@@ -45,7 +45,7 @@ class InactiveTopicRemoval:
         gone = 0
         async for topic, since in in_turns(list(idle.items()), _DELETED_PER_TURN):
             if topic.closed or _in_use(topic, caught_up_is_enough=topic.policies.inactive_topics.caught_up_is_enough):
-                continue  # somebody came in between
+                continue  # a client came in between
             if now - since >= topic.policies.inactive_topics.max_inactive_s * 1000 and not _retained(
                 topic, now - since
             ):
@@ -66,7 +66,7 @@ class InactiveTopicRemoval:
             service.resources.partitioned.delete(name.parent)
 
     async def delete_subscriptions(self) -> int:
-        """Durable subscriptions without consumers whose last progress is too long ago; how many went."""
+        """Delete durable subscriptions without consumers whose last progress is too long ago; returns how many."""
         now = self._service.clock.now_ms()
         gone = 0
         async for topic in in_turns(list(self._service.topics.values())):
@@ -84,7 +84,7 @@ class InactiveTopicRemoval:
 
 
 def _say(before: int, message: str, *args: object) -> None:
-    """Name one that goes, unless so many of this pass were named: a crowd's names must not fill the disk."""
+    """Log the deletion of one, unless this pass logged many already: names must not fill the disk."""
     log.log(logging.INFO if before < NAMED_PER_PASS else logging.DEBUG, message, *args)
 
 

@@ -1,13 +1,13 @@
-"""Watches that subscriptions which could deliver do: one timer for the whole broker.
+"""Watches that subscriptions deliver when they could: one timer for the whole broker.
 
 Every ``seconds`` each subscription with consumers is asked whether it ought to be sending
-(:mod:`magnetar.broker.topic.subscription.progress`). One that ought to, and has not moved since the last look,
-stands still: its state goes to the log, it is counted, and healed: first by a new turn with a fresh read; if that did
-not help by the next look, by letting its consumers go, who connect anew to a subscription that starts from its cursor.
-Nothing is lost by either; the second may deliver again what was not acknowledged.
+(:mod:`magnetar.broker.topic.subscription.progress`). One that ought to, and has not moved since the last look, stands
+still: its state goes to the log, it is counted, and healed: first by a new turn with a fresh read; if that did not help
+by the next look, by closing its consumers, which subscribe again to a subscription that starts from its cursor. Nothing
+is lost by either; the second may deliver again what was not acknowledged.
 
-This should never find anything. It is there because a message that waits for ever behind a forgotten wake-up is the
-worst fault that a broker can have, and the one that nobody sees.
+This should never find anything. It is there because a message that waits for ever for a forgotten wake-up is the
+worst fault that a broker can have, and the least visible.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _TOPICS_PER_TURN: Final = 100
 
 
 class _Look(NamedTuple):
-    """What the last look saw."""
+    """The state of a subscription at the last look."""
 
     progress: Progress
     stuck: int
-    """Looks in a row that found it standing still."""
+    """The number of looks in a row that found it standing still."""
 
 
 class Liveness:
-    """Owner of the timer; the service counts what was healed."""
+    """Owns the timer; the service counts what was healed."""
 
     def __init__(self, service: BrokerService, seconds: float) -> None:
         self._service = service
@@ -54,7 +54,7 @@ class Liveness:
         await self._tasks.close()
 
     async def look(self) -> int:
-        """One look at everything; how many were healed."""
+        """Look at all subscriptions once; returns how many were healed."""
         looks: dict[Subscription, _Look] = {}
         healed = 0
         async for topic in in_turns(list(self._service.topics.values()), _TOPICS_PER_TURN):
@@ -86,7 +86,7 @@ class Liveness:
 
 
 def dump(subscription: Subscription) -> dict[str, object]:
-    """Everything that decides what is sent, for the log."""
+    """All state that decides what is sent, for the log."""
     stats = subscription.stats()
     return {
         "type": stats.type,

@@ -1,7 +1,7 @@
-"""What happens without anybody asking, each on its own period and all on the injected clock and loop time: trimming and
-retention, offloading, expiry, backlog quotas, and the end of topics and subscriptions that nobody uses.
+"""The periodic passes: trimming and retention, offloading, expiry, backlog quotas, and the deletion of inactive topics
+and subscriptions, each on its own period and all on the injected clock and loop time.
 
-A pass goes over the loaded topics; what it does to one of them stands in a file of its own. A topic that fails (its
+A pass goes over the loaded topics; what it does to one of them has a module of its own. A topic that fails (its
 disk does not read) is named and does not keep the others from their turn.
 """
 
@@ -36,7 +36,7 @@ class _Pass(NamedTuple):
 
 
 class Upkeep:
-    """One background task per pass for the whole broker."""
+    """Runs each pass as a background task of the broker."""
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service
@@ -84,7 +84,7 @@ class Upkeep:
         await self._tasks.close()
 
     async def _each(self, what: str, act: Callable[[Topic], Awaitable[int] | None]) -> int:
-        """``act`` on all loaded topics; the sum of what it returns. None: there is nothing to do for this topic."""
+        """Do ``act`` on all loaded topics; returns the sum of its results. None: there is nothing to do for a topic."""
         total = 0
         async for topic in in_turns(list(self._service.topics.values())):
             doing = act(topic)
@@ -99,7 +99,7 @@ class Upkeep:
     # the passes --------------------------------------------------------------------------------------------------
 
     async def trim(self) -> int:
-        """Drop closed ledgers that every durable subscription has consumed (rule 4.2.2); how many."""
+        """Drop closed ledgers that every durable subscription has consumed (rule 4.2.2); returns how many."""
         unstored = self._service.nonpersistent_topics
         async for one in in_turns(list(unstored.by_name.values())):
             unstored.collect_one(one)
@@ -111,7 +111,7 @@ class Upkeep:
         return dropped
 
     async def retain(self) -> int:
-        """Let go of what the topics' retention no longer keeps (rule 4.4); how many ledgers went."""
+        """Drop what the topics' retention no longer keeps (rule 4.4); returns how many ledgers."""
         now = self._service.clock.now_ms()
         dropped = await self._each(
             "retention",
@@ -121,7 +121,7 @@ class Upkeep:
         return dropped
 
     async def look_at_unused(self) -> int:
-        """Trimming, retention and expiry of topics that nobody has used since the start; how many ledgers went."""
+        """Trim and expire topics that were not used since the start; returns how many ledgers were dropped."""
         dropped = await self.unloaded_topics.look()
         await self._give_back(dropped)
         return dropped
@@ -132,13 +132,14 @@ class Upkeep:
             await self._service.store.keeper.remove_dead()
 
     async def offload(self) -> int:
-        """What offloading has to do unasked; how many ledgers' local entries were released."""
+        """Run the offloader's pass; returns how many ledgers' local entries were released."""
         released = await self._service.offloader.look(list(self._service.topics.values()))
         await self._give_back(released)
         return released
 
     async def expire(self) -> int:
-        """Let go of unacknowledged messages that are older than their time to live (rule 4.5); how many entries."""
+        """Expire unacknowledged messages that are older than their time to live (rule 4.5); returns how many
+        entries."""
         return await self._each("expiry", lambda topic: self._expire(topic) if topic.policies.message_ttl_s else None)
 
     async def _expire(self, topic: Topic) -> int:
@@ -146,7 +147,7 @@ class Upkeep:
         return sum([await expire(subscription, before) for subscription in list(topic.subscriptions.values())])
 
     async def check_quotas(self) -> None:
-        """Backlog quotas (rule 4.6)."""
+        """Enforce backlog quotas (rule 4.6)."""
         await self._each("backlog quota", lambda topic: self._check_quota(topic) if topic.quotas.any else None)
 
     async def _check_quota(self, topic: Topic) -> int:

@@ -20,7 +20,7 @@ from magnetar.runtime.tasks import TaskGroup, in_turns
 
 
 class Throughput(NamedTuple):
-    """Counters, or what they gain per second. What a thing does not count is 0."""
+    """Counters of a topic or client, or what they gain per second; 0 where it has no such counter."""
 
     messages_in: float = 0.0
     bytes_in: float = 0.0
@@ -29,16 +29,16 @@ class Throughput(NamedTuple):
     redelivered: float = 0.0
     acked: float = 0.0
     dropped: float = 0.0
-    """Of non-persistent topics (rule 13.8)."""
+    """Messages that non-persistent topics dropped (rule 13.8)."""
     chunks: float = 0.0
-    """In or out."""
+    """Chunks, in or out."""
 
 
 _NONE: Final = Throughput()
 
 
 class Rates:
-    """Owner of the timer; things are told apart by identity and forgotten one period after they are gone."""
+    """Owns the timer. Topics and clients are known by identity and forgotten one period after they are gone."""
 
     def __init__(self, service: BrokerService, period_seconds: float) -> None:
         self._service = service
@@ -46,11 +46,11 @@ class Rates:
         self._seen: dict[object, Throughput] = {}
         self._rates: dict[object, Throughput] = {}
         self._looked = 0.0
-        """Loop time of the last look."""
+        """The loop time of the last look."""
         self._tasks = TaskGroup("rates")
 
     def of(self, thing: object) -> Throughput:
-        """Per second, of a Topic, Producer, Subscription or Consumer."""
+        """The rates per second of a Topic, Producer, Subscription or Consumer."""
         return self._rates.get(thing, _NONE)
 
     def start(self) -> None:
@@ -63,7 +63,7 @@ class Rates:
         await self._tasks.close()
 
     async def look(self) -> None:
-        """One look at everything."""
+        """Read all counters once."""
         now = asyncio.get_running_loop().time()
         seconds = now - self._looked
         if seconds <= 0:

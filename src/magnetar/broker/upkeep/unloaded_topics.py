@@ -1,8 +1,8 @@
-"""Topics that nobody has used since the start: they are not loaded, and what they need not keep goes all the same.
+"""Trims topics that were not used since the start, mostly without loading them.
 
-A pass looks at some of all the topics that the store knows, the next one goes on behind them. What is decided by the
-table of ledgers, the durable cursors and the policies is done without loading the topic and without reading an entry:
-whole ledgers go from the front, by the same rules as of a loaded topic
+A pass looks at some of all the topics that the store knows, and the next one continues after them. What is decided by
+the table of ledgers, the durable cursors and the policies is done without loading the topic and without reading an
+entry: whole ledgers go from the front, by the same rules as of a loaded topic
 (:mod:`magnetar.broker.topic.cleanup.retention`). What needs more (messages older than their time to live, transactions,
 a first compaction) loads the topic; then it is one that is used.
 """
@@ -23,25 +23,25 @@ from magnetar.transactions.feature_state import TRANSACTIONS
 
 _TOPICS: Final = "persistent://"
 _LOST: Final = "persistent://lost/found/"
-"""What recovery could not name: only somebody who looks at it lets go of it."""
+"""The prefix of topics that recovery could not name: only an administrator removes them."""
 _NO_RETENTION: Final = Retention(0, 0)
 _LOOKED_AT: Final = 5000
 """Topics per pass."""
 _LOADED: Final = 20
-"""Topics that a pass loads, at most."""
+"""Topics that a pass loads at most."""
 
 
 class UnloadedTopics:
-    """Remembers how far the passes came; asked by upkeep."""
+    """Remembers how far the passes came; called by upkeep."""
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service
         self._started_ms = service.clock.now_ms()
         self._left: list[str] = []
-        """What this round over all topics has still to look at."""
+        """The topics that this round has still to look at."""
 
     async def look(self) -> int:
-        """One pass; how many ledgers went."""
+        """Do one pass; returns how many ledgers were dropped."""
         if not self._left:
             self._left = self._service.store.names()
             self._left.reverse()
@@ -69,13 +69,13 @@ class UnloadedTopics:
         if not ends:
             return 0
         if ends == managed.end and managed.table.ledgers[-1].entries:
-            # nobody can append to a ledger of an earlier life: it is over, and the next one may say so
+            # a ledger of an earlier run takes no more entries: it is closed, and the next one may record that
             managed.open_ledger()
         return managed.trim(ends)
 
 
 def _may_go(managed: ManagedLedger) -> bool:
-    """Whether it is a topic in which anything lies: cheap, most are not."""
+    """Whether it is a topic that holds any entry, checked cheaply since most hold none."""
     name = managed.name
     return name.startswith(_TOPICS) and not name.startswith(_LOST) and managed.first < managed.end
 
@@ -93,11 +93,11 @@ def _needs_loading(managed: ManagedLedger, policies: TopicPolicies, now_ms: int)
 
 
 def releasable(managed: ManagedLedger, rule: RetentionRule | None, started_ms: int) -> int:
-    """Up to which ordinal whole ledgers may go; 0: none.
+    """The ordinal up to which whole ledgers may go; 0: none.
 
-    ``rule``: of retention, None if there is none. The last ledger goes only if somebody has consumed it or retention
-    has an opinion: without either a topic keeps it, as one that is loaded does. And only if it is of an earlier life:
-    entries may still be on their way into any other.
+    ``rule``: of retention, None if there is none. The last ledger goes only if a subscription has consumed it or
+    retention has an opinion: without either a topic keeps it, as one that is loaded does. And only if it is of an
+    earlier life: entries may still be on their way into any other.
     """
     consumed = min((cursor.mark_delete + 1 for cursor in managed.cursors.values()), default=managed.end)
     behind = managed.retained_bytes()
@@ -109,7 +109,7 @@ def releasable(managed: ManagedLedger, rule: RetentionRule | None, started_ms: i
             break
         if ledger is ledgers[-1] and (ledger.opened_ms >= started_ms or (rule is None and not managed.cursors)):
             break
-        # what was written in an earlier life is older than this one
+        # what was written in an earlier run is older than this one
         if rule is not None and ledger.entries and not rule.lets_go(ledger.closed_ms or started_ms, behind):
             break
         ends = ledger.end
