@@ -28,7 +28,7 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
     """
     if subscription.name == COMPACTION_SUBSCRIPTION:
         return 0
-    cursor, log = subscription.cursor, subscription.stored
+    cursor, log = subscription.cursor, subscription.topic_log
     mark = cursor.mark_delete
     start = cursor.next_unacknowledged(max(mark + 1, log.first))
     at = reached = start

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.delivery.instructions import Slice
 from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, DispatchFilter
+from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, DispatchFilter, DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.entry_reads import EntryReads
 from magnetar.broker.topic.dispatch.members import Members
@@ -93,6 +93,27 @@ class Pump:
             if not found:
                 return None
         return start if start < end else None
+
+    def delayed(self) -> int:
+        """Entries of the backlog that wait for their time."""
+        dispatch_filter = self.dispatch_filter
+        return dispatch_filter.delayed(self._cursor, self._log.end) if dispatch_filter else 0
+
+    def let_through(self, ordinals: Iterable[int], rule: DispatchRule | None = None) -> None:
+        """These entries are open now and are sent, in this order, unless they are acknowledged.
+
+        ``rule``: the one that had closed them; nothing happens if it does not hold for this subscription's type. Those
+        that a consumer has are taken from it without counting a redelivery; what the pump has not reached yet it will
+        find by itself.
+        """
+        dispatcher, dispatch_filter = self.members.dispatcher, self.dispatch_filter
+        if dispatcher is None or dispatch_filter is None or not self.consumers:
+            return
+        if rule is None or dispatch_filter.obeys(rule):
+            read_at, cursor = self.read_at, self._cursor
+            passed = [ordinal for ordinal in ordinals if ordinal < read_at and not cursor.acknowledged(ordinal)]
+            dispatch_filter.late.extend(dispatcher.take_back(passed))
+            self.turn()
 
     def restart(self) -> None:
         """Forget what is under way and begin again: for a subscription that stands still and should not."""

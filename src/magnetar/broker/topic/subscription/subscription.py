@@ -62,10 +62,8 @@ class Subscription:
     ) -> None:
         self.topic = topic
         self.name = name
-        self.log = log
-        """What consumers read; see :meth:`read_through`."""
-        self.stored = log
-        """The topic's log itself."""
+        self.log = self.topic_log = log
+        """What consumers read, see :meth:`read_through`; ``topic_log`` is always the topic's own."""
         self.cursor = cursor
         self.settings = settings
         self.durable = durable
@@ -226,26 +224,8 @@ class Subscription:
         self.pump.turn()
 
     def let_through(self, ordinals: Iterable[int], rule: DispatchRule | None = None) -> None:
-        """These entries are open now and are sent, in this order, unless they are acknowledged.
-
-        ``rule``: the one that had closed them; nothing happens if it does not hold for this type.
-
-        Those that a consumer has are taken from it without counting a redelivery; what the pump has not reached
-        yet it will find by itself.
-        """
-        pump = self.pump
-        dispatcher, dispatch_filter = pump.dispatcher, pump.dispatch_filter
-        if (
-            dispatcher is None
-            or dispatch_filter is None
-            or not pump.consumers
-            or (rule and not dispatch_filter.obeys(rule))
-        ):
-            return
-        read_at, cursor = pump.read_at, self.cursor
-        passed = [ordinal for ordinal in ordinals if ordinal < read_at and not cursor.acknowledged(ordinal)]
-        dispatch_filter.late.extend(dispatcher.take_back(passed))
-        pump.turn()
+        """These entries are open now; see :meth:`Pump.let_through`."""
+        self.pump.let_through(ordinals, rule)
 
     @property
     def in_order(self) -> bool:
@@ -410,10 +390,7 @@ class Subscription:
 
     def delayed_entries(self) -> int:
         """Entries of the backlog that wait for their time (rule 7.8)."""
-        dispatch_filter = self.pump.dispatch_filter
-        return (
-            dispatch_filter.delayed(self.cursor, self.log.end) if dispatch_filter and self.sub_type is not None else 0
-        )
+        return self.pump.delayed() if self.sub_type is not None else 0
 
     def stats(self, only: Consumer | None = None) -> SubscriptionStats:
         """All values of 5.10 that are ours, as of now; with ``only`` of that consumer alone, without its keys."""
