@@ -169,7 +169,9 @@ class Acceptor:
     def _pause(self, error: OSError) -> None:
         """Stop accepting for a second: the system has no descriptor or no memory for one more connection."""
         loop = asyncio.get_running_loop()
-        self._limited.warning("rest", "%s: nobody can be accepted, trying again in a second: %s", self._name, error)
+        self._limited.warning(
+            "rest", "%s: no connection can be accepted, trying again in a second: %s", self._name, error
+        )
         loop.remove_reader(self._socket.fileno())
         self._rest = loop.call_later(_REST_SECONDS, self._resume)
 

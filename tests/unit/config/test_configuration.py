@@ -38,7 +38,7 @@ def test_later_sources_win(tmp_path: Path) -> None:
 
 
 def test_defaults_are_loopback_sync_and_the_numbers_of_the_rules() -> None:
-    """By default the broker listens on the loopback and syncs, with the numbers that the rules give."""
+    """The defaults are those of the rules; the broker listens on the loopback and syncs."""
     settings = load().settings
     assert settings == Settings()
     assert (settings.bindAddress, settings.journalSyncData) == ("127.0.0.1", True)

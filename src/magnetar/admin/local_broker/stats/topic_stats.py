@@ -90,11 +90,11 @@ def _counters(topic: Topic, rates: Rates) -> JsonObject:
 
 async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
     log = topic.log
-    behind = topic.slowest()
-    size = bytes_behind(log, behind)
+    slowest = topic.slowest()
+    size = bytes_behind(log, slowest)
     earliest = 0
-    if options.earliest_time_in_backlog and behind + 1 < log.end:
-        earliest = await publish_time_at(log, behind + 1)
+    if options.earliest_time_in_backlog and slowest + 1 < log.end:
+        earliest = await publish_time_at(log, slowest + 1)
     return {
         "backlogSize": size,
         "backlogQuotaLimitSize": topic.policies.size_quota.limit,
