@@ -41,7 +41,7 @@ _COLUMNS: Final = ["tailnum", "carrier", "flight", "origin", "dest", "since"]
 
 
 def history(rows: int) -> pl.DataFrame:
-    """Take-offs and landings in the order of time, up to the last take-off."""
+    """Return take-offs and landings in order of time, up to the last take-off."""
     flown = departures(rows).drop_nulls(["tailnum", "air_time"])
     off = flown.with_columns(since=pl.col("departure") + pl.duration(minutes="dep_delay"))
     text = off.with_columns(since=pl.col("since").dt.strftime(_TIME))
@@ -57,7 +57,7 @@ def history(rows: int) -> pl.DataFrame:
 
 
 def changes(topic: DataFrame) -> DataFrame:
-    """Columns of the table, and where each change stands; a tombstone has no ``since``."""
+    """Return the columns of the table and each change's position; a tombstone has no ``since``."""
     from pyspark.sql import functions as f
 
     parsed = f.from_json("value", _FLIGHT).alias("v")
@@ -67,7 +67,7 @@ def changes(topic: DataFrame) -> DataFrame:
 
 
 def forget_last_commit(checkpoint: str) -> int:
-    """What a crash between the table's commit and Spark's note leaves; the number of that micro-batch."""
+    """Make the state after a crash between the table's commit and Spark's; return the number of that micro-batch."""
     commits = Path(checkpoint) / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
     for name in (str(last), f".{last}.crc"):
@@ -77,8 +77,8 @@ def forget_last_commit(checkpoint: str) -> int:
 
 def example(place: Workplace, rows: int) -> Outcome:
     """Publish, merge, lose a note, merge again."""
-    told = history(rows)
-    place.publish("planes", told)
+    published = history(rows)
+    place.publish("planes", published)
     table, checkpoint = place.path("in-the-air"), place.path("checkpoint-merge")
     topic = place.stream("planes", "merge", ",".join(["__key", *POSITION]), PER_BATCH)
     merge = merged(table, ["tailnum"], deleted="since IS NULL", checkpoint=checkpoint)
@@ -92,7 +92,7 @@ def example(place: Workplace, rows: int) -> Outcome:
     after = pl.DataFrame(pl.from_arrow(open_lake(table).read()))
     same = [(commit.version, commit.batch) for commit in open_lake(table).history()] == commits
 
-    last = told.group_by("key", maintain_order=True).last()
+    last = published.group_by("key", maintain_order=True).last()
     flying = last.filter(pl.col("value").is_not_null()).select(_COLUMNS)
     summary = before.group_by("origin").agg(
         pl.len().alias("planes in the air"),
@@ -101,7 +101,7 @@ def example(place: Workplace, rows: int) -> Outcome:
     )
     ran = [one["batchId"] for one in repeated if one["numInputRows"]]
     checks = {
-        f"{flying.height:,} planes in the air after {told.height:,} changes of {last.height:,} planes": differences(
+        f"{flying.height:,} planes in the air after {published.height:,} changes of {last.height:,} planes": differences(
             before, flying
         ),
         f"micro-batch {again} came again: the same rows": differences(after, before),

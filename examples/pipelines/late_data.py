@@ -1,11 +1,11 @@
-"""Departures per hour and airport, as a window closes; and where flights go that come after that.
+"""Departures per hour and airport, as a window closes; flights that come after that go to a topic of their own.
 
-A flight belongs to the hour in which it should have left, but nobody hears of it before it has left. Most are a few
-minutes late, some are so late that their hour is closed long since. Spark throws such rows away when a window is behind
-the watermark, and says no more of it than a counter. Here no row meets that fate: how late a message is stands in the
-message itself, publish time minus event time. What is more than two hours late goes to a topic of its own, where
-somebody can add it up again; the rest is counted, with a watermark of the same two hours. Because the source admits
-messages by publish time over all partitions, nothing that is counted can be behind that watermark.
+A flight belongs to the hour in which it should have left, but it is published only when it has left. Most are a few
+minutes late, some are so late that their hour has long been closed. Spark drops such rows when a window is older than
+the watermark, and shows only a counter. Here no row is dropped: how late a message is can be read from the message
+itself, publish time minus event time. What is more than two hours late goes to a topic of its own, where it can still
+be added up; the rest is counted, with a watermark of the same two hours. Because the source admits messages by publish
+time over all partitions, nothing that is counted can be later than that watermark.
 
 Promised, and checked: each window is published once, when it is closed, and has all its flights that were not late;
 each late flight is in the other topic once; both together are all flights; Spark has dropped nothing.
@@ -41,7 +41,7 @@ _WINDOW: Final = "origin STRING, hour TIMESTAMP, flights BIGINT, delay BIGINT"
 
 
 def history(rows: int) -> pl.DataFrame:
-    """Flights in the order in which they were heard of: cancelled ones when they should have left."""
+    """Return flights in the order of their publication: cancelled ones when they should have left."""
     waited = pl.duration(minutes=pl.col("dep_delay").fill_null(0).clip(0))
     return (
         departures(rows)
@@ -58,7 +58,7 @@ def history(rows: int) -> pl.DataFrame:
 
 
 def windows(flights: DataFrame) -> DataFrame:
-    """What is not late, per hour and airport; a row when its hour is closed."""
+    """Return departures that are not late, per hour and airport: a row when its hour is closed."""
     from pyspark.sql import functions as f
 
     parsed = flights.where(f"NOT ({_LATE})").select(
@@ -73,28 +73,28 @@ def windows(flights: DataFrame) -> DataFrame:
     return counted.select(f.to_json(row).alias("value"), f.col("origin").alias("__key"))
 
 
-def expected(told: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Closed windows, and late flights."""
+def expected(published: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the closed windows, and the late flights."""
     late = pl.col("published") - pl.col("happened") > BOUND
-    on_time = told.filter(~late)
+    on_time = published.filter(~late)
     watermark = on_time["happened"].dt.epoch("ms").max() - BOUND.seconds * 1000  # type: ignore[operator]  # a number
     hours = (
         on_time.group_by("origin", hour=pl.col("happened").dt.truncate("1h"))
         .agg(flights=pl.len().cast(pl.Int64), delay=pl.col("dep_delay").sum())
         .filter((pl.col("hour") + timedelta(hours=1)).dt.epoch("ms") <= watermark)
     )
-    return hours, told.filter(late).select("value", "key", "happened")
+    return hours, published.filter(late).select("value", "key", "happened")
 
 
 def example(place: Workplace, rows: int) -> Outcome:
     """Publish, run both queries to the end, read both topics back."""
     from pyspark.sql import functions as f
 
-    told = history(rows)
-    place.publish("flights", told)
+    published = history(rows)
+    place.publish("flights", published)
     metadata = "__key,__eventTime,__publishTime"
     counted = windows(place.stream("flights", "windows", metadata, PER_BATCH)).writeStream.format("pulsar")
-    # Behind a shuffle, exactly once means: stored first, and sent from there.
+    # After a shuffle, exactly once means: stored first, and sent from there.
     counted = counted.options(**place.topic("windows"), staging=place.path("staged")).outputMode("append")
     late = place.stream("flights", "late", metadata, PER_BATCH).where(_LATE).drop("__publishTime")
     queries = [
@@ -106,9 +106,9 @@ def example(place: Workplace, rows: int) -> Outcome:
     closed = as_polars(place.read("windows").select(f.from_json("value", _WINDOW).alias("w")).select("w.*"))
     strays = place.read("late", "__key,__eventTime").withColumnRenamed("__eventTime", "happened")
     strays = strays.select("value", f.col("__key").cast("string").alias("key"), "happened")
-    hours, behind = expected(told)
+    hours, late = expected(published)
     summary = (
-        told.group_by("origin", maintain_order=True)
+        published.group_by("origin", maintain_order=True)
         .agg(
             pl.len().alias("flights"),
             (pl.col("published") - pl.col("happened") > BOUND).sum().alias("in topic late"),
@@ -119,7 +119,7 @@ def example(place: Workplace, rows: int) -> Outcome:
     )
     checks = {
         f"{hours.height:,} closed windows": differences(closed, hours),
-        f"{behind.height:,} late flights": differences(as_polars(strays), behind),
+        f"{late.height:,} late flights": differences(as_polars(strays), late),
         "rows that Spark has dropped: 0": [f"{dropped} groups dropped"] if dropped else [],
     }
     return Outcome("Departures per hour, with late data", summary, checks)

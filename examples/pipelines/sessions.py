@@ -105,9 +105,9 @@ def sessions(topic: DataFrame) -> DataFrame:
     )
 
 
-def expected(told: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def expected(published: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Sessions that are over, and how many are not."""
-    rows = told.drop_nulls("key").with_columns(at=pl.col("happened").dt.epoch("ms"), tailnum="key")
+    rows = published.drop_nulls("key").with_columns(at=pl.col("happened").dt.epoch("ms"), tailnum="key")
     gap = GAP.seconds * 1000
     new = (pl.col("at") - pl.col("at").shift(1).over("tailnum") >= gap).fill_null(False)
     rows = rows.with_columns(new.alias("new")).with_columns(number=pl.col("new").cum_sum().over("tailnum"))
@@ -126,7 +126,7 @@ def expected(told: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 @contextmanager
 def rocks_db(spark: SparkSession) -> Iterator[None]:
-    """A name for queries that start meanwhile."""
+    """Use RocksDB as the state store of queries that start within this context."""
     before = spark.conf.get(_PROVIDER)
     spark.conf.set(_PROVIDER, _ROCKS)
     try:
@@ -137,17 +137,17 @@ def rocks_db(spark: SparkSession) -> Iterator[None]:
 
 def example(place: Workplace, rows: int) -> Outcome:
     """Publish, run, read the sessions."""
-    told = departures(rows).with_columns(
+    published = departures(rows).with_columns(
         as_json("origin", "dest", "flight"), key="tailnum", happened="departure", published="departure"
     )
-    place.publish("flights", told)
+    place.publish("flights", published)
     query = sessions(place.stream("flights", "sessions", "__key,__eventTime", PER_BATCH))
     writer = query.writeStream.format("magnetar-parquet").option("path", place.path("sessions")).outputMode("append")
     with rocks_db(place.spark):
         finish(place.start(writer, "sessions"))
 
     found = pl.DataFrame(pl.from_arrow(open_lake(place.path("sessions")).read()))
-    wanted, still_open = expected(told)
+    wanted, still_open = expected(published)
     hours = (pl.col("last") - pl.col("began")) / 3_600_000
     summary = (
         found.group_by("flights")

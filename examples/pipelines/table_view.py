@@ -43,7 +43,7 @@ _FLIGHT: Final = "carrier STRING, flight BIGINT, tailnum STRING, hour STRING"
 
 
 def view(place: Workplace, topic: str, key: str, fields: str) -> DataFrame:
-    """The rows that a topic stands for now: of each key the last message, unless that has no value."""
+    """Return the rows that a topic stands for now: the last message of each key, unless that has no value."""
     from pyspark.sql import functions as f
 
     last = f.max_by("value", f.struct(*POSITION)).alias("value")
@@ -52,7 +52,7 @@ def view(place: Workplace, topic: str, key: str, fields: str) -> DataFrame:
 
 
 def enriched(place: Workplace) -> Callable[[DataFrame, int], None]:
-    """For ``foreachBatch``: join with the views as they are now, and store the result once."""
+    """Return a function for ``foreachBatch`` that joins with the views as they are now, and stores the result once."""
     from pyspark.sql import functions as f
 
     path = place.path("enriched")
@@ -70,7 +70,7 @@ def enriched(place: Workplace) -> Callable[[DataFrame, int], None]:
 
 
 def rows_of(table: pl.DataFrame, key: str, *columns: str) -> pl.DataFrame:
-    """Messages of a topic that is a table; rows whose first column is null are removals."""
+    """Return messages of a topic that is a table; rows whose first column is null are removals."""
     began = pl.lit("2013-01-01T00:00:00Z").str.to_datetime(time_unit="us", time_zone="UTC")
     value = pl.when(pl.col(columns[0]).is_not_null()).then(as_json(*columns)).alias("value")
     return table.select(value, key=key, happened=began, published=began)

@@ -40,15 +40,15 @@ _COLUMNS: Final = ["origin", "hour", "carrier", "flight", "dep_delay", "wind_spe
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def flights_told(rows: int) -> pl.DataFrame:
-    """A flight is published at the time when it should leave; its key is the airport."""
+def published_flights(rows: int) -> pl.DataFrame:
+    """Return flights, published at the time when they should leave; their key is the airport."""
     table = departures(rows).with_columns(hour="time_hour", time_hour=pl.col("time_hour").dt.strftime(_TIME))
     value = as_json("origin", "time_hour", "carrier", "flight", "dep_delay")
     return table.with_columns(value, key="origin", happened="departure", published="departure")
 
 
-def weather_told(flights: pl.DataFrame) -> pl.DataFrame:
-    """The observations of the time of these flights, and of some hours more."""
+def published_weather(flights: pl.DataFrame) -> pl.DataFrame:
+    """Return the weather observations of the hours of these flights, and of some hours more."""
     hour = pl.col("time_hour").str.to_datetime(_TIME, time_unit="us", time_zone="UTC")
     table = data("weather").with_columns(hour.alias("hour")).sort("hour", maintain_order=True)
     table = table.filter(pl.col("hour") <= flights["hour"].max() + timedelta(hours=6))  # type: ignore[operator]  # a time
@@ -57,7 +57,7 @@ def weather_told(flights: pl.DataFrame) -> pl.DataFrame:
 
 
 def joined(flights: DataFrame, weather: DataFrame) -> DataFrame:
-    """Each flight with the weather of its hour."""
+    """Join each flight with the weather of its hour."""
     from pyspark.sql import functions as f
 
     left = flights.select(f.from_json("value", _FLIGHT).alias("v")).select("v.*")
@@ -71,7 +71,7 @@ def joined(flights: DataFrame, weather: DataFrame) -> DataFrame:
 
 
 def expected(flights: pl.DataFrame, weather: pl.DataFrame) -> pl.DataFrame:
-    """All flights with weather; those without whose hour the slower topic's watermark has passed."""
+    """Return all flights with weather, and those without whose hour the slower topic's watermark has passed."""
     both = flights.join(
         weather.select("origin", "hour", "wind_speed", "precip", seen=True), on=["origin", "hour"], how="left"
     )
@@ -83,8 +83,8 @@ def example(place: Workplace, rows: int) -> Outcome:
     """Publish both, join, read the table."""
     from magnetar.lakehouse import open_lake
 
-    flights = flights_told(rows)
-    weather = weather_told(flights)
+    flights = published_flights(rows)
+    weather = published_weather(flights)
     place.publish("flights", flights)
     place.publish("weather", weather)
     query = joined(

