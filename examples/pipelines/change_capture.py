@@ -77,8 +77,8 @@ def forget_last_commit(checkpoint: str) -> int:
 
 def example(place: Workplace, rows: int) -> Outcome:
     """Publish, merge, lose a note, merge again."""
-    published = history(rows)
-    place.publish("planes", published)
+    changed = history(rows)
+    place.publish("planes", changed)
     table, checkpoint = place.path("in-the-air"), place.path("checkpoint-merge")
     topic = place.stream("planes", "merge", ",".join(["__key", *POSITION]), PER_BATCH)
     merge = merged(table, ["tailnum"], deleted="since IS NULL", checkpoint=checkpoint)
@@ -92,7 +92,7 @@ def example(place: Workplace, rows: int) -> Outcome:
     after = pl.DataFrame(pl.from_arrow(open_lake(table).read()))
     same = [(commit.version, commit.batch) for commit in open_lake(table).history()] == commits
 
-    last = published.group_by("key", maintain_order=True).last()
+    last = changed.group_by("key", maintain_order=True).last()
     flying = last.filter(pl.col("value").is_not_null()).select(_COLUMNS)
     summary = before.group_by("origin").agg(
         pl.len().alias("planes in the air"),
@@ -101,7 +101,7 @@ def example(place: Workplace, rows: int) -> Outcome:
     )
     ran = [one["batchId"] for one in repeated if one["numInputRows"]]
     checks = {
-        f"{flying.height:,} planes in the air after {published.height:,} changes of {last.height:,} planes": differences(
+        f"{flying.height:,} planes in the air after {changed.height:,} changes of {last.height:,} planes": differences(
             before, flying
         ),
         f"micro-batch {again} came again: the same rows": differences(after, before),

@@ -106,7 +106,7 @@ def example(place: Workplace, rows: int) -> Outcome:
     closed = as_polars(place.read("windows").select(f.from_json("value", _WINDOW).alias("w")).select("w.*"))
     strays = place.read("late", "__key,__eventTime").withColumnRenamed("__eventTime", "happened")
     strays = strays.select("value", f.col("__key").cast("string").alias("key"), "happened")
-    hours, late = expected(published)
+    hours, late_flights = expected(published)
     summary = (
         published.group_by("origin", maintain_order=True)
         .agg(
@@ -119,7 +119,7 @@ def example(place: Workplace, rows: int) -> Outcome:
     )
     checks = {
         f"{hours.height:,} closed windows": differences(closed, hours),
-        f"{late.height:,} late flights": differences(as_polars(strays), late),
+        f"{late_flights.height:,} late flights": differences(as_polars(strays), late_flights),
         "rows that Spark has dropped: 0": [f"{dropped} groups dropped"] if dropped else [],
     }
     return Outcome("Departures per hour, with late data", summary, checks)
