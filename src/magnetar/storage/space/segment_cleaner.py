@@ -55,6 +55,8 @@ _HURRIED_REST: Final = 20
 """or this many if moving waits for it: then nor does it have to be ten seconds."""
 _NEWEST_SECONDS: Final = 60.0
 """The newest segment is ended for the sake of its own garbage when it has been the newest for so long."""
+_LOOK_SECONDS: Final = 0.01
+"""So often it is looked how much others have written while moving keeps to its rate."""
 _REFUSED_SECONDS: Final = 60.0
 """When the disk has refused a move: others want what space there is."""
 
@@ -179,13 +181,15 @@ class SegmentCleaner:
                 wanted.append((span, start))
         if wanted:
             size = _HURRIED_BYTES if self._urgent() else _SLICE_BYTES
-            await self._write(await self._reader.living(wanted, size), logs)
+            begun, others = asyncio.get_running_loop().time(), self._bytes_of_others()
+            moved = await self._write(await self._reader.living(wanted, size), logs)
+            await self._pause(moved, begun, others)
         return [span for span, _ in wanted]
 
-    async def _write(self, living: Sequence[LivingExtent], logs: dict[int, ManagedLedger]) -> None:
+    async def _write(self, living: Sequence[LivingExtent], logs: dict[int, ManagedLedger]) -> int:
+        """Write extents a second time; their bytes."""
         loop, journal = asyncio.get_running_loop(), self._home.journal
         urgent = self._urgent()
-        begun, others = loop.time(), journal.bytes_written - journal.moved_bytes
         for _ in range(_PATIENCE):
             if urgent or journal.pending_bytes <= _BUSY_BYTES:
                 break
@@ -209,11 +213,26 @@ class SegmentCleaner:
 
         journal.add_move(PendingMove(data, len(living), durable, refused))
         await answer
-        due = len(data)
-        if urgent:
-            # as fast as others fill the disk, or what they write would win
-            due -= journal.bytes_written - journal.moved_bytes - others
-        await asyncio.sleep(max(due / self._rate - (loop.time() - begun), 0))
+        return len(data)
+
+    def _bytes_of_others(self) -> int:
+        """What was written to the journal so far and is no second place of anything."""
+        return self._home.journal.bytes_written - self._home.journal.moved_bytes
+
+    async def _pause(self, moved: int, begun: float, others: int) -> None:
+        """Wait until moving so much since ``begun`` keeps to the rate.
+
+        While too much is there, what others have written since then may be moved on top of it, or they would win: also
+        what they write during this pause.
+        """
+        loop = asyncio.get_running_loop()
+        urgent = self._urgent()
+        while True:
+            due = moved - (self._bytes_of_others() - others if urgent else 0)
+            left = due / self._rate - (loop.time() - begun)
+            if left <= 0:
+                return
+            await asyncio.sleep(min(left, _LOOK_SECONDS) if urgent else left)
 
     # checkpoints for the sake of space ---------------------------------------------------------------------------
 

@@ -76,6 +76,26 @@ async def test_the_rate_is_kept(disk: Disk) -> None:
 
 
 @simulated
+async def test_while_too_much_is_there_moving_follows_what_others_write(disk: Disk) -> None:
+    """Also what they write while moving pauses for its rate: otherwise they fill the disk faster than it is emptied."""
+    disk.settings = replace(SMALL, reclaim_bytes_per_second=10)
+    store = disk.open()
+    store.cleaner._urgent = lambda: True  # type: ignore[method-assign]
+    loop = asyncio.get_running_loop()
+    begun, others = loop.time(), store.cleaner._bytes_of_others()
+    pause = asyncio.ensure_future(store.cleaner._pause(1000, begun, others))
+    while not pause.done():
+        store.journal.bytes_written += 100
+        await asyncio.sleep(0.1)
+    assert 0.8 <= loop.time() - begun <= 1.2, "at 1,000 bytes a second of others, and ten of its own"
+    store.cleaner._urgent = lambda: False  # type: ignore[method-assign]
+    begun = loop.time()
+    await store.cleaner._pause(100, begun, 0)
+    assert loop.time() - begun == pytest.approx(10.0)
+    await store.close()
+
+
+@simulated
 async def test_a_segment_goes_only_when_both_checkpoints_know_of_the_move(disk: Disk) -> None:
     """Either checkpoint may turn out damaged; nothing may be missing then."""
     store = small(disk).open()
