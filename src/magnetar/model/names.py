@@ -170,7 +170,7 @@ def _parse_topic(text: str, *, trusted: bool = False) -> TopicName:
 
 
 def _absurd(text: str) -> str:
-    """What no name can be, said without repeating all of it; empty: nothing."""
+    """Return why a text cannot be a name, without repeating all of it; empty if it can."""
     try:
         size = len(text) if text.isascii() or len(text) > BYTES_MAX else len(text.encode())
     except UnicodeEncodeError:

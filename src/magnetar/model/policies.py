@@ -114,7 +114,7 @@ class Retention(NamedTuple):
 
 
 class NamespacePolicies:
-    """What the broker asks of one namespace's policies; ``None`` = nothing said, the broker's setting counts."""
+    """What the broker asks of one namespace's policies; ``None``: the broker's setting counts."""
 
     __slots__ = ("fields",)
 

@@ -1,6 +1,6 @@
 """Bytes to typed commands and back, for both roles; pure (no socket, clock or log). May import: model.
 
-Reading order: ``frames`` (sizes, magic, checksum), the room ``commands`` (what can be said), ``codec`` (commands and
+Reading order: ``frames`` (sizes, magic, checksum), the room ``commands``, ``codec`` (commands and
 protobuf, whose compiled form is in ``generated``), ``decoder`` (bytes in, commands out), ``unparsed_commands`` (those
 with very many ids), ``varints``, ``receipts``, ``deliveries`` and ``topic_lists`` (frames that a broker writes by
 hand), ``compression``, ``entries`` and ``batches`` (what is inside SEND and MESSAGE), ``stored_metadata`` (the same of

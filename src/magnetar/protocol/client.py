@@ -58,7 +58,7 @@ PUSHES: Final[frozenset[type]] = frozenset(
         c.CommandWatchTopicUpdate,
     }
 )
-"""What a broker says without being asked, or without a request id (rule 1.3.18)."""
+"""Commands that a broker sends without being asked, or without a request id (rule 1.3.18)."""
 
 HANDSHAKE_REQUEST_ID: Final = -1
 

@@ -93,7 +93,7 @@ class ChunkJoiner:
         """Take a chunk after the range: it may end a message, and begins none."""
         assert metadata.uuid is not None, "no chunk"
         if metadata.chunk_id == 0:
-            # It begins anew here, so it belongs to who reads here.
+            # It begins anew here, so it belongs to the range that is here.
             self._pending.pop(metadata.uuid, None)
             return None
         return self._append(metadata, payload)

@@ -155,7 +155,7 @@ def _note_number(table: Int64Array, index: int, tag: int, value: Any) -> None:
     elif tag == 0x18:
         table[PUBLISH_TIME, index] = int64(value)
     elif tag == 0x40:
-        # A kind that this protocol does not know counts as not said, as protobuf has it.
+        # A kind that this protocol does not know counts as absent, as protobuf has it.
         if to_int32(value) >= 0 and to_int32(value) <= 4:
             table[COMPRESSION, index] = to_int32(value)
     elif tag == 0x48:
@@ -177,7 +177,7 @@ def _note_number(table: Int64Array, index: int, tag: int, value: Any) -> None:
 def scan_metadata(block: EntryBlock) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Say of each entry whether it is encrypted or a chunk, and when it was published (milliseconds).
 
-    What cannot be read is neither, published at 0; who takes it apart says what is wrong.
+    An entry that cannot be read is neither, published at 0; `column_builder` then reports what is wrong.
     """
     table = np.zeros((METADATA_ROWS, len(block)), np.int64)
     table[:BLOCK_ROWS] = block.table

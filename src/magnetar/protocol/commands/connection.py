@@ -19,7 +19,7 @@ class AuthMethod(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeatureFlags:
-    """What a side can do (rule 1.2.5); None is "not said", which readers take as no."""
+    """What a side can do (rule 1.2.5); None is absent, which readers take as no."""
 
     supports_auth_refresh: bool | None = None
     supports_broker_entry_metadata: bool | None = None

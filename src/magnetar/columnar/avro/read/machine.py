@@ -6,8 +6,8 @@ has a row in ``nodes`` (the constants from `FILL` on) and up to three places in 
 per value that says whether it is there, the values or the ends of texts and lists, and the bytes of texts.
 
 A record is read whole or not at all: when it does not fit, or a node has no room left, nodes go back to where they
-stood before it. Without room the loop stops (`state[NODE]` says who needs more) and can be called again from that row;
-a record that does not fit becomes a null, and is noted in ``bad`` (row, reason, instruction).
+stood before it. Without room the loop stops (`state[NODE]` says which node needs more) and can be called again from
+that row; a record that does not fit becomes a null, and is noted in ``bad`` (row, reason, instruction).
 
 All places are addresses (`columnar.kernels.memory`); a position in the bytes that is negative says what is wrong. Bytes
 may be damaged or hostile, so every position is checked before it is read, and every number before it is used.
