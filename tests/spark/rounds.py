@@ -127,8 +127,8 @@ def keep(url: str, topic: str) -> None:
     """A subscription: a topic that nobody reads is trimmed when its ledger ends, as it does with the broker."""
     with Lookup(url) as lookup:
         for partition in range(lookup.partition_count(topic)):
-            with CheckpointSubscription(lookup, f"{topic}-partition-{partition}", "keep") as anchor:
-                anchor.hold(START)
+            with CheckpointSubscription(lookup, f"{topic}-partition-{partition}", "keep") as subscription:
+                subscription.hold(START)
 
 
 def count(url: str, topic: str, expected: int) -> Outcome:

@@ -116,8 +116,8 @@ sinks:
         for partition in range(PARTITIONS):
             with CheckpointSubscription(
                 lookup, f"{NAMESPACE}/rows-dead-partition-{partition}", "rows.dead-letters"
-            ) as anchor:
-                assert anchor.hold(None).entry == 0
+            ) as subscription:
+                assert subscription.hold(None).entry == 0
     assert original.value == b"{bad"
     assert verify(pipeline, None).findings == []
 

@@ -117,8 +117,8 @@ def test_the_subscription_follows_what_was_committed(
         with Lookup(broker.url) as lookup:
             found = []
             for index in range(PARTITIONS):
-                with CheckpointSubscription(lookup, f"{topic}-partition-{index}", "spark") as anchor:
-                    found.append(anchor.hold(None))
+                with CheckpointSubscription(lookup, f"{topic}-partition-{index}", "spark") as subscription:
+                    found.append(subscription.hold(None))
             return found
 
     fill(0, 40)
@@ -206,8 +206,8 @@ def test_an_idle_query_shows_no_backlog_and_a_batch_read_leaves_nothing(
     with Lookup(broker.url) as lookup:
         for index in range(PARTITIONS):
             name = f"{topic}-partition-{index}"
-            with CheckpointSubscription(lookup, name, "spark") as anchor:
-                assert anchor.hold(None) == anchor.last()
+            with CheckpointSubscription(lookup, name, "spark") as subscription:
+                assert subscription.hold(None) == subscription.last()
 
 
 def test_new_partitions_and_a_topic_that_is_gone(

@@ -47,8 +47,8 @@ def test_a_query_waits_for_its_broker_then_fails_with_the_cause_and_goes_on_late
             frame = spark.read.format("pulsar").options(**{**options, "topic": f"{_NAMESPACE}/copy"})
             return sorted(int(bytes(row.value)) for row in frame.option("metadata", "none").load().collect())
 
-        with Lookup(broker.url) as lookup, CheckpointSubscription(lookup, f"{_NAMESPACE}/copy", "keep") as anchor:
-            anchor.hold(START)  # a topic that nobody reads is trimmed when its broker ends
+        with Lookup(broker.url) as lookup, CheckpointSubscription(lookup, f"{_NAMESPACE}/copy", "keep") as subscription:
+            subscription.hold(START)  # a topic without a subscription is trimmed when its broker ends
         publish(_FIRST)
         query = start()
         query.processAllAvailable()

@@ -81,8 +81,8 @@ def keep(url: str, topic: str) -> None:
     """Make a subscription; without one a topic is deleted when it is idle for a minute."""
     with Lookup(url) as lookup:
         for name in topic_partitions(lookup, topics_by_name([f"{NAMESPACE}/{topic}"]), create=True):
-            with CheckpointSubscription(lookup, name, "keep") as anchor:
-                anchor.hold(START)
+            with CheckpointSubscription(lookup, name, "keep") as subscription:
+                subscription.hold(START)
 
 
 def finish(spark: Any, pipeline: Pipeline) -> ProgressView:

@@ -126,27 +126,27 @@ def test_ranges_meet_without_gap_or_overlap(lookup: Lookup) -> None:
         read(lookup, topic, end, end._replace(entry=end.entry + 5))
 
 
-def test_a_missing_topic(lookup: Lookup) -> None:
+def test_a_missing_topic_is_refused_with_its_name(lookup: Lookup) -> None:
     with pytest.raises(RefusedError, match="TopicNotFound"):
         last_position(lookup, f"{NAMESPACE}/not-there")
     assert lookup.partition_count(f"{NAMESPACE}/not-there-either", create=True) == 0
 
 
-def test_the_anchor_stands_until_it_is_moved(lookup: Lookup) -> None:
+def test_a_checkpoint_subscription_stays_until_it_is_moved(lookup: Lookup) -> None:
     topic = f"{NAMESPACE}/anchored"
     publish(lookup, topic, [b"before"] * 5, max_messages=1)
-    anchor = CheckpointSubscription(lookup, topic, "anchor")
-    first = anchor.hold(None)
+    subscription = CheckpointSubscription(lookup, topic, "subscription")
+    first = subscription.hold(None)
     publish(lookup, topic, [b"after"] * 5, max_messages=1)
-    other = CheckpointSubscription(lookup, topic, "anchor")
+    other = CheckpointSubscription(lookup, topic, "subscription")
     assert other.hold(None) == first == ReadPosition(first.ledger, 5)
-    # The anchor exists, so where a new one would begin does not matter.
+    # The subscription exists, so where a new one would begin does not matter.
     assert other.hold(START) == first
     assert other.last() == ReadPosition(first.ledger, 10)
     assert read(lookup, topic, first, other.last()).values == [b"after"] * 5
-    anchor.move_to(ReadPosition(first.ledger, 8))
+    subscription.move_to(ReadPosition(first.ledger, 8))
     assert other.hold(None) == ReadPosition(first.ledger, 8)
-    anchor.close()
+    subscription.close()
     other.close()
     fourth = ReadPosition(first.ledger, 4)
     with (
@@ -159,11 +159,11 @@ def test_the_anchor_stands_until_it_is_moved(lookup: Lookup) -> None:
 
 
 def test_a_killed_broker_costs_nothing_but_time(tmp_path: Path) -> None:
-    """Anchor, reader and producer go on with the broker's next life."""
+    """Subscription, reader and producer go on with the broker's next life."""
     topic = f"{NAMESPACE}/killed"
     with live_broker(tmp_path) as broker, Lookup(broker.url, timeout=20) as lookup:
-        anchor = CheckpointSubscription(lookup, topic, "anchor")
-        assert anchor.hold(START)[1:] == (0, 0)
+        subscription = CheckpointSubscription(lookup, topic, "subscription")
+        assert subscription.hold(START)[1:] == (0, 0)
         with Producer(lookup, topic) as producer:
             batches = list(
                 BatchWriter(producer.name, max_messages=1).pack(1, [b"%d" % n for n in range(20)], range(20))
@@ -177,7 +177,7 @@ def test_a_killed_broker_costs_nothing_but_time(tmp_path: Path) -> None:
                 producer.send(*batch)
             producer.flush()
             assert producer.messages_confirmed == 20
-        end = anchor.last()
+        end = subscription.last()
         reader = iter(RangeReader(lookup, topic, START, end))
         found = [int(value or b"") for value in read(lookup, topic, START, end).values]
         assert sorted(set(found)) == list(range(20))
@@ -185,18 +185,18 @@ def test_a_killed_broker_costs_nothing_but_time(tmp_path: Path) -> None:
         broker.end(signal.SIGKILL)
         broker.start()
         assert last_position(lookup, topic) == end
-        anchor.move_to(end)
-        assert anchor.hold(None) == end
-        anchor.close()
+        subscription.move_to(end)
+        assert subscription.hold(None) == end
+        subscription.close()
         reader.close()  # type: ignore[attr-defined]  # it is a generator
 
 
 def test_a_quiet_client_is_let_in_again(tmp_path: Path) -> None:
-    """Who does not answer PING is cut off (rules of 1.2): the next use connects anew."""
+    """The broker cuts off a client that does not answer PING, and the next use connects anew (rule 1.3.10)."""
     with live_broker(tmp_path, keepAliveIntervalSeconds=1) as broker, Lookup(broker.url, timeout=10) as lookup:
         topic = f"{NAMESPACE}/quiet"
-        anchor = CheckpointSubscription(lookup, topic, "anchor")
-        anchor.hold(START)
+        subscription = CheckpointSubscription(lookup, topic, "subscription")
+        subscription.hold(START)
         with Producer(lookup, topic, "named") as producer:
             batches = list(BatchWriter("named", max_messages=1).pack(1, [b"a", b"b"], [0, 1]))
             producer.send(*batches[0])
@@ -204,6 +204,6 @@ def test_a_quiet_client_is_let_in_again(tmp_path: Path) -> None:
             time.sleep(3.5)
             producer.send(*batches[1])
             producer.flush()
-        assert anchor.last().entry == 2
-        anchor.close()
+        assert subscription.last().entry == 2
+        subscription.close()
         assert read(lookup, topic).values == [b"a", b"b"]

@@ -1,4 +1,4 @@
-"""What stands in a range, and places by publish time, asked of our broker over its own port."""
+"""Entry infos of a range, and read positions by publish time and index, asked of our broker over its own port."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def lookup(broker: LiveBroker) -> Iterator[Lookup]:
 
 @pytest.fixture
 def topic() -> str:
-    return f"persistent://public/default/survey-{next(NUMBERS)}"
+    return f"persistent://public/default/scan-{next(NUMBERS)}"
 
 
 def publish(lookup: Lookup, topic: str, sizes: Sequence[int], times: Sequence[int] | None = None) -> None:
-    """One entry for each size, with so many messages."""
+    """Publish one entry for each size, with that many messages."""
     with Producer(lookup, topic) as producer:
         number = producer.last_sequence_id + 1
         for size, moment in zip(sizes, times or [1_000] * len(sizes), strict=True):
@@ -50,39 +50,39 @@ def publish(lookup: Lookup, topic: str, sizes: Sequence[int], times: Sequence[in
         producer.flush()
 
 
-def test_it_goes_on_where_it_was_and_no_further_than_asked(lookup: Lookup, topic: str) -> None:
+def test_a_scan_goes_on_where_it_was_and_no_further_than_asked(lookup: Lookup, topic: str) -> None:
     publish(lookup, topic, [3, 5, 1, 4, 2])
     end = last_position(lookup, topic)
-    surveyor = EntryScanner(lookup, topic)
-    few, known = surveyor.scan(START, end, messages=4)
+    scanner = EntryScanner(lookup, topic)
+    few, known = scanner.scan(START, end, messages=4)
     assert known == ReadPosition(few[-1].ledger, few[-1].entry + 1) < end
     # Brokers send a little more than permitted, but not everything.
     assert [one.messages for one in few] in ([3, 5], [3, 5, 1], [3, 5, 1, 4])
     ledger = few[0].ledger
-    assert [one.messages for one in surveyor.scan(ReadPosition(ledger, 1, 2), end, messages=4).entries][:2] == [5, 1]
-    assert [one.messages for one in surveyor.scan(ReadPosition(ledger, 1, 2), end).entries] == [5, 1, 4, 2]
-    assert [one.entry for one in surveyor.scan(ReadPosition(ledger, 4), end).entries] == [4]
-    assert surveyor.scan(end, end).entries == []
+    assert [one.messages for one in scanner.scan(ReadPosition(ledger, 1, 2), end, messages=4).entries][:2] == [5, 1]
+    assert [one.messages for one in scanner.scan(ReadPosition(ledger, 1, 2), end).entries] == [5, 1, 4, 2]
+    assert [one.entry for one in scanner.scan(ReadPosition(ledger, 4), end).entries] == [4]
+    assert scanner.scan(end, end).entries == []
     publish(lookup, topic, [7])
-    later = surveyor.scan(end, last_position(lookup, topic)).entries
+    later = scanner.scan(end, last_position(lookup, topic)).entries
     assert [(one.messages, one.publish_time) for one in later] == [(7, 1_000)]
     # Back to what it has forgotten: it reads that again.
-    assert [one.messages for one in surveyor.scan(START, end, size=1).entries][:1] == [3]
-    surveyor.close()
+    assert [one.messages for one in scanner.scan(START, end, size=1).entries][:1] == [3]
+    scanner.close()
 
 
 def test_what_never_comes_is_not_waited_for(lookup: Lookup, topic: str) -> None:
     publish(lookup, topic, [2])
-    surveyor = EntryScanner(lookup, topic)
+    scanner = EntryScanner(lookup, topic)
     beyond = last_position(lookup, topic)._replace(entry=9)
     began = time.monotonic()
-    assert [one.messages for one in surveyor.scan(START, beyond).entries] == [2]
-    assert surveyor.scan(beyond, beyond) == ([], beyond)
+    assert [one.messages for one in scanner.scan(START, beyond).entries] == [2]
+    assert scanner.scan(beyond, beyond) == ([], beyond)
     assert time.monotonic() - began < 5
-    surveyor.close()
+    scanner.close()
 
 
-def test_places_by_publish_time(lookup: Lookup, topic: str) -> None:
+def test_positions_by_publish_time(lookup: Lookup, topic: str) -> None:
     now = int(time.time() * 1000)
     times = [now - 3_600_000, now - 3_600_000, now - 60_000, now - 59_999, now - 10]
     publish(lookup, topic, [1, 2, 3, 1, 1], times)
@@ -101,7 +101,7 @@ def test_places_by_publish_time(lookup: Lookup, topic: str) -> None:
     assert position_at_time(lookup, f"{topic}-empty", 5, now) == START
 
 
-def test_an_index_that_the_broker_does_not_tell(lookup: Lookup, topic: str) -> None:
+def test_an_index_that_the_broker_does_not_show_is_an_error(lookup: Lookup, topic: str) -> None:
     publish(lookup, topic, [1])
     with pytest.raises(InvalidValueError, match="brokerEntryMetadataInterceptors"):
         position_of_index(lookup, topic, 0)
@@ -111,8 +111,11 @@ def test_a_range_is_cut_at_ledgers(tmp_path_factory: pytest.TempPathFactory, top
     """Each start of the broker begins a ledger; a subscription keeps the old ones."""
     with live_broker(tmp_path_factory.mktemp("ledgers")) as broker:
         for life in range(3):
-            with Lookup(broker.url, timeout=10) as lookup, CheckpointSubscription(lookup, topic, "keep") as anchor:
-                anchor.hold(START)
+            with (
+                Lookup(broker.url, timeout=10) as lookup,
+                CheckpointSubscription(lookup, topic, "keep") as subscription,
+            ):
+                subscription.hold(START)
                 publish(lookup, topic, [1] * (life + 3))
             if life < 2:
                 broker.end()

@@ -127,11 +127,11 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
             )
         starts = {}
         for source in pipeline.topic_sources:
-            frontier = TopicTracker(checked_options(source_options(pipeline, source)), source.subscription)
+            tracker = TopicTracker(checked_options(source_options(pipeline, source)), source.subscription)
             try:
-                starts[source.name] = frontier.initial()
+                starts[source.name] = tracker.initial()
             finally:
-                frontier.close()
+                tracker.close()
         checkpoint.begin(pipeline.name, starts)
     elif identity["pipeline"] != pipeline.name:
         raise InvalidValueError(
@@ -147,8 +147,8 @@ def _keep_letters(pipeline: Pipeline, topic: str) -> None:
     """Keep a subscription that no client reads: without one, brokers trim the topic, and delete it when it is idle."""
     with open_lookup(pipeline) as lookup:
         for name in topic_partitions(lookup, topics_by_name([topic]), create=True):
-            with CheckpointSubscription(lookup, name, f"{pipeline.name}.{DEAD_LETTERS}") as anchor:
-                anchor.hold(START)
+            with CheckpointSubscription(lookup, name, f"{pipeline.name}.{DEAD_LETTERS}") as subscription:
+                subscription.hold(START)
 
 
 def run(

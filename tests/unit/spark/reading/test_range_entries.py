@@ -33,12 +33,12 @@ def chunk(number: int, published: int) -> bytes:
 def rest(monkeypatch: pytest.MonkeyPatch, published: int, answers: list[list[Entry]]) -> list[bytes]:
     """Values of a range that has the first of three chunks."""
 
-    def onward(*_: Any) -> Iterator[list[Entry]]:
+    def tail_entries(*_: Any) -> Iterator[list[Entry]]:
         yield from answers
         while True:
             yield []
 
-    monkeypatch.setattr(range_entries, "tail_entries", onward)
+    monkeypatch.setattr(range_entries, "tail_entries", tail_entries)
     monkeypatch.setattr(range_entries, "last_position", lambda *_: ReadPosition(1, 3))
     opener = range_entries.opener_of(OPTIONS, TOPIC)
     assert opener.open(1, 0, chunk(0, published)) is None
