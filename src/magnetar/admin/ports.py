@@ -268,7 +268,7 @@ class BrokerPort(Protocol):
 
 
 class SchemasPort(Protocol):
-    """The schemas of all topics. What changes them is durable on return."""
+    """The schemas of all topics; changes are durable on return."""
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """The versions since the last deletion, oldest first."""
@@ -278,25 +278,36 @@ class SchemasPort(Protocol):
         """All versions, deletions among them."""
         ...
 
-    def latest(self, topic: TopicName) -> SchemaVersion | None: ...
-    def get(self, topic: TopicName, version: int) -> SchemaVersion | None: ...
-    def find(self, topic: TopicName, definition: SchemaDefinition) -> SchemaVersion | None: ...
-    def strategy(self, topic: TopicName) -> str: ...
+    def latest(self, topic: TopicName) -> SchemaVersion | None:
+        """The newest version, None for a topic without a schema."""
+        ...
+
+    def get(self, topic: TopicName, version: int) -> SchemaVersion | None:
+        """The version with that number, unless it was deleted."""
+        ...
+
+    def find(self, topic: TopicName, definition: SchemaDefinition) -> SchemaVersion | None:
+        """The version that has this schema."""
+        ...
+
+    def strategy(self, topic: TopicName) -> str:
+        """The compatibility strategy that new versions have to meet."""
+        ...
 
     def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
-        """Raises IncompatibleSchemaError."""
+        """Check that :meth:`add` would accept the schema. Raises InvalidSchemaDataError, IncompatibleSchemaError."""
         ...
 
     def add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
-        """Returns the version, the present one if the definition is already there."""
+        """Add a version and return its number, or that of the version that has this schema already (rule 10.4)."""
         ...
 
     def delete(self, topic: TopicName) -> int:
-        """Marks the schema as deleted; returns the version of the mark."""
+        """Delete the schema; the deletion is a version, whose number is returned (rule 10.11)."""
         ...
 
     def purge(self, topic: TopicName) -> None:
-        """Removes all versions."""
+        """Remove all versions."""
         ...
 
 

@@ -33,13 +33,13 @@ _NO_LEDGER: Final = -1
 def routes(schemas: SchemasPort, resources: Resources) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["schemas"])
-    _reading(router, schemas)
-    _asking(router, schemas, resources)
-    _changing(router, schemas, resources)
+    _read_routes(router, schemas)
+    _query_routes(router, schemas, resources)
+    _change_routes(router, schemas, resources)
     return router
 
 
-def _reading(router: APIRouter, schemas: SchemasPort) -> None:
+def _read_routes(router: APIRouter, schemas: SchemasPort) -> None:
     registry = schemas
 
     @router.get(PATH + "/schema")
@@ -66,7 +66,7 @@ def _reading(router: APIRouter, schemas: SchemasPort) -> None:
         return answer({"info": places[-1], "index": places}) if places else done(200)
 
 
-def _asking(router: APIRouter, schemas: SchemasPort, resources: Resources) -> None:
+def _query_routes(router: APIRouter, schemas: SchemasPort, resources: Resources) -> None:
     registry = schemas
 
     @router.post(PATH + "/compatibility")
@@ -85,7 +85,7 @@ def _asking(router: APIRouter, schemas: SchemasPort, resources: Resources) -> No
         return answer({"version": NO_VERSION if found is None else found.version})
 
 
-def _changing(router: APIRouter, schemas: SchemasPort, resources: Resources) -> None:
+def _change_routes(router: APIRouter, schemas: SchemasPort, resources: Resources) -> None:
     registry = schemas
 
     @router.post(PATH + "/schema")

@@ -23,8 +23,8 @@ _TXN = "{mostSigBits}/{leastSigBits}"
 def routes(transactions: TransactionsPort | None) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["transactions"], prefix=_BASE)
-    _of_coordinators(router, transactions)
-    _of_topics(router, transactions)
+    _coordinator_routes(router, transactions)
+    _topic_routes(router, transactions)
     return router
 
 
@@ -38,7 +38,7 @@ def _name(tenant: str, namespace: str, topic: str) -> TopicName:
     return topic_name("persistent", tenant, namespace, topic)
 
 
-def _of_coordinators(router: APIRouter, transactions: TransactionsPort | None) -> None:
+def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None) -> None:
     @router.get("/coordinators")
     async def coordinators() -> Response:
         return answer(_views(transactions).coordinators())
@@ -71,7 +71,7 @@ def _of_coordinators(router: APIRouter, transactions: TransactionsPort | None) -
         return done()
 
 
-def _of_topics(router: APIRouter, transactions: TransactionsPort | None) -> None:
+def _topic_routes(router: APIRouter, transactions: TransactionsPort | None) -> None:
     @router.get(f"/transactionBufferStats/{_TOPIC}")
     async def buffer(tenant: PathText, namespace: PathText, topic: PathText, lowWaterMarks: Flag = False) -> Response:
         return answer(_views(transactions).buffer(_name(tenant, namespace, topic), low_water_marks=lowWaterMarks))

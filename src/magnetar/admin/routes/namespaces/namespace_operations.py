@@ -47,13 +47,13 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
     """Build the routes of this group."""
     router = APIRouter(tags=["topics"])
     chosen = _NamespaceTopics(topics, resources)
-    _unloading(router, chosen, topics)
-    _clearing(router, chosen, subscriptions)
-    _unsubscribing(router, chosen, subscriptions)
+    _unload_routes(router, chosen, topics)
+    _clear_routes(router, chosen, subscriptions)
+    _unsubscribe_routes(router, chosen, subscriptions)
     return router
 
 
-def _unloading(router: APIRouter, chosen: _NamespaceTopics, topics: TopicsPort) -> None:
+def _unload_routes(router: APIRouter, chosen: _NamespaceTopics, topics: TopicsPort) -> None:
     async def unload(names: Iterable[TopicName]) -> Response:
         async for topic in chosen.existing(names):
             await topics.unload_topic(topic)
@@ -68,7 +68,7 @@ def _unloading(router: APIRouter, chosen: _NamespaceTopics, topics: TopicsPort) 
         return await unload(chosen.names(tenant, namespace, bundle))
 
 
-def _clearing(router: APIRouter, chosen: _NamespaceTopics, subscriptions: SubscriptionsPort) -> None:
+def _clear_routes(router: APIRouter, chosen: _NamespaceTopics, subscriptions: SubscriptionsPort) -> None:
     async def clear(names: Iterable[TopicName], subscription: str | None) -> Response:
         async for topic in chosen.existing(names):
             for name in await subscriptions.subscriptions_of(topic):
@@ -96,7 +96,7 @@ def _clearing(router: APIRouter, chosen: _NamespaceTopics, subscriptions: Subscr
         return await clear(chosen.names(tenant, namespace, bundle), subscription)
 
 
-def _unsubscribing(router: APIRouter, chosen: _NamespaceTopics, subscriptions: SubscriptionsPort) -> None:
+def _unsubscribe_routes(router: APIRouter, chosen: _NamespaceTopics, subscriptions: SubscriptionsPort) -> None:
     async def unsubscribe(names: Iterable[TopicName], subscription: str) -> Response:
         async for topic in chosen.existing(names):
             if subscription in await subscriptions.subscriptions_of(topic):

@@ -112,13 +112,13 @@ _PATH: Final = NAMESPACE + "/{policy:namespace_policy}"
 def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["namespace policies"])
-    _reading(router, resources, settings)
-    _writing(router, topics, resources, settings)
-    _properties(router, resources)
+    _read_routes(router, resources, settings)
+    _write_routes(router, topics, resources, settings)
+    _property_routes(router, resources)
     return router
 
 
-def _reading(router: APIRouter, resources: Resources, settings: Settings) -> None:
+def _read_routes(router: APIRouter, resources: Resources, settings: Settings) -> None:
     @router.get(_PATH)
     async def get_policy(tenant: PathText, namespace: PathText, policy: str) -> Response:
         about = POLICIES[policy]
@@ -133,7 +133,7 @@ def _reading(router: APIRouter, resources: Resources, settings: Settings) -> Non
         return answer(value)
 
 
-def _writing(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _write_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.post(_PATH)
     async def set_policy(tenant: PathText, namespace: PathText, policy: str, request: Request) -> Response:
         return await _set(topics, resources, settings, "POST", namespace_name(tenant, namespace), policy, request)
@@ -222,7 +222,7 @@ def _check_clusters(resources: Resources, value: Json) -> None:
             raise ForbiddenError(f"Invalid cluster id: {cluster}")
 
 
-def _properties(router: APIRouter, resources: Resources) -> None:
+def _property_routes(router: APIRouter, resources: Resources) -> None:
     path = NAMESPACE + "/properties"
 
     def properties_of(name: NamespaceName) -> JsonObject:

@@ -28,12 +28,12 @@ _DOMAINS: Final[Mapping[str, Sequence[Domain]]] = {
 def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["namespaces"])
-    _life(router, topics, schemas, resources, settings)
-    _contents(router, topics, resources)
+    _namespace_routes(router, topics, schemas, resources, settings)
+    _list_routes(router, topics, resources)
     return router
 
 
-def _life(
+def _namespace_routes(
     router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings
 ) -> None:
     namespaces = resources.namespaces
@@ -67,7 +67,7 @@ def _life(
         return done()
 
 
-def _contents(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _list_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
     namespaces = resources.namespaces
 
     @router.get(NAMESPACE + "/topics")

@@ -25,12 +25,12 @@ QuotaType = Literal["destination_storage", "message_age"]
 def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["backlog quotas"])
-    _of_namespaces(router, topics, resources)
-    _of_topics(router, topics, resources, settings)
+    _namespace_routes(router, topics, resources)
+    _topic_routes(router, topics, resources, settings)
     return router
 
 
-def _of_namespaces(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _namespace_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
     namespaces = resources.namespaces
 
     def quotas_of(name: NamespaceName) -> JsonObject:
@@ -67,7 +67,7 @@ def _of_namespaces(router: APIRouter, topics: TopicsPort, resources: Resources) 
         return done()
 
 
-def _of_topics(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _topic_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     records, stored = resources.topic_policies, "backlogQuotaMap"
 
     def quotas_of(name: TopicName, *, is_global: bool) -> JsonObject:

@@ -29,9 +29,9 @@ class _Target(NamedTuple):
 def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["subscriptions"])
-    _expiring(router, topics, subscriptions, resources)
-    _resetting(router, topics, subscriptions, resources)
-    _properties(router, topics, subscriptions, resources)
+    _expiry_routes(router, topics, subscriptions, resources)
+    _reset_routes(router, topics, subscriptions, resources)
+    _property_routes(router, topics, subscriptions, resources)
     return router
 
 
@@ -43,7 +43,9 @@ def _nothing_to_expire(topic: TopicName, subscription: str) -> ConflictError:
     )
 
 
-def _expiring(router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> None:
+def _expiry_routes(
+    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+) -> None:
     @router.post(_PATH + "/expireMessages/{seconds}")
     async def expire(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, seconds: int
@@ -85,7 +87,9 @@ def _expiring(router: APIRouter, topics: TopicsPort, subscriptions: Subscription
         return done()
 
 
-def _resetting(router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> None:
+def _reset_routes(
+    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+) -> None:
     @router.post(_PATH + "/resetcursor")
     async def reset_cursor(
         domain: PathText,
@@ -104,7 +108,9 @@ def _resetting(router: APIRouter, topics: TopicsPort, subscriptions: Subscriptio
         return done()
 
 
-def _properties(router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> None:
+def _property_routes(
+    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+) -> None:
     @router.get(_PATH + "/properties")
     async def get_properties(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText

@@ -23,12 +23,12 @@ PATH = TOPIC + "/partitions"
 def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["partitioned topics"])
-    _reading(router, topics, resources)
-    _changing(router, topics, schemas, resources)
+    _read_routes(router, topics, resources)
+    _change_routes(router, topics, schemas, resources)
     return router
 
 
-def _reading(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _read_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
     partitioned = resources.partitioned
 
     @router.get(TOPICS + "/partitioned")
@@ -61,7 +61,7 @@ def _reading(router: APIRouter, topics: TopicsPort, resources: Resources) -> Non
         return answer(found.as_json())
 
 
-def _changing(router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> None:
+def _change_routes(router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> None:
     partitioned = resources.partitioned
 
     @router.put(PATH)

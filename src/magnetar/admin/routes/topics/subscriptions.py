@@ -73,11 +73,13 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
             await subscriptions.delete_subscription(part, subscription, force=force)
         return done()
 
-    _moving(router, topics, subscriptions, resources)
+    _cursor_routes(router, topics, subscriptions, resources)
     return router
 
 
-def _moving(router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> None:
+def _cursor_routes(
+    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+) -> None:
     path = TOPIC + "/subscription/{subscription}"
 
     @router.post(path + "/skip_all")

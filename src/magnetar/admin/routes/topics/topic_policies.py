@@ -128,9 +128,9 @@ _PATH: Final = TOPIC + "/{policy:topic_policy}"
 def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["topic policies"])
-    _reading(router, topics, resources, settings)
-    _writing(router, topics, resources, settings)
-    _dispatch_rates(router, topics, resources, settings)
+    _read_routes(router, topics, resources, settings)
+    _write_routes(router, topics, resources, settings)
+    _dispatch_rate_routes(router, topics, resources, settings)
     return router
 
 
@@ -145,7 +145,7 @@ def policy_topic(
     return name
 
 
-def _reading(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _read_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.get(_PATH)
     async def get_policy(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str,
@@ -167,7 +167,7 @@ def _reading(router: APIRouter, topics: TopicsPort, resources: Resources, settin
         return done(about.unset) if value is None else answer(value)
 
 
-def _writing(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _write_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.post(_PATH)
     async def set_policy(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
@@ -237,7 +237,7 @@ def _check_retention(topics: TopicsPort, name: TopicName, value: Json) -> None:
             )
 
 
-def _dispatch_rates(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _dispatch_rate_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     """Routes of dispatch rates of single subscriptions, which are one object by name."""
     path = TOPIC + "/{subscription}/dispatchRate"
     stored = "subscriptionDispatchRates"

@@ -105,11 +105,11 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
             await topics.unload_topic(part)
         return done()
 
-    _message_ids(router, topics, messages, resources)
+    _message_id_routes(router, topics, messages, resources)
     return router
 
 
-def _message_ids(router: APIRouter, topics: TopicsPort, messages: MessagesPort, resources: Resources) -> None:
+def _message_id_routes(router: APIRouter, topics: TopicsPort, messages: MessagesPort, resources: Resources) -> None:
     @router.get(TOPIC + "/lastMessageId")
     async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
