@@ -1,10 +1,10 @@
 """Notifies watchers of a namespace of the persistent topics that are created and deleted (rule 2.19).
 
 Whatever makes or deletes a topic (a client's first use, REST, growth, collection) passes
-:class:`magnetar.broker.service.BrokerService`, which reports it here. Changes are gathered for a moment and told
-together, so a thousand new partitions are a few updates; what came and went within that moment is not told at all.
-However many listen, one turn of the loop tells a few of them; the next changes are told when all have heard the last.
-Nobody watching: a report is one dictionary look-up.
+:class:`magnetar.broker.service.BrokerService`, which reports it here. Changes are gathered for a moment and sent
+together, so a thousand new partitions are a few updates; a topic that came and went within that moment is in none.
+One turn of the loop notifies a few watchers, however many there are; the next changes follow when all were notified of
+the last. Without watchers a report is one dictionary look-up.
 """
 
 from __future__ import annotations

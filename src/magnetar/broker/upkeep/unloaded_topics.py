@@ -96,21 +96,21 @@ def releasable(managed: ManagedLedger, rule: RetentionRule | None, started_ms: i
     """The ordinal up to which whole ledgers may go; 0: none.
 
     ``rule``: of retention, None if there is none. The last ledger goes only if a subscription has consumed it or
-    retention has an opinion: without either a topic keeps it, as one that is loaded does. And only if it is of an
-    earlier life: entries may still be on their way into any other.
+    a retention is set: without either a topic keeps it, as one that is loaded does. It also has
+    to be of an earlier run of the broker: entries may still be on their way into any other.
     """
     consumed = min((cursor.mark_delete + 1 for cursor in managed.cursors.values()), default=managed.end)
-    behind = managed.retained_bytes()
+    left = managed.retained_bytes()
     ends = 0
     ledgers = managed.table.ledgers
     for ledger in ledgers:
-        behind -= ledger.bytes
+        left -= ledger.bytes
         if ledger.end > consumed:
             break
         if ledger is ledgers[-1] and (ledger.opened_ms >= started_ms or (rule is None and not managed.cursors)):
             break
         # what was written in an earlier run is older than this one
-        if rule is not None and ledger.entries and not rule.lets_go(ledger.closed_ms or started_ms, behind):
+        if rule is not None and ledger.entries and not rule.lets_go(ledger.closed_ms or started_ms, left):
             break
         ends = ledger.end
     return ends

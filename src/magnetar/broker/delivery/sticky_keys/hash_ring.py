@@ -1,7 +1,7 @@
 """AUTO_SPLIT by consistent hashing: 100 points per consumer on a ring of 65,535 slots (rules 0.1 to 0.3, 5.6.7).
 
 A slot belongs to the first point at or after it, wrapping to the lowest. Several consumers may hash to one point: the
-first to come owns it, the others queue and take over when it leaves. Consumers of one name are told apart by a
+first to come owns it, the others queue and take over when it leaves. Consumers of one name are distinguished by a
 name index, the lowest that is free when they join.
 
 The points are a bit per slot in 256 words of 256, with one more word for which of them hold any: finding a neighbour or
