@@ -19,7 +19,7 @@ May import client, columnar, protocol, schema, runtime, model and pyspark. In re
 * ``cluster``       a standalone cluster on this machine
 * ``process``       how each of its processes is ended
 
-``options``, ``source.planning.admission``, ``source.planning.planner``, ``source.reading.arrow_decoder``,
+``options``, ``source.planning``, ``source.reading.arrow_decoder``, ``offset_json``, ``offset_log``,
 ``sink.router`` and ``sink.sequence_ids`` need no Spark.
 """
 
