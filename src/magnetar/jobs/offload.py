@@ -81,17 +81,17 @@ def plan(
         if not logs:
             raise TopicNotFoundError(f"{directory} has no topic {topic}")
         for log in logs:
-            said = rest.ask("GET", f"{path_of(log.name)}/offload/ledgers")
-            url = to or said["url"]
-            if not said["url"]:
+            answer = rest.ask("GET", f"{path_of(log.name)}/offload/ledgers")
+            url = to or answer["url"]
+            if not answer["url"]:
                 raise InvalidValueError("the broker has no place to offload to: start it with offloadUrl")
-            if said["log"] != log.id:
+            if answer["log"] != log.id:
                 raise InvalidValueError(
                     f"{directory} is not the directory of the broker at {rest.url}: its {log.name} is another one"
                 )
             object_store_at(url)
-            for one in said["ledgers"]:
-                if one["copy"] is not None or one is said["ledgers"][-1]:
+            for one in answer["ledgers"]:
+                if one["copy"] is not None or one is answer["ledgers"][-1]:
                     continue
                 reason = one["refused"] or _incomplete(log, one["ledgerId"])
                 if reason:
@@ -132,8 +132,8 @@ def copy(work: CopyTask) -> CopyOutcome:
         pass  # an earlier attempt wrote it, whole
     refused = ""
     try:
-        said = work.rest.ask("POST", f"{path_of(work.topic)}/offload/{work.info.id}", {"name": work.name})
-        size = said["size"]
+        answer = work.rest.ask("POST", f"{path_of(work.topic)}/offload/{work.info.id}", {"name": work.name})
+        size = answer["size"]
     except RestRefusedError as error:
         refused = str(error)
         if error.http_status < 500:

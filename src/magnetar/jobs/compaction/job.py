@@ -96,31 +96,31 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Comp
     DataLossError.
     """
     name = TopicName.parse(topic)
-    said = rest.ask("POST", f"{path_of(topic)}/compaction/plan")
-    if not said["url"]:
+    answer = rest.ask("POST", f"{path_of(topic)}/compaction/plan")
+    if not answer["url"]:
         raise InvalidValueError("the broker has no place where a result could be handed over: start it with offloadUrl")
-    if said["horizon"] <= said["start"]:
+    if answer["horizon"] <= answer["start"]:
         return None
     found = read_directory(directory)
     log = found.logs.get(name.fqn)
-    if log is None or log.id != said["log"]:
+    if log is None or log.id != answer["log"]:
         raise InvalidValueError(f"{directory} is not the directory of the broker at {rest.url}: no such {name.fqn}")
     before: list[Unit] = []
-    if said["view"]:
-        view = found.logs[said["view"]]
+    if answer["view"]:
+        view = found.logs[answer["view"]]
         before = list(direct_units(found, view, START, None, view.end))
-    start, stop = (ReadPosition(*said[which]) for which in ("startPosition", "horizonPosition"))
-    units = [*before, *direct_units(found, log, start, stop, said["horizon"])]
+    start, stop = (ReadPosition(*answer[which]) for which in ("startPosition", "horizonPosition"))
+    units = [*before, *direct_units(found, log, start, stop, answer["horizon"])]
     for unit in units:
         if unit.lost:
             raise DataLossError(f"{unit.topic}: {unit.start.ledger}:{unit.start.entry} and behind: {unit.lost}")
-    if log.end < said["horizon"]:
+    if log.end < answer["horizon"]:
         raise ConflictError(f"{topic}: the directory shows less than the broker has; try again in a moment")
-    url = to or said["url"]
+    url = to or answer["url"]
     object_store_at(url)
     folder = f"compaction/{folder_of(name)}/{secrets.token_hex(8)}"
     return CompactionJobPlan(
-        rest, name.fqn, said["generation"], said["horizon"], said["retainKeyless"], tuple(units), len(before), url,
+        rest, name.fqn, answer["generation"], answer["horizon"], answer["retainKeyless"], tuple(units), len(before), url,
         folder,
     )  # fmt: skip
 
@@ -232,9 +232,9 @@ class UnitGroup:
     def add(self, number: int) -> None:
         """Read the next unit. Raises DataLossError."""
         self._units.append(number)
-        key_events(self._noting(number), self.keys, self._collector)
+        key_events(self._unit_entries(number), self.keys, self._collector)
 
-    def _noting(self, number: int) -> Iterator[EntryColumns]:
+    def _unit_entries(self, number: int) -> Iterator[EntryColumns]:
         for block in unit_columns(self._plan, number):
             if len(block.ordinals):
                 if self._holding[-1:] != [number]:
@@ -349,7 +349,7 @@ def _hand_over(plan: CompactionJobPlan, files: Sequence[dict[str, Any]], removed
     given = [{name: row[name] for name in ("unit", "name", "digest", "entries", "bytes")} for row in files]
     body = {"generation": plan.generation, "horizon": plan.horizon, "removed": removed, "files": given}
     plan.rest.ask("POST", f"{path}/view", body)
-    while (said := plan.rest.ask("GET", path))["status"] == "RUNNING":
+    while (answer := plan.rest.ask("GET", path))["status"] == "RUNNING":
         time.sleep(_POLL_SECONDS)
-    if said["status"] != "SUCCESS":
-        raise ConflictError(f"{plan.topic}: the broker did not take the result over: {said['lastError']}")
+    if answer["status"] != "SUCCESS":
+        raise ConflictError(f"{plan.topic}: the broker did not take the result over: {answer['lastError']}")

@@ -159,14 +159,14 @@ def _note(
 
 @kernel
 def _note_singles(
-    data: Any, table: Any, wanted: Any, said: Any,
+    data: Any, table: Any, wanted: Any, first_places: Any,
     arena: Any, ends: Any, places: Any, over: Any, hashes: Any, slots: Any, count: Any,
 ) -> None:  # fmt: skip
     for index in range(wanted.size):
         if wanted[index] and table[KEY, index] >= 0:
             gone = np.int64(table[FLAGS, index] & NULL_VALUE != 0)
             _note(
-                data, table[KEY, index], table[KEY_END, index], said[index], gone,
+                data, table[KEY, index], table[KEY_END, index], first_places[index], gone,
                 arena, ends, places, over, hashes, slots, count,
             )  # fmt: skip
 

@@ -98,8 +98,8 @@ class EventCollector:
 
     def events(self) -> list[LastEvent]:
         """Return all last events."""
-        found = [LastEvent(KEY, key, *said) for key, said in self.keys.items()]
-        return found + [LastEvent(CHUNKED, uuid, *said, None) for uuid, said in self._chunks.items()]
+        found = [LastEvent(KEY, key, *event) for key, event in self.keys.items()]
+        return found + [LastEvent(CHUNKED, uuid, *event, None) for uuid, event in self._chunks.items()]
 
 
 def events(entries: Iterable[StoredEntry]) -> tuple[list[LastEvent], int]:
