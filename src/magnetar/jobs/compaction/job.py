@@ -120,8 +120,8 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Comp
     object_store_at(url)
     folder = f"compaction/{folder_of(name)}/{secrets.token_hex(8)}"
     return CompactionJobPlan(
-        rest, name.fqn, answer["generation"], answer["horizon"], answer["retainKeyless"], tuple(units), len(before), url,
-        folder,
+        rest, name.fqn, answer["generation"], answer["horizon"], answer["retainKeyless"], tuple(units), len(before),
+        url, folder,
     )  # fmt: skip
 
 
