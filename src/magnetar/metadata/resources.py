@@ -53,7 +53,7 @@ class Resources:
         self.clusters.ensure(self._cluster, urls)
 
     def require_namespace(self, topic: TopicName) -> None:
-        """Raises NotFoundError with the text that topic routes and lookups answer (2.9)."""
+        """Raises NotFoundError with the text that topic routes and lookups answer (rule 2.9)."""
         if not self.namespaces.exists(topic.namespace) and not is_heartbeat(topic):
             raise NotFoundError("Namespace not found")
 

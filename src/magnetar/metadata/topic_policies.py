@@ -3,7 +3,7 @@
 They stand in the metadata store and nowhere else: a change is durable when its request is answered, whatever happens
 next. Apache Pulsar keeps them as messages of the namespace's ``__change_events`` topic, which can be read late after a
 restart; here that topic only tells of changes (:mod:`magnetar.broker.policies.policy_events`). Partitions share the
-policies of their parent (8.4).
+policies of their parent (rule 8.4).
 
 A policy set with ``isGlobal=true`` is kept beside the local one, and gives way to it.
 """

@@ -393,7 +393,7 @@ class Subscription:
         return self.pump.delayed() if self.sub_type is not None else 0
 
     def stats(self, only: Consumer | None = None) -> SubscriptionStats:
-        """All values of 5.10 that are ours, as of now; with ``only`` of that consumer alone, without its keys."""
+        """The statistics as of now (rules of 5.10); with ``only``, of that consumer alone and without its keys."""
         return subscription_stats(
             self._members, self.counters(), self.cursor, only, delayed=self.delayed_entries(), durable=self.durable,
             read_at=max(self.pump.read_at, self.cursor.mark_delete + 1),

@@ -20,7 +20,7 @@ from magnetar.model.subscription_types import SubType
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStats:
-    """5.10.2; counters since the consumer connected."""
+    """What is shown of one consumer, with counters since it connected (rule 5.10.2)."""
 
     name: str
     consumer_id: int
@@ -45,7 +45,8 @@ class ConsumerStats:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionStats:
-    """5.10.1; counters since the topic was loaded, consumers that left included."""
+    """What is shown of a subscription, with counters since the topic was loaded, of consumers that left, too (rule
+    5.10.1)."""
 
     type: str
     backlog_entries: int
