@@ -14,7 +14,7 @@ _READY_S = 60.0
 
 
 def free_port() -> int:
-    """A port that nobody listens on at the moment."""
+    """A port that no one listens on at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

@@ -58,7 +58,7 @@ class Subscription:
     said: dict[Position, float] = field(default_factory=dict)
     """When the broker is known to have read it; cumulative ones are noted for every position delivered before."""
     doubtful: set[Position] = field(default_factory=set)
-    """Said, and at some kill nobody knew whether it was durable."""
+    """Said, and at some kill no one knew whether it was durable."""
     sure: set[Position] = field(default_factory=set)
     """Answered, or implied by an answer, or older than the delay at a kill: must never come back."""
 

@@ -2,7 +2,7 @@
 
 One small directory is built, with the durable state noted after every write. Each test copies it, harms the copy,
 opens it, compares, goes on writing in a second life and reads everything in a third. Promises: a torn end costs only
-writes that nobody was told had succeeded; damage in the middle costs the entries in it, which are named and kept as
+writes whose success was never reported; damage in the middle costs the entries in it, which are named and kept as
 ``quarantine-…``; nothing is ever deleted; the open after the repair finds nothing to complain about.
 """
 
@@ -231,7 +231,7 @@ def test_a_flipped_bit_in_a_segment_costs_at_most_its_block_and_is_named(killed:
             files = harmed(killed, replayed, flip(at, rng.randrange(8)))
             store = opened(files)
             if at >= inside[-2].length:
-                assert not store.damage  # the last block: nobody can tell it from a torn one
+                assert not store.damage  # the last block: no one can tell it from a torn one
             elif at < 40 or at >= 48:
                 assert store.damage, at
             for name, managed in store._logs.items():

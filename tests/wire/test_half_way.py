@@ -1,8 +1,9 @@
 """Commands that fail half-way: an exception at every step of every one, and afterwards everything works for others.
 
-The steps are the calls of what a command needs from others: cursors, the log, annexes, the journal, the socket. For
-each command the k-th of them raises, before or after it did its work, for every k until the command gets through.
-Nobody expects an answer then; a client on another connection, and the next one on the same topic, must not notice.
+The steps are the calls of what a command needs from others: cursors, the log, states of features, the journal, the
+socket. For each command the k-th of them raises, before or after it did its work, for every k until the command gets
+through. No one expects an answer then; a client on another connection, and the next one on the same topic, must not
+notice.
 """
 
 from __future__ import annotations

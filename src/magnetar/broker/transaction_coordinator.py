@@ -37,7 +37,7 @@ TC_ID: Final = 0
 ASSIGN_TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
 LOG: Final = "internal://transaction-log/0"
 """The name of the log, which is no topic's: no client can open or delete it."""
-_ANNEX: Final = "transactions"
+_FEATURE: Final = "transactions"
 _WAIT_MAX_S: Final = 3600.0
 _CARRY_AGAIN_S: Final = 1.0
 _TELL_S: Final = 60.0
@@ -89,7 +89,7 @@ class TransactionCoordinator:
         began = self._clock.now_ms()
         home = self._store.open_log(LOG)
         home.trim(home.end)
-        self._feature_state = home.feature_state(_ANNEX)
+        self._feature_state = home.feature_state(_FEATURE)
         self._on_disk = self._feature_state.open(_OnDisk)
         self.decisions = Coordinator(self._on_disk.living, self._active_max)
         self._on_disk.on_durable = self._durable

@@ -63,7 +63,7 @@ _ENCODINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LedgerFileInfo:
-    """What a file says of itself."""
+    """The description of a ledger that its file holds."""
 
     topic: str
     ledger: int
@@ -121,7 +121,7 @@ class LedgerWriter:
         self.add_columns(b"".join(entries), sizes, numbers, np.fromiter(map(_time, entries), np.int64, n))
 
     def add_columns(self, data: Any, sizes: Any, counts: Any, times: Any) -> None:
-        """The same as columns: entries one behind the other in a buffer, their sizes (u32), message counts (i32) and
+        """The same as columns: entries one after the other in a buffer, their sizes (u32), message counts (i32) and
         publish times (i64, ``NO_TIME`` where there is none). The buffer is copied."""
         ends = np.cumsum(sizes, dtype=np.int64)
         view, at, n = memoryview(data), 0, len(sizes)

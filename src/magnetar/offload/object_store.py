@@ -28,7 +28,7 @@ from magnetar.model.names import TopicName
 from magnetar.storage.backends.files import OsFileSystem
 
 _PART: Final = ".new"
-"""Behind the name of a file that is not whole yet."""
+"""The end of the name of a file that is not whole yet."""
 _FOLDER_MAX: Final = 200
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
@@ -56,7 +56,7 @@ class ObjectStore(Protocol):
     def draft(self, name: str) -> ObjectDraft: ...
 
     def open(self, name: str) -> Any:
-        """What pyarrow reads from; FileNotFoundError if there is no such object. Is closed by whoever opened it."""
+        """What pyarrow reads from; FileNotFoundError if there is no such object. The caller closes it."""
         ...
 
     def delete(self, name: str) -> None:
@@ -111,7 +111,7 @@ def folder_of(topic: TopicName) -> str:
 
 
 class DirectoryObjectStore:
-    """On a file system; files are made durable with fsync, as are the directories above them."""
+    """A directory on a file system; files are made durable with fsync, as are the directories above them."""
 
     def __init__(self, url: str, path: str) -> None:
         self.url = url
@@ -160,7 +160,7 @@ class _FileDraft:
 
 
 class BucketObjectStore:
-    """Of an object store. ``store``: an obstore store, made from the address if not given."""
+    """A bucket of an object store. ``store``: an obstore store, made from the address if not given."""
 
     def __init__(self, url: str, store: Any = None) -> None:
         self.url = url

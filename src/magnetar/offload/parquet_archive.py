@@ -60,7 +60,7 @@ class ParquetArchive:
             try:
                 data, counts = file.group(source, number)
             except BaseException:
-                # whoever mends the object may have written it anew: its footer is to be read again
+                # the object may have been mended and written anew: its footer is to be read again
                 self._forget(offload)
                 raise
         return first, data, counts, file.index_of(number) + counts.cumsum(dtype="int64") - counts
@@ -93,7 +93,7 @@ class ParquetArchive:
         return file
 
     def delete(self, offload: Offload) -> None:
-        """Nobody needs the object any more; fine if there is none. Raises OSError."""
+        """Delete an object that no ledger needs; fine if there is none. Raises OSError."""
         self.place(offload.url).delete(offload.name)
         self._forget(offload)
 
@@ -113,7 +113,7 @@ def _require(file: LedgerFile, offload: Offload, ledger: int) -> None:
 
 
 def _format() -> ModuleType:
-    """With pyarrow, which only those who offload need."""
+    """Import the format, which needs pyarrow, when a copy is first touched."""
     try:
         from magnetar.offload import format as form
     except ImportError as error:

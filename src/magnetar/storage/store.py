@@ -43,7 +43,7 @@ _LOST_IDS: Final = 1 << 24
 class LedgerStore:
     """All logs of one journal. Use: ``open()``, then logs, then ``close()``.
 
-    It has no threads of its own: ``threads`` and what ``backend`` writes with belong to whoever made them.
+    It has no threads of its own: ``threads`` and what ``backend`` writes with belong to the object that made them.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LedgerStore:
         )
         self.full_disk = FullDisk(reserve, self.journal, self.cleaner.make_room, self._tasks)
         self.damage: list[str] = []
-        """What start-up found unreadable, in words."""
+        """Descriptions of what start-up found unreadable."""
         self.keep_all: str | None = None
         """Why nothing may be let go, whatever the policies say: they are in doubt."""
 
@@ -209,11 +209,11 @@ class LedgerStore:
     # what logs ask for -------------------------------------------------------------------------------------------
 
     def logs(self) -> Iterable[ManagedLedger]:
-        """All of them."""
+        """All logs."""
         return self._logs.values()
 
     def make_log(self, log_id: int, name: str) -> ManagedLedger:
-        """For recovery."""
+        """Make a log while recovery replays; nothing is written."""
         return ManagedLedger(self, log_id, name)
 
     def next_ledger_id(self) -> int:
@@ -239,7 +239,7 @@ class LedgerStore:
         self.occupancy.added(span)
 
     def span_dropped(self, span: Span) -> None:
-        """Nobody needs the span any more; a sealed segment without spans is removed."""
+        """The span is needed no more; a sealed segment without spans is removed."""
         self.occupancy.dropped(span)
 
     def span_shrunk(self, span: Span, size: int) -> None:

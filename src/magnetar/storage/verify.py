@@ -2,7 +2,7 @@
 
 Start-up reads only what is younger than the newest checkpoint; this reads everything, so it finds bit rot in old
 segments, indexes that lead astray, checkpoints that could not be used, metadata that a start would have to mend, and
-entries that a checkpoint promises and no segment holds, unless a record behind it says that they were let go. A torn
+entries that a checkpoint promises and no segment holds, unless a record after it says that they were let go. A torn
 end of the newest segment is what a kill leaves and no damage; so is a missing index. Copies of offloaded ledgers lie
 elsewhere and are not read.
 """
@@ -25,7 +25,7 @@ from magnetar.storage.log.segment import SegmentIndex
 from magnetar.storage.log.segment_scan import SegmentScan
 from magnetar.storage.metadata_log.metadata_log import examine
 from magnetar.storage.metadata_log.metadata_scan import COPIES
-from magnetar.storage.recovery.recovery import gap_behind, newest_lost
+from magnetar.storage.recovery.recovery import gap_after, newest_lost
 
 
 class FoundExtent(NamedTuple):
@@ -45,7 +45,7 @@ class _LetGo:
         self._trimmed: dict[int, int] = {}
         self._released: set[tuple[int, int]] = set()
 
-    def hear(self, raw: records.RawRecord) -> None:
+    def note(self, raw: records.RawRecord) -> None:
         """Any record."""
         if raw.kind not in (records.RecordKind.LOG_DELETED, records.RecordKind.TRIMMED, records.RecordKind.OFFLOADED):
             return
@@ -65,7 +65,7 @@ class _LetGo:
 
 @dataclass
 class VerifyReport:
-    """What was found."""
+    """The findings of one check."""
 
     lines: list[str] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class _Verification:
             self._lengths[newest.head["segment"]] = newest.head["length"]
         numbers = segment_numbers(self._names)
         covered = newest.head["segment"] if newest is not None else 0
-        gap = gap_behind(covered, numbers)
+        gap = gap_after(covered, numbers)
         if gap is not None:
             self._damaged(gap)
         lost = lost_newest(self._files, covered)
@@ -144,7 +144,7 @@ class _Verification:
             file.close()
 
     def _metadata(self) -> None:
-        """What a start would say of it."""
+        """Report what a start would say of the metadata."""
         if self._elsewhere and not any(name in self._names for name in COPIES):
             self._say("no metadata log: taken over from metadata.sqlite at the next start, if that is there")
             return
@@ -195,7 +195,7 @@ class _Verification:
             for block in scan:
                 blocks += 1
                 for raw in block.records:
-                    self._let_go.hear(raw)
+                    self._let_go.note(raw)
                     if raw.kind == records.RecordKind.EXTENT:
                         head = records.extent_head(raw.body)
                         entries += head.entries

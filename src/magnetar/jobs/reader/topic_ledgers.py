@@ -228,7 +228,7 @@ class _HiddenEntries:
     """The entries of a log that its transactions hide from readers."""
 
     def __init__(self, log: ManagedLedger) -> None:
-        # the coordinator's own log has another annex of that name
+        # the coordinator's own log has another feature state of that name
         feature_state = log.feature_states.get(TRANSACTIONS) if log.name.startswith(_TOPICS) else None
         self._buffer = None if feature_state is None else feature_state.open(TransactionFeatureState).settled.buffer
 

@@ -27,7 +27,7 @@ _NO_LOCKS_HERE: Final = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
 def make_directory(path: str, mode: int = PRIVATE_DIRECTORY) -> None:
     """Create what is missing of ``path`` and make all names on the way to it durable. Raises OSError.
 
-    Also for a directory that exists: whoever made it may have been killed before the sync.
+    A directory that exists is synced too: the process that made it may have been killed before the sync.
     """
     for missing in reversed([above for above in _upwards(path) if not os.path.isdir(above)]):
         with suppress(FileExistsError):
@@ -39,7 +39,7 @@ def make_directory(path: str, mode: int = PRIVATE_DIRECTORY) -> None:
                 break  # another file system: it was there before
             sync_directory(above)
         except PermissionError:
-            break  # somebody else's, and so it was there before
+            break  # another user's, and so it was there before
 
 
 def sync_directory(path: str) -> None:
@@ -52,7 +52,7 @@ def sync_directory(path: str) -> None:
 
 
 def lock_directory(path: str) -> int:
-    """Lock the directory itself, which nobody can delete as "stale": a descriptor that holds the lock until it closes.
+    """Lock the directory itself, which cannot be deleted as "stale": a descriptor that holds the lock until it closes.
 
     Raises BlockingIOError if another process has it.
     """

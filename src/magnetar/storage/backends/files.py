@@ -107,7 +107,7 @@ class FileSystem(Protocol):
         ...
 
     def holds(self, name: str, file: File) -> bool:
-        """Whether ``name`` still leads to that open file: nobody removed or replaced it, or the directory."""
+        """Whether ``name`` still leads to that open file: neither it nor the directory was removed or replaced."""
         ...
 
     def rename(self, old: str, new: str) -> None:
@@ -275,7 +275,7 @@ class OsFileSystem:
 
     def lock(self) -> None:
         # flock dies with its process, so a stale file or a re-used pid can never keep a directory locked. The directory
-        # itself is locked too: who deletes the file LOCK lets nobody in. The file is for versions that know only it
+        # itself is locked too: deleting the file LOCK lets no one in. The file is for versions that know only it
         held: list[int] = []
         try:
             held.append(lock_directory(self.path))
@@ -304,7 +304,7 @@ def write_atomically(files: FileSystem, name: str, data: bytes) -> None:
         file.append([data])
         file.sync()
     except OSError:
-        # half a file helps nobody, and the disk may be full
+        # half a file is of no use, and the disk may be full
         with suppress(OSError):
             file.truncate(0)
             files.remove(temporary)

@@ -1,4 +1,4 @@
-"""A segment whose file somebody removed or replaced while it is open: its content gets a name again.
+"""A segment whose file was removed or replaced while it is open: its content gets a name again.
 
 The open file still has everything that was written; it is gone for good when that file is closed.
 """

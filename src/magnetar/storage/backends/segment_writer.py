@@ -45,7 +45,7 @@ class LocalSegmentWriter:
         self._ended = False
         """The segment takes no more, though its file is open."""
         self._look_at = 0.0
-        """When it is looked next whether somebody removed the segment."""
+        """When it is looked next whether the segment's file was removed."""
 
     @property
     def takes_blocks(self) -> bool:

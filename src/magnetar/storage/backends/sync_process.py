@@ -5,8 +5,8 @@ handed the segment's open file, writes the group at its place, calls fdatasync a
 hears that as it hears any socket. No thread has to win the interpreter's lock, so a commit takes what the disk takes,
 however busy the loop is. A group that fills whole pages goes to the disk past the page cache (O_DIRECT), which spares
 the machine a copy and a page for every four kilobytes; reading does the same (:mod:`magnetar.storage.backends.files`).
-The process ends with the socket: at most it finishes the group it was given when the broker was killed, which nobody
-was told of.
+The process ends with the socket: at most it finishes the group it was given when the broker was killed, of which no
+client was notified.
 
 Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with two file descriptors: this file from
 now on, as it is and past the page cache; ``W`` or ``D``, u64 offset, u64 length: write so much of the shared memory
@@ -130,7 +130,7 @@ class SyncProcess:
                 self._file = file
             self._order, self._offset = b"W", file.size()
             if lead is not None:
-                # the zeros before the first page are there already: nothing was ever written behind the end
+                # the zeros before the first page are there already: nothing was ever written after the end
                 self._order, self._offset = b"D", self._offset + lead
                 chunks = [memoryview(chunks[0])[lead:], *chunks[1:]]
             if sum(map(len, chunks)) <= _SHARED_BYTES:

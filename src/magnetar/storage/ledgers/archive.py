@@ -4,7 +4,7 @@ An offloaded ledger lies, whole, as one object outside the directory. The record
 the log's own records and checkpoints (``records.Kind.OFFLOADED``), so it is as durable as an entry. While the local
 entries are there they are read; when they were released (``Offload.released``) the object is.
 
-How an object is reached and what stands in it is not storage's affair: somebody passes an :class:`Archive`.
+How an object is reached and what stands in it is not storage's affair: the store is given an :class:`Archive`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Offload(NamedTuple):
         return f"{self.url.rstrip('/')}/{self.name}"
 
     def to_list(self) -> list[Any]:
-        """As it lies in records and checkpoints."""
+        """The list that stands in records and checkpoints."""
         return list(self)
 
     @classmethod
@@ -70,7 +70,7 @@ class Archive(Protocol):
 
 
 class NoArchive:
-    """Of a store that was not given one: there is nothing that could read an object."""
+    """The archive of a store that was not given one: every object is unreadable."""
 
     def piece(self, offload: Offload, ledger: int, entry: int) -> ArchivedEntries:
         raise PersistenceError("this process was not given a way to read offloaded ledgers")

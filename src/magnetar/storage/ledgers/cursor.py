@@ -1,6 +1,6 @@
 """What one subscription has consumed, in ordinals; as durable as the entries themselves.
 
-A durable cursor's changes join the journal's next group: an acknowledgment that somebody waits for is durable when its
+A durable cursor's changes join the journal's next group: an acknowledgment that is waited for is durable when its
 callback runs, any other one within the journal's ``ack_delay``. Between whole states (CURSOR records, at creation,
 after a seek, in every checkpoint) only changes are written (ACKS records). A non-durable cursor has the same face and
 no journal (rule 4.3.2).
@@ -165,7 +165,7 @@ class Cursor:
         if journal is not None:
             journal.touch(self, durable)
             return
-        # nobody renders a cursor without a journal, so what changed need not be remembered
+        # a cursor without a journal is never rendered, so what changed need not be remembered
         self._fresh.clear()
         self._dirty_partial.clear()
         if durable is not None:

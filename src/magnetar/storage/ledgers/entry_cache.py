@@ -21,7 +21,7 @@ class StoredRun(NamedTuple):
     ledger: int
     entry: int
     entries: list[bytes]
-    """As stored, never to be changed."""
+    """The entries as stored, never to be changed."""
     counts: list[int] | None
     """Messages per entry; None means all are 1."""
 

@@ -4,7 +4,7 @@ Whole extents are taken, up to four megabytes at once, and put into the cache; t
 and finds the rest in memory. So catching up neither hops to the thread per entry nor loads the backlog.
 
 What is in no segment any more because its ledger was offloaded is read from its copy, a piece at a time and in other
-threads; caching and reading ahead are the same. Whoever asks for an entry whose copy cannot be read gets the error, and
+threads; caching and reading ahead are the same. A read of an entry whose copy cannot be read gets the error, and
 nothing else is given in its place.
 """
 
@@ -32,16 +32,16 @@ from magnetar.storage.log.segment_scan import places_of
 log = logging.getLogger(__name__)
 
 _READ_BYTES: Final = 4 << 20
-"""What a read takes for somebody who reads on, whole extents; measured: 1 MB 580, 2 MB 800, 4 MB 820-990 MB/s."""
+"""The size of a read that continues another, in whole extents; measured: 1 MB 580, 2 MB 800, 4 MB 820-990 MB/s."""
 _FIRST_READ_BYTES: Final = 1 << 19
-"""What a read takes for somebody who may want nothing more, and for each of many who read on."""
+"""The size of a read that continues none, and of each of many that do."""
 _PART_OF_CACHE: Final = 2
 """What is read from disk may take this part of the cache's budget, on top of it."""
 _BUFFER_BYTES: Final = _READ_BYTES + (1 << 19)
 _READS_AHEAD: Final = 3
-"""How many reads are begun unasked behind one that continues another."""
+"""How many reads are begun ahead after one that continues another."""
 _RECENT: Final = 32
-"""Reads that tell how many logs are being read at once."""
+"""How many of the last reads are looked at to know how many logs are being read at once."""
 _GAP_MAX: Final = 64 << 10
 """Bytes of other ledgers that are rather read over than stepped over."""
 
@@ -64,12 +64,12 @@ class LivingExtent(NamedTuple):
     record: bytes
 
 
-_TOLD_MAX: Final = 10_000
-"""Damaged places that are remembered, so that each is said once."""
+_NAMED_MAX: Final = 10_000
+"""Damaged places that are remembered, so that each is logged once."""
 
 
 class _Reading:
-    """One read under way, and who waits for it: nobody yet, if it was begun ahead."""
+    """One read under way, and its waiters: none yet, if it was begun ahead."""
 
     __slots__ = ("further", "managed", "place", "start", "waiters")
 
@@ -84,9 +84,9 @@ class _Reading:
 
 
 class EntryReader:
-    """Reads for all logs. ``thread`` has one worker: files and indexes are touched by nobody else.
+    """Reads for all logs. ``thread`` has one worker: no other thread touches files and indexes.
 
-    Whoever reads on where the last read of the log ended is read ahead for: the next megabytes are on their way into
+    A read that begins where the last read of its log ended is read ahead for: the next megabytes are on their way into
     the cache while the first is being sent.
     """
 
@@ -107,7 +107,7 @@ class EntryReader:
         self._recent: deque[int] = deque(maxlen=_RECENT)
         """The logs that were read last."""
         self._closed = False
-        self._told: set[tuple[int, int]] = set()
+        self._named: set[tuple[int, int]] = set()
         """Log and ordinal of what was said to be damaged."""
         self.reads = 0
         self.bytes_read = 0
@@ -144,7 +144,8 @@ class EntryReader:
         reading.waiters.append(answer)
 
     def read_on(self, managed: ManagedLedger) -> None:
-        """Whoever was read ahead for has come near the end of that: more, so that nobody ever waits for the disk."""
+        """The reader that was read ahead for comes near the end of that: read more, so that it never waits for the
+        disk."""
         managed.ahead_from = NEVER
         newest = self._under_way.get((managed.id, managed.newest_read))
         if newest is not None:
@@ -188,7 +189,8 @@ class EntryReader:
         return reading
 
     def _share(self) -> int:
-        """Bytes for one read: less if many logs are read at once, so that nobody's pieces go before they are used."""
+        """Bytes for one read: less if many logs are read at once, so that what was read ahead is still there when it is
+        used."""
         share = self._cache.bytes_max // ((_READS_AHEAD + 1) * len(set(self._recent)))
         return min(max(share, _FIRST_READ_BYTES), _READ_BYTES)
 
@@ -224,15 +226,15 @@ class EntryReader:
             waiter(error)
 
     def _is_news(self, reading: _Reading, error: BaseException) -> bool:
-        """What is damaged stays so, and is said once however often somebody asks for it."""
+        """Log damage once, however often it is read: it stays."""
         if not isinstance(error, UnreadableError):
             return True
         place = (reading.managed.id, reading.start)
-        if place in self._told:
+        if place in self._named:
             return False
-        if len(self._told) >= _TOLD_MAX:
-            self._told.clear()
-        self._told.add(place)
+        if len(self._named) >= _NAMED_MAX:
+            self._named.clear()
+        self._named.add(place)
         return True
 
     # in the reader's thread --------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ class EntryReader:
         i = places.find(start)
         out: list[_Extent] = []
         left = size_max
-        # behind the span's end may lie what a failed write left
+        # after the span's end may lie what a failed write left
         stop = bisect_left(places.firsts, span.end)
         if i < 0 or i >= stop:
             raise self._hole(span, start, places)
@@ -262,7 +264,7 @@ class EntryReader:
                         if isinstance(error, UnreadableError):
                             error.stop = places.firsts[j + 1] if j + 1 < stop else span.end
                         raise
-                    return out  # whoever wants what is damaged will ask for it
+                    return out  # a read of what is damaged gets the error
             i = last + 1
         first = out[0].run
         if not first.first <= start < first.first + len(first.entries):

@@ -7,16 +7,16 @@ have a change in the block of an entry is to append and to touch without giving 
 
 What is in flight is not so yet. ``changes`` hands out what the next write will say, then either ``durable`` follows
 (these changes, and the entries of their group, are on disk) or ``lost`` (they are not, and neither is anything that
-came after them: the log's entries that were not durable are gone, see ``ManagedLedger.on_failed``, which is told right
-after). Never is ``changes`` asked again before one of the two. ``snapshot`` is what a checkpoint keeps, so it has to
-leave out whatever is not durable: a checkpoint that counted an entry which then fails would be wrong for ever.
+came after them: the log's entries that were not durable are gone, see ``ManagedLedger.on_failed``, which is called
+right after). Never is ``changes`` asked again before one of the two. ``snapshot`` is what a checkpoint keeps, so it has
+to leave out whatever is not durable: a checkpoint that counted an entry which then fails would be wrong for ever.
 
-After a start an annex is a snapshot and the changes behind it, as bytes; ``open`` makes the feature's object of them.
-While nobody opens it, it is carried from checkpoint to checkpoint as it is. An object once made lives as long as the
-log: a topic that is unloaded and loaded again finds it as it was, with what is in flight.
+After a start the state of a feature is a snapshot and the changes after it, as bytes; ``open`` makes the feature's
+object of them. While it is not opened, it is carried from checkpoint to checkpoint as it is. An object once made lives
+as long as the log: a topic that is unloaded and loaded again finds it as it was, with what is in flight.
 
-What the bytes mean is the feature's affair, a version byte in front of a snapshot is good manners. Changes need not be
-repeatable: each is handed out once, behind the snapshot that lacks it.
+What the bytes mean is the feature's affair, a version byte before a snapshot is good manners. Changes need not be
+repeatable: each is handed out once, after the snapshot that lacks it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from magnetar.storage.log.write_group import Done
 
 
 class StateChange(NamedTuple):
-    """What one write says of a state."""
+    """The part of a state that one write makes durable."""
 
     data: bytes
     whole: bool = False
@@ -40,7 +40,7 @@ class StateChange(NamedTuple):
 
 
 class DurableState(Protocol):
-    """What a feature gives its annex."""
+    """The object of a feature whose state a :class:`FeatureState` keeps."""
 
     def changes(self) -> StateChange | None:
         """Everything since the last call that is to become durable; None if there is nothing."""
@@ -63,7 +63,7 @@ class DurableState(Protocol):
 
 
 class FeatureStateLog(Protocol):
-    """The log that the annex belongs to."""
+    """The log beside which the state is kept."""
 
     id: int
     deleted: bool
@@ -72,7 +72,7 @@ class FeatureStateLog(Protocol):
 class _Removal(Enum):
     NONE = 0
     DUE = 1
-    """Goes in front of the next changes."""
+    """Is written before the next changes."""
     WRITING = 2
 
 
@@ -99,7 +99,7 @@ class FeatureState:
 
     @property
     def exists(self) -> bool:
-        """Whether somebody has it open or there is something on disk."""
+        """Whether it is open or something of it is on disk."""
         return self._state is not None or self._snapshot is not None or bool(self._changes)
 
     def open(self, make: Callable[[bytes | None, Sequence[bytes]], S]) -> S:
@@ -112,7 +112,8 @@ class FeatureState:
         return cast("S", self._state)
 
     def touch(self, done: Done | None = None) -> None:
-        """Have the state's changes in the next group; at once if somebody waits, or with the entries that do."""
+        """Have the state's changes in the next group; at once if there is a waiter, or with the entries that are waited
+        for."""
         if not self._dirty or done is not None:
             self._dirty = True
             self._journal.touch_feature_state(self, done)
@@ -125,7 +126,7 @@ class FeatureState:
         self._removal = _Removal.DUE
         self.touch(done)
 
-    # what the journal asks and tells ------------------------------------------------------------------------------
+    # what the journal asks and reports ------------------------------------------------------------------------------
 
     def render(self) -> list[bytes]:
         """The records of this group."""
@@ -166,7 +167,7 @@ class FeatureState:
     # checkpoint and recovery --------------------------------------------------------------------------------------
 
     def image(self) -> FeatureStateImage:
-        """What is durable of it."""
+        """The durable part, for a checkpoint."""
         if self._state is not None:
             return FeatureStateImage(self.name, self._state.snapshot(), ())
         return FeatureStateImage(self.name, self._snapshot, self._changes)

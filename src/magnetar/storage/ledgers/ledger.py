@@ -35,11 +35,11 @@ class Ledger:
 
     @property
     def end(self) -> int:
-        """Ordinal behind its last entry."""
+        """Ordinal after its last entry."""
         return self.ordinal + self.entries
 
     def to_list(self) -> list[Any]:
-        """As it lies in a checkpoint."""
+        """The list that stands in a checkpoint."""
         values: list[Any] = [
             self.id, self.ordinal, self.index, self.opened_ms, self.closed_ms, self.entries, self.messages, self.bytes,
         ]  # fmt: skip
@@ -100,7 +100,7 @@ class LedgerTable:
         i = bisect_right(self._ids, ledger_id) - 1
         return self.ledgers[i] if i >= 0 and self._ids[i] == ledger_id else None
 
-    def behind(self, ledger_id: int) -> Ledger | None:
+    def after(self, ledger_id: int) -> Ledger | None:
         """The first ledger of a higher id."""
         i = bisect_right(self._ids, ledger_id)
         return self.ledgers[i] if i < len(self.ledgers) else None
@@ -111,7 +111,7 @@ class LedgerTable:
         return self._bases[0] if self._bases else 0
 
     def holding(self, ordinal: int) -> Ledger:
-        """The ledger of an ordinal; the ordinal behind the end belongs to the open one."""
+        """The ledger of an ordinal; the ordinal after the end belongs to the open one."""
         # of several ledgers with one base all but the last are empty
         return self.ledgers[max(bisect_right(self._bases, ordinal) - 1, 0)]
 
@@ -126,7 +126,7 @@ class LedgerTable:
         return Position(ledger.id, max(ordinal - ledger.ordinal, -1))
 
     def ordinal(self, position: Position, end: int) -> int:
-        """Ordinal of the first entry at or behind ``position``, at most ``end`` (rule 5.9.7)."""
+        """Ordinal of the first entry at or after ``position``, at most ``end`` (rule 5.9.7)."""
         i = bisect_right(self._ids, position.ledger) - 1
         if i < 0:
             return self.first
@@ -144,12 +144,12 @@ class LedgerTable:
         ordinal = ledger.ordinal + position.entry
         return ordinal if position.entry >= 0 and ordinal < min(ledger.end, end) else None
 
-    def drop_behind(self, end: int) -> None:
-        """Forget ledgers that begin behind ``end``: what they were opened for never became durable."""
+    def drop_after(self, end: int) -> None:
+        """Forget ledgers that begin after ``end``: what they were opened for never became durable."""
         self.drop_from(end + 1)
 
     def drop_from(self, ordinal: int) -> None:
-        """Forget ledgers that begin at or behind ``ordinal`` and hold nothing durable."""
+        """Forget ledgers that begin at or after ``ordinal`` and hold nothing durable."""
         while self.ledgers and self.ledgers[-1].ordinal >= ordinal and not self.ledgers[-1].entries:
             self.ledgers.pop()
             self._bases.pop()

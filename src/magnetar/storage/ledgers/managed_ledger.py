@@ -1,6 +1,6 @@
 """A topic's endless log: entries in, ordinals and positions out; read, trim, cursors.
 
-Lives on the event loop. ``append`` fixes the order and returns at once; that the entry is durable is told once per
+Lives on the event loop. ``append`` fixes the order and returns at once; that entries are durable is reported once per
 group through ``on_durable``, and only ordinals below ``end`` may be shown to any client.
 """
 
@@ -58,15 +58,15 @@ class ManagedLedger(OffloadableLedgers):
         self.cursors: dict[str, Cursor] = {}
         self.feature_states: dict[str, FeatureState] = {}
         self.feature_states_at = -1
-        """For recovery: the checkpoint's annexes hold everything up to this block."""
+        """For recovery: the checkpoint's states of features hold everything up to this block."""
         self.end = 0
-        """Ordinal behind the last durable entry."""
+        """Ordinal after the last durable entry."""
         self.hidden = 0
         """Ordinals below were let go, though their ledger may still be there for others."""
         self.hidden_size = 0
-        """As it was told with ``hidden``; see :attr:`hidden_bytes`."""
+        """The bytes that were given with ``hidden``; see :attr:`hidden_bytes`."""
         self.index = 0
-        """Message index behind the last durable message: messages ever stored."""
+        """Message index after the last durable message: messages ever stored."""
         self.entries_added = 0
         """Entries made durable since this process loaded the log."""
         self.deleted = False
@@ -89,7 +89,7 @@ class ManagedLedger(OffloadableLedgers):
 
     @property
     def first(self) -> int:
-        """Lowest retained ordinal; ledgers in front of it are gone, of its own the beginning may be hidden."""
+        """Lowest retained ordinal; ledgers before it are gone, of its own the beginning may be hidden."""
         first, hidden = self.table.first, self.hidden
         return first if first >= hidden else hidden
 
@@ -112,7 +112,7 @@ class ManagedLedger(OffloadableLedgers):
     # appending ---------------------------------------------------------------------------------------------------
 
     def append(self, entry: bytes, messages: int, tag: object) -> int:
-        """Put ``entry`` (``messages`` messages) behind all others and return its ordinal.
+        """Put ``entry`` (``messages`` messages) after all others and return its ordinal.
 
         ``tag`` comes back in the extent given to ``on_durable`` or ``on_failed``.
         """
@@ -184,7 +184,7 @@ class ManagedLedger(OffloadableLedgers):
         record = records.json_record(records.RecordKind.LOG, log=self.id, name=self.name, properties=self.properties)
         self._journal.add_record(record, done)
 
-    # what the journal tells --------------------------------------------------------------------------------------
+    # what the journal reports --------------------------------------------------------------------------------------
 
     def extent_closed(self) -> None:
         """The journal has taken the open extent."""
@@ -193,7 +193,7 @@ class ManagedLedger(OffloadableLedgers):
             self._extent = None
 
     def extent_durable(self, extent: PendingExtent) -> None:
-        """Entries are on disk: note where, keep them in the cache, tell the topic."""
+        """Entries are on disk: note where, keep them in the cache, notify the topic."""
         if self.deleted:
             self.on_failed(extent, PersistenceError("the log was deleted"))
             return
@@ -218,7 +218,7 @@ class ManagedLedger(OffloadableLedgers):
         self._next_index = self.index
         self._extent = None
         self._ledger_ready = False
-        self.table.drop_behind(self.end)
+        self.table.drop_after(self.end)
         self.on_failed(extent, error)
 
     def group_finished(self) -> None:
@@ -242,7 +242,7 @@ class ManagedLedger(OffloadableLedgers):
     def replay_extent(
         self, segment: int, head: records.ExtentHead, counts: list[int] | None, size: int, offset: int, length: int
     ) -> None:
-        """An extent found behind the checkpoint; ``size`` is what its entries take."""
+        """An extent found after the checkpoint; ``size`` is what its entries take."""
         messages = head.entries if counts is None else sum(counts)
         self.spans.place(segment, head.ledger, head.ordinal, head.entries, offset, length)
         if not any(known.id == head.ledger for known in reversed(self.table.ledgers)):
@@ -285,7 +285,7 @@ class ManagedLedger(OffloadableLedgers):
         return self.table.position(ordinal)
 
     def ordinal(self, position: Position) -> int:
-        """Ordinal of the first entry at or behind ``position``; at most ``end`` (rule 5.9.7)."""
+        """Ordinal of the first entry at or after ``position``; at most ``end`` (rule 5.9.7)."""
         return max(self.table.ordinal(position, self.end), self.first)
 
     def exact_ordinal(self, position: Position) -> int | None:
@@ -372,7 +372,8 @@ class ManagedLedger(OffloadableLedgers):
         self.discard_copies(self.table.ledgers)
 
     def dissolve(self) -> None:
-        """The deletion is durable: let go of what refers back to the log, so that nobody has to search for it."""
+        """The deletion is durable: let go of what refers back to the log, so that no garbage collection has to search
+        for it."""
         self.cursors.clear()
         self.feature_states.clear()
         self.on_durable, self.on_failed, self.on_group = _nothing, _nothing_failed, _nothing_happened

@@ -63,7 +63,7 @@ class OffloadableLedgers:
 
     def sealed(self, ledger_id: int) -> Ledger:
         """The ledger of that id, which takes no more entries. Raises ConflictError."""
-        ledger, following = self.table.of_id(ledger_id), self.table.behind(ledger_id)
+        ledger, following = self.table.of_id(ledger_id), self.table.after(ledger_id)
         if ledger is None or self.deleted:
             raise ConflictError(f"{self.name} has no ledger {ledger_id}: it was trimmed, or never was")
         if following is None or following.ordinal != ledger.end:

@@ -2,8 +2,8 @@
 
 A span is the part of a ledger that lies in one segment; it grows with each extent until another segment or ledger
 begins. Extents that are moved (:mod:`magnetar.storage.space.segment_cleaner`) leave their span for another one, from
-wherever they stood in it. The store is told of every span that comes, goes and changes, because a segment without spans
-can be removed.
+wherever they stood in it. The store is notified of every span that comes, goes and changes, because a segment without
+spans can be removed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ExtentPlace(NamedTuple):
 
 
 class SpanTable:
-    """Of the log with that id."""
+    """The spans of one log, in the order of their ordinals."""
 
     __slots__ = ("_firsts", "_home", "_log", "_spans")
 
@@ -63,12 +63,12 @@ class SpanTable:
         return self._spans[i]
 
     def following(self, ordinal: int) -> int | None:
-        """The first ordinal behind ``ordinal`` that a span begins with."""
+        """The first ordinal after ``ordinal`` that a span begins with."""
         i = bisect_right(self._firsts, ordinal)
         return self._firsts[i] if i < len(self._firsts) else None
 
     def add(self, span: Span) -> None:
-        """Append a span that lies behind all others."""
+        """Append a span that lies after all others."""
         self._insert(len(self._spans), span)
 
     def _insert(self, i: int, span: Span) -> None:
@@ -77,7 +77,7 @@ class SpanTable:
         self._home.span_added(span)
 
     def place(self, segment: int, ledger: int, ordinal: int, entries: int, offset: int, length: int) -> None:
-        """An extent behind all others: so many entries from ``ordinal`` on, at ``offset`` of the segment."""
+        """An extent after all others: so many entries from ``ordinal`` on, at ``offset`` of the segment."""
         span = self._spans[-1] if self._spans else None
         if span is None or span.segment != segment or span.ledger != ledger or span.places is None:
             span = Span(self._log, segment, ledger, ordinal, ordinal, 0)
@@ -89,7 +89,7 @@ class SpanTable:
         span.bytes += length
 
     def place_again(self, segment: int, ledger: int, ordinal: int, offset: int, length: int) -> Span | None:
-        """For recovery: an extent that its span counts already, and whose place is not in an index yet."""
+        """Note the place of an extent that its span counts already and no index has (recovery)."""
         span = self.holding(ordinal)
         if span is None or span.segment != segment or span.ledger != ledger or span.places is None:
             return None
@@ -101,7 +101,7 @@ class SpanTable:
     def move(self, extent: ExtentPlace, needed_from: int) -> None:
         """The extent has a second place: what spans of its ledger hold of it lies there from now on.
 
-        What no span holds any more (trimmed, released) comes back by no move. Nothing in front of ``needed_from`` is
+        What no span holds any more (trimmed, released) comes back by no move. Nothing before ``needed_from`` is
         left behind in the old span.
         """
         i = max(bisect_right(self._firsts, extent.first) - 1, 0)
@@ -129,7 +129,7 @@ class SpanTable:
             span.first = self._firsts[i] = end
             return i
         if end < span.end:
-            # what lies behind stays the span that it was: recovery knows it
+            # what lies after stays the span that it was: recovery knows it
             left = (span.bytes - gone) * (first - span.first) // (span.end - span.first)
             before = Span(self._log, span.segment, span.ledger, span.first, first, left)
             before.hidden = min(span.hidden, left)

@@ -1,10 +1,10 @@
 """Checkpoints: the state of every log and cursor as of a segment border, so that start-up scans only what is younger.
 
 A checkpoint is a file ``checkpoint-<n>``: ``magic "MGTRCKP1" | u32 length of head | head (JSON) | for each log: u32
-length, u32 length of its JSON, JSON, cursors (u32 count, each u32 length + CURSOR body), annexes (u32 count, each u32
-length + image) | u32 crc32c``. It covers all
-segments up to ``head["segment"]``. It may hold more than they say (logs are captured a few at a time while the broker
-works): replaying a record twice changes nothing. Two are kept; a damaged one is set aside and the older one used.
+length, u32 length of its JSON, JSON, cursors (u32 count, each u32 length + CURSOR body), states of features (u32 count,
+each u32 length + image) | u32 crc32c``. It covers all segments up to ``head["segment"]``. It may hold more than they
+say (logs are captured a few at a time while the broker works): replaying a record twice changes nothing. Two are kept;
+a damaged one is set aside and the older one used.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class CursorImage(NamedTuple):
 
 
 class FeatureStateImage(NamedTuple):
-    """What one feature keeps beside a log."""
+    """The state of one feature, in a checkpoint."""
 
     name: str
     snapshot: bytes | None
     changes: Sequence[bytes]
-    """Behind the snapshot, in order."""
+    """After the snapshot, in order."""
 
 
 class LogImage(NamedTuple):

@@ -3,7 +3,7 @@
 Theory of operation. Appends, acknowledgments and other changes join the open group. If no write is under way the
 group is written at the end of the loop's turn, so all that arrived in one wake-up shares it; while a write is under
 way the next group fills. One write at a time, and the next begins only when the one before is durable: that is what
-lets recovery tell a torn tail from corruption (:mod:`magnetar.storage.log.records`).
+lets recovery distinguish a torn tail from corruption (:mod:`magnetar.storage.log.records`).
 
 A write or sync that fails is never retried as if it could still succeed: everything in flight fails, what counts of
 the segment ends at the last durable byte, and the next group begins a new segment that says so in its header.
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 1.0
 _MOVE_SECONDS: Final = 0.005
-"""So long a move waits for a group that is written for somebody who waits."""
+"""So long a move waits for a group that others wait for."""
 _CALLBACK_FAILED: Final = (
     "what was to happen after a write failed; the other topics' results are handed out nevertheless"
 )
@@ -122,12 +122,13 @@ class Journal:
         self._wait(done, failed)
 
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
-        """Have the cursor's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
+        """Have the cursor's changes in the next group; at once if there is a waiter, else within ``ack_delay``."""
         self._group.cursors[cursor] = None
         self._touched(done)
 
     def touch_feature_state(self, feature_state: DirtyFeatureState, done: Done | None) -> None:
-        """Have the annex's changes in the next group; at once if somebody waits, else within ``ack_delay``."""
+        """Have the changes of a feature's state in the next group; at once if there is a waiter, else within
+        ``ack_delay``."""
         self._group.feature_states[feature_state] = None
         self._touched(done)
 
@@ -143,7 +144,7 @@ class Journal:
         return self.length if self._own_segment and self._writer.takes_blocks else 0
 
     def add_move(self, move: PendingMove) -> None:
-        """Have it behind everything else in the next group; there is at most one in each.
+        """Have it after everything else in the next group; there is at most one in each.
 
         It never makes a write of its own while others come.
         """
@@ -210,9 +211,9 @@ class Journal:
         self._writer.begin(header.number, chunks, self._written_to, self.sync_data, self._begun)
 
     def _encode(self, group: WriteGroup, base: int, *, may_align: bool) -> tuple[list[Chunk], int, int | None]:
-        """The group as one block; tells every extent where it will lie.
+        """Encode the group as one block and note in every extent where it will lie.
 
-        A large block gets zeros before and behind it, so that it lies on whole pages; how many before is told.
+        A large block gets zeros before and after it, so that it lies on whole pages; how many before is returned.
         """
         chunks: list[Chunk] = [b""]
         size = 0
@@ -293,7 +294,7 @@ class Journal:
         self.failing = None
         self.writes += 1
         if group.feature_states:
-            _tell([feature_state.written for feature_state in group.feature_states])
+            _call_all([feature_state.written for feature_state in group.feature_states])
         if self._group.pressing or (self._group and self._lazy is None):
             # keep the disk busy while the results of this group are handed out
             self._flush()
@@ -314,9 +315,9 @@ class Journal:
                 log.exception(_CALLBACK_FAILED)
         move = group.move
         if move is not None:
-            _tell([partial(move.done, segment, move.offset)])
-        _tell([done for done, _ in group.waiters])
-        _tell([owner.group_finished for owner in owners])
+            _call_all([partial(move.done, segment, move.offset)])
+        _call_all([done for done, _ in group.waiters])
+        _call_all([owner.group_finished for owner in owners])
         self._release()
 
     def _write_failed(self, group: WriteGroup, cause: BaseException) -> None:
@@ -334,7 +335,7 @@ class Journal:
         """Refuse what can be refused; the rest is the open group from now on."""
         self._scheduled = False
         self._group.feature_states = group.feature_states | waiting.feature_states
-        _tell([feature_state.lost for feature_state in self._group.feature_states])
+        _call_all([feature_state.lost for feature_state in self._group.feature_states])
         # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
         # the next group that can be written
         for lost in (group, waiting):
@@ -388,7 +389,7 @@ def _nothing() -> None: ...
 def _nothing_sealed(number: int, length: int, sequence: int) -> None: ...
 
 
-def _tell(callbacks: Iterable[Done]) -> None:
+def _call_all(callbacks: Iterable[Done]) -> None:
     for callback in callbacks:
         try:
             callback()

@@ -9,12 +9,12 @@ write left behind it is void. ``secret`` is one random number per directory.
 
 Block header (32 bytes): ``magic u32 | records u32 | length u64 (of the records) | sequence u64 | secret u32 |
 crc32c u32 of all before``. The secret keeps a producer from publishing bytes that look like a block of this directory.
-Block sequences grow by one over the life of the directory. Blocks stand one behind the other; where none stands but the
+Block sequences grow by one over the life of the directory. Blocks stand one after the other; where none stands but the
 next multiple of 4096 has the one with the next sequence, what is between them is padding.
 
 Record: ``kind u8 | flags u8 | zero u16 | length u32 (of the body) | crc32c u32 of these eight bytes and the body``,
 then the body.
-Torn and corrupt are told apart by what follows: a write is only begun when the one before it is durable, so a damaged
+What follows distinguishes torn from corrupt: a write is only begun when the one before it is durable, so a damaged
 block with a whole one behind it was damaged later.
 """
 
@@ -107,7 +107,7 @@ class ExtentHead(NamedTuple):
     """Message index of the first message (rule 1.1.6)."""
     published_ms: int
     entries: int
-    """How many."""
+    """The number of entries."""
 
 
 class RecordError(Exception):
@@ -137,7 +137,7 @@ def block_header(records: int, length: int, sequence: int, secret: int) -> bytes
 
 
 class BlockHeader(NamedTuple):
-    """What stands before a group's records."""
+    """The head of a block."""
 
     records: int
     length: int
@@ -157,7 +157,7 @@ def parse_block_header(data: bytes, at: int = 0) -> BlockHeader | None:
 
 
 def page_end(at: int) -> int:
-    """The first multiple of :data:`PAGE` at or behind ``at``."""
+    """The first multiple of :data:`PAGE` at or after ``at``."""
     return -(-at // PAGE) * PAGE
 
 
@@ -365,7 +365,7 @@ def parse_cursor_record(body: bytes, at: int = 0) -> tuple[str, dict[str, Any], 
 
 
 def feature_state_body(log: int, name: str, data: bytes) -> bytes:
-    """Body of a record of an annex."""
+    """The body of a record of a feature's state."""
     text = name.encode()
     return _FEATURE_STATE.pack(log, len(text)) + text + data
 
@@ -378,7 +378,7 @@ def parse_feature_state(body: bytes) -> tuple[int, str, bytes]:
 
 
 def find_block(data: bytes, start: int, after_sequence: int, secret: int | None) -> int:
-    """Offset of the next whole block at or behind ``start`` whose sequence is above ``after_sequence``, or -1.
+    """Offset of the next whole block at or after ``start`` whose sequence is above ``after_sequence``, or -1.
 
     With ``secret`` only blocks of that directory count.
 

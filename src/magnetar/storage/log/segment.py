@@ -46,7 +46,7 @@ class ExtentOffsets:
         return bisect_right(self.firsts, ordinal) - 1
 
     def copy(self) -> ExtentOffsets:
-        """The same, for itself."""
+        """A copy that later extents do not change."""
         return ExtentOffsets.from_bytes(self.to_bytes(), len(self.firsts))
 
     def sort(self) -> None:
@@ -56,7 +56,7 @@ class ExtentOffsets:
             column[:] = array(column.typecode, [column[i] for i in order])
 
     def to_bytes(self) -> bytes:
-        """As they lie in an index file."""
+        """The bytes of an index file's columns."""
         return self.firsts.tobytes() + self.offsets.tobytes() + self.lengths.tobytes()
 
     @classmethod

@@ -1,8 +1,8 @@
 """Walking through one segment file, block by block, telling torn from corrupt.
 
 What is not readable is copied to a ``quarantine-…`` file before anything else happens; nothing is deleted. A damaged
-block with a whole one behind it is corruption: its entries are named and the walk goes on behind it. A damaged end
-with nothing behind it is what a crash leaves of a write that nobody was told had succeeded.
+block with a whole one after it is corruption: its entries are named and the walk goes on after it. A damaged end
+with nothing after it is what a crash leaves of a write whose success was never reported.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SegmentScan:
         self.sequence = -1
         """Sequence of the last whole block."""
         self.damage: list[str] = []
-        """What was found unreadable, in words."""
+        """Descriptions of what was found unreadable."""
         self.kept_in_place = False
         """What is unreadable could not be copied: it must not be cut off."""
         self.torn: str | None = None

@@ -39,7 +39,8 @@ class DirtyCursor(Protocol):
 
 
 class DirtyFeatureState(Protocol):
-    """A feature's state beside a log, with changes that are not on disk yet (`storage/ledgers/feature_state.py`)."""
+    """The state of a feature beside a log, with changes that are not on disk yet
+    (`storage/ledgers/feature_state.py`)."""
 
     def render(self) -> list[bytes]:
         """The records of what changed since the last call."""

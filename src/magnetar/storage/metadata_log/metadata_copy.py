@@ -22,7 +22,7 @@ STEP_BYTES: Final = 64 << 10
 
 
 class MetadataCopy:
-    """Knows how long its file is. ``suspect``: what the file holds behind that is unknown, it must be written anew."""
+    """Knows how long its file is. ``suspect``: what the file holds after that is unknown, it must be written anew."""
 
     def __init__(self, files: FileSystem, name: str) -> None:
         self.files = files
@@ -35,11 +35,11 @@ class MetadataCopy:
         self._before = 0
 
     def open(self) -> None:
-        """A file that is whole."""
+        """Open the copy's file, which is whole."""
         self.take(self.files.open(self.name))
 
     def take(self, file: File) -> None:
-        """This file, whole and durable, is the copy from now on."""
+        """Make this file, whole and durable, the copy from now on."""
         self.close()
         self._file = file
         self.length = self._before = file.size()

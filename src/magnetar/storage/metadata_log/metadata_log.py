@@ -142,7 +142,7 @@ class MetadataLog:
         found = examine(files)
         self.damage = list(found.facts.damage)
         self.doubt = found.facts.doubt
-        """Why it cannot be told what the facts were: nothing may be deleted on their word. None: all is well."""
+        """Why the facts are unknown: nothing may be deleted on their word. None: all is well."""
         self.last = found.facts.last
         born = not found.present and imported is not None
         if born:
@@ -195,7 +195,7 @@ class MetadataLog:
         while at < len(paths) and paths[at].startswith(base):
             child, more, _ = paths[at][len(base) :].partition("/")
             found.add(child)
-            # what lies below a child need not be looked at: "0" comes behind "/"
+            # what lies below a child need not be looked at: "0" comes after "/"
             at = bisect_left(paths, f"{base}{child}0", at + 1) if more else at + 1
         return sorted(found)
 
@@ -281,7 +281,7 @@ class MetadataLog:
                 raise MetadataError(f"cannot write {copy.name}: {error}; nothing was changed") from error
 
     def _apply(self, change: MetadataChange, *, sort: bool = False) -> None:
-        """In memory. ``sort``: the path stands in its place already."""
+        """Apply a change in memory. ``sort``: the path stands in its place already."""
         path = change.path
         # taken out and put in: the dictionary's order is that of the changes
         known = self._facts.pop(path, None)

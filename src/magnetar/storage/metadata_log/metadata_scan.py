@@ -7,7 +7,7 @@ One file is text that ``less`` can read, a line per change, each ``<crc32c, 8 he
     …        7 put 4 /namespaces/public/default {…}
     …        8 delete 0 /topic-policies/…
 
-The first line is the head. Behind it stand ``records`` lines: what was known when the file was written anew, each with
+The first line is the head. After it stand ``records`` lines: what was known when the file was written anew, each with
 the number of the change that made it; every change up to ``through`` is in them. Then each change that came since, the
 numbers without a gap. Checksums of the lines begin with the instance, the directory's secret: lines of another broker
 do not count. Data that is not one line of text stands as ``put64`` in base64.
@@ -35,7 +35,7 @@ FORMAT: Final = 1
 
 
 class MetadataChange(NamedTuple):
-    """One line behind the head. ``data`` None: the record at ``path`` was deleted."""
+    """One line after the head. ``data`` None: the record at ``path`` was deleted."""
 
     number: int
     version: int
@@ -96,7 +96,7 @@ def _line(body: bytes, instance: int) -> bytes:
 
 
 def _body(line: bytes, instance: int) -> bytes | None:
-    """What stands behind a checksum that matches."""
+    """What stands after a checksum that matches."""
     body = line[9:]
     return body if line[:9] == b"%08x " % crc32c(body, instance) else None
 
@@ -145,7 +145,7 @@ class ScannedCopy:
     changes: dict[int, MetadataChange] = field(default_factory=dict)
     """By number, what came since."""
     bad: list[tuple[int, int]] = field(default_factory=list)
-    """Unreadable stretches with something whole behind them."""
+    """Unreadable stretches with something whole after them."""
     end: int = 0
     """Where the last whole line ends."""
     size: int = 0
@@ -170,7 +170,7 @@ class ScannedCopy:
 
     @property
     def tail(self) -> int:
-        """Bytes behind the last whole line."""
+        """Bytes after the last whole line."""
         return self.size - self.end
 
 
@@ -204,16 +204,16 @@ def read_copy(name: str, data: bytes, instance: int | None) -> ScannedCopy:
 
 @dataclass
 class JoinedCopies:
-    """What the copies say together."""
+    """The contents of the copies together."""
 
     changes: list[MetadataChange] = field(default_factory=list)
     """In order; applied one after the other they are the state."""
     last: int = 0
     damage: list[str] = field(default_factory=list)
     torn: list[str] = field(default_factory=list)
-    """Ends of writes that nobody was told had succeeded."""
+    """Ends of writes whose success was never reported."""
     doubt: str | None = None
-    """Why it cannot be told what the facts were."""
+    """Why the facts are unknown."""
     mend: list[str] = field(default_factory=list)
     """Copies to be written anew."""
     aside: list[str] = field(default_factory=list)

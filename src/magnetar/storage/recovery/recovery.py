@@ -48,7 +48,7 @@ class LogFactory(Protocol):
 
 
 class Recovered:
-    """What recovery found out."""
+    """The result of a recovery."""
 
     def __init__(self) -> None:
         self.logs: dict[int, ManagedLedger] = {}
@@ -70,8 +70,8 @@ class Recovered:
         self.damage: list[str] = []
 
 
-def gap_behind(covered: int, segments: Iterable[int]) -> str | None:
-    """Which segment is missing of those that must be replayed, behind what a checkpoint covers; in words."""
+def gap_after(covered: int, segments: Iterable[int]) -> str | None:
+    """Which segment is missing of those that must be replayed, after what a checkpoint covers; in words."""
     for expected, number in enumerate((number for number in segments if number > covered), covered + 1):
         if number != expected:
             return (
@@ -105,7 +105,7 @@ def recover(backend: JournalBackend, factory: LogFactory, owner: int | None = No
             "Restore a checkpoint (damaged ones are kept as quarantine-checkpoint-…) or the directory from a backup"
         )
     young = [number for number in segments if number > found.checkpoint_segment]
-    gap = gap_behind(found.checkpoint_segment, segments)
+    gap = gap_after(found.checkpoint_segment, segments)
     if gap is not None:
         raise PersistenceError(gap)
     found.segment = max([found.checkpoint_segment, *segments])
@@ -172,7 +172,7 @@ class _Replay:
         self.sequence = -1
         """Of the block whose records are being applied."""
         self.damaged = False
-        """Whether a damaged block lies behind us: only then can a log be unknown that nobody deleted."""
+        """Whether a damaged block came before: only then can a log be unknown that was not deleted."""
 
     def image(self, image: checkpoint.Checkpoint) -> None:
         """Take a checkpoint."""
@@ -286,7 +286,7 @@ class _Replay:
         table = managed.table
         if any(known.id >= fields["ledger"] for known in table.ledgers[-1:]):
             return
-        # a ledger that was opened behind entries which then failed is void: the next one begins where it did or before
+        # a ledger that was opened after entries which then failed is void: the next one begins where it did or before
         table.drop_from(fields["ordinal"])
         if table.ledgers and not table.ledgers[-1].closed_ms:
             table.ledgers[-1].closed_ms = fields["ms"]
@@ -367,8 +367,8 @@ class _Replay:
                 if span in self._covered:
                     self._missing(managed, max(self._covered[span], span.first), min(self._promised[span], span.end))
             managed.spans.hide_before(managed.first)
-            # the checkpoint may know a ledger that was opened behind entries which the kill prevented
-            managed.table.drop_behind(managed.end)
+            # the checkpoint may know a ledger that was opened after entries which the kill prevented
+            managed.table.drop_after(managed.end)
             for cursor in managed.cursors.values():
                 cursor.settle()
             if managed.id in self._nameless:

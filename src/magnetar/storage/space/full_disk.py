@@ -1,7 +1,7 @@
 """What happens when the disk is full: publishing stops, the reserve is given up, and what can go is removed.
 
 The journal calls :meth:`FullDisk.run_out` when a write was refused for want of space. From then on it takes no entries;
-acknowledgements, deletions and trims are written into the space that the reserve gave. Every second somebody looks
+acknowledgements, deletions and trims are written into the space that the reserve gave. Every second it is looked
 whether the disk has room for the reserve again, and whether segments are dead that only wait for a checkpoint.
 """
 
@@ -29,12 +29,12 @@ _FULL: Final = (
 
 
 class FullDisk:
-    """Of one store; lives on its loop."""
+    """Belongs to one store; lives on its loop."""
 
     def __init__(
         self, reserve: SpaceReserve, journal: Journal, remove: Callable[[int], Awaitable[None]], tasks: TaskGroup
     ) -> None:
-        """``remove(least)``: remove what nobody needs, and do what removing waits for if so many bytes wait."""
+        """``remove(least)``: remove what is not needed, and do what removing waits for if so many bytes wait."""
         self.reserve = reserve
         self._journal = journal
         self._remove = remove

@@ -1,6 +1,6 @@
 """Which spans keep which segment on the disk, and how much of a sealed segment lives.
 
-The spans tell it themselves, through the store: each one that comes, goes, shrinks or is moved.
+Spans report it themselves, through the store: each one that comes, goes, shrinks or is moved.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from magnetar.storage.space.victims import SegmentUse
 
 
 class Occupancy:
-    """Of one directory; lives on the event loop."""
+    """The occupancy of one directory; lives on the event loop."""
 
     def __init__(self) -> None:
         self._spans: dict[int, set[Span]] = {}
         self._living: dict[int, int] = {}
-        """Of segments that take no more entries, once somebody has asked."""
+        """Of segments that take no more entries, once they were asked for."""
         self._moved_to: dict[int, int] = {}
         """By segment: the newest one that holds something which was moved out of it."""
         self._copied: dict[int, int] = {}
@@ -44,7 +44,7 @@ class Occupancy:
             self._living[span.segment] += span.living
 
     def dropped(self, span: Span) -> None:
-        """Nobody needs the span any more."""
+        """The span is needed no more."""
         spans = self._spans.get(span.segment)
         if spans is None or span not in spans:
             return
@@ -88,7 +88,7 @@ class Occupancy:
         return number <= border and number not in self._spans and self._moved_to.get(number, 0) <= border
 
     def waiting(self, numbers: Iterable[int], border: int) -> int:
-        """Bytes of segments that nobody needs and that are not removable yet."""
+        """Bytes of segments that are not needed and are not removable yet."""
         return sum(
             self.sizes.get(number, 0)
             for number in numbers

@@ -1,11 +1,11 @@
 """Living entries out of mostly dead segments, so that the disk comes back (docs/decisions/005-rescue.md).
 
-A pass removes what nobody needs, empties the segments that :mod:`magnetar.storage.space.victims` names, and begins a
+A pass removes what is not needed, empties the segments that :mod:`magnetar.storage.space.victims` names, and begins a
 new segment if that is what removing waits for: checkpoints are written when a segment is sealed, and a segment goes
 only when both kept checkpoints know that nothing in it is needed.
 
 To empty a segment is to copy: the reader's thread reads living extents and checks them, the journal writes them again
-behind whatever waits, and when that is durable the spans point there. Nothing is moved that cannot be read: a segment
+after whatever waits, and when that is durable the spans point there. Nothing is moved that cannot be read: a segment
 with such a place is named once and stays as it is.
 """
 
@@ -71,7 +71,7 @@ class SegmentCleanerHome(Protocol):
 
 
 class SegmentCleaner:
-    """Of one store; lives on its loop."""
+    """Belongs to one store; lives on its loop."""
 
     def __init__(
         self, home: SegmentCleanerHome, keeper: SegmentKeeper, reader: EntryReader, slack: int, bytes_per_second: int
@@ -268,7 +268,8 @@ class _MoveRefusedError(Exception):
 
 
 async def _in_order(spans: list[Span]) -> AsyncIterator[Span]:
-    """By log and ordinal. A segment can hold a piece of each of 100,000 topics: they are sorted a few at a time."""
+    """Spans by log and ordinal. A segment can hold a piece of each of 100,000 topics: they are sorted a few at a
+    time."""
     parts = []
     for at in range(0, len(spans), _SORTED_AT_ONCE):
         parts.append(sorted(spans[at : at + _SORTED_AT_ONCE], key=_place))

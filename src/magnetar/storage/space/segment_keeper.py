@@ -99,7 +99,7 @@ class SegmentKeeper:
     async def seal(self, number: int, length: int, sequence: int) -> None:
         """Index and checkpoint for a segment that takes no more; then remove what is dead.
 
-        ``sequence`` is that of the first block behind it: a replay from here takes no block below that.
+        ``sequence`` is that of the first block after it: a replay from here takes no block below that.
         """
         async with self._one:
             self._unindexed[number] = length

@@ -1,4 +1,4 @@
-"""Names last, others cannot read, and nobody gets in by deleting a file."""
+"""Names last, others cannot read, and no one gets in by deleting a file."""
 
 from __future__ import annotations
 

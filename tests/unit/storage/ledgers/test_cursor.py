@@ -17,7 +17,7 @@ class Ends:
 
 
 def test_a_non_durable_cursor_remembers_no_changes_for_a_record() -> None:
-    """Readers may live for weeks: every acknowledged entry once stayed in a list that nobody emptied."""
+    """Readers may live for weeks: every acknowledged entry once stayed in a list that no one emptied."""
     cursor = Cursor(Ends(), 1, "reader", -1, None)
     told: list[str] = []
     for ordinal in range(0, ENTRIES, 2):

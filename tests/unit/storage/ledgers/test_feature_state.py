@@ -1,4 +1,4 @@
-"""Annexes: a feature's state is exactly as old as the entries it speaks of, whatever crashes, fails or is replayed.
+"""The state of a feature is exactly as old as the entries it speaks of, whatever crashes, fails or is replayed.
 
 The feature of these tests remembers of every entry its length, in order: after any life the recovered list must be
 that of the entries in the log, no more and no fewer.
@@ -206,7 +206,7 @@ def test_the_state_of_a_feature_goes_with_its_log() -> None:
         life = Life(store)
         await life.appended(1)
         store.delete_log("a")
-        life.feature_state.touch(lambda: None)  # by somebody who does not know yet
+        life.feature_state.touch(lambda: None)  # by someone who does not know yet
         await store.journal.drain()
         assert not store.open_log("a").feature_state("lengths").exists
         await store.journal.drain()

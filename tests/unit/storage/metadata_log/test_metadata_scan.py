@@ -108,7 +108,7 @@ def test_of_two_whole_bases_the_later_one_counts() -> None:
 
 
 def test_bases_of_two_rewritings_are_not_put_together() -> None:
-    """Lines of one may have been replaced in the other: which, nobody can tell when neither is whole."""
+    """Lines of one may have been replaced in the other: which, no one can tell when neither is whole."""
     for swapped in (False, True):
         two = (copy({4}), copy({6}, base=(2, 6, 7), through=7, since=(8, 9)))
         found = joined(*(reversed(two) if swapped else two))

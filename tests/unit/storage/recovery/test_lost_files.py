@@ -1,4 +1,4 @@
-"""Segments that somebody removes, replaces or takes back under a running broker and before a start."""
+"""Segments that someone removes, replaces or takes back under a running broker and before a start."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_gap_between_segments_that_must_be_replayed_is_refused() -> None:
 
 
 def test_a_ledger_known_only_to_the_checkpoint_does_not_disturb_positions() -> None:
-    """The checkpoint saw a ledger that was opened behind entries which the kill then prevented."""
+    """The checkpoint saw a ledger that was opened after entries which the kill then prevented."""
 
     async def main() -> None:
         files = disk()

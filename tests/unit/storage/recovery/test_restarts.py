@@ -70,7 +70,7 @@ async def test_a_topic_whose_birth_met_a_full_disk_survives_with_what_came_later
 
 @simulated
 async def test_a_ledger_that_could_not_be_written_takes_no_entries(disk: Disk) -> None:
-    """The failure of its record was told to nobody: the next start stopped at entries of an unknown ledger."""
+    """The failure of its record was told to no one: the next start stopped at entries of an unknown ledger."""
     store = disk.open()
     log = store.open_log("a")
     await publish(store, log, 0, 3)
@@ -108,7 +108,7 @@ async def test_a_deletion_that_met_a_full_disk_is_durable_once_it_is_answered(di
 
 @simulated
 async def test_a_changed_cursor_that_is_deleted_does_not_come_back(disk: Disk) -> None:
-    """A seek and an unsubscribe in one group: the cursor's state was written behind its deletion."""
+    """A seek and an unsubscribe in one group: the cursor's state was written after its deletion."""
     store = disk.open()
     log = store.open_log("a")
     cursor = log.open_cursor("s", 0)
@@ -144,7 +144,7 @@ async def test_a_subscription_made_again_under_its_name_survives_an_older_one_in
 
 @simulated
 async def test_acknowledgments_behind_the_end_do_not_swallow_new_entries(disk: Disk) -> None:
-    """Entries that are lost to damage give their ordinals to new ones, which nobody has acknowledged."""
+    """Entries that are lost to damage give their ordinals to new ones, which no one has acknowledged."""
     store = disk.open()
     log = store.open_log("a")
     cursor = log.open_cursor("s", 0)

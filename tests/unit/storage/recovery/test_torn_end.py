@@ -49,7 +49,7 @@ def test_a_torn_end_stays_where_there_is_no_room_for_a_copy(code: int) -> None:
 
 
 def test_of_a_segment_with_a_successor_nothing_is_cut_off() -> None:
-    """What lies behind its durable part is void already."""
+    """What lies after its durable part is void already."""
     assert left(disk(), len(WHOLE)) == WHOLE + TORN
 
 

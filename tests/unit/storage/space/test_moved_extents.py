@@ -179,7 +179,7 @@ async def test_a_moved_extent_that_rots_is_damage_like_any_other(disk: Disk) -> 
 
 @simulated
 async def test_an_index_that_is_lost_is_made_anew_where_moved_extents_lie(disk: Disk) -> None:
-    """Older ordinals stand behind younger ones there."""
+    """Older ordinals stand after younger ones there."""
     store = small(disk).open()
     log = store.open_log("a")
     await publish(store, log, 0, 8)

@@ -161,7 +161,7 @@ async def test_a_segment_that_cannot_be_read_is_named_once(disk: Disk) -> None:
 
 @simulated
 async def test_a_hole_in_what_a_span_promises_is_not_moved_over(disk: Disk) -> None:
-    """What was damaged before the newest start: the entries in front of it and behind it stay where they are."""
+    """What was damaged before the newest start: the entries before it and after it stay where they are."""
     store = small(disk).open()
     log = store.open_log("a")
     await publish(store, log, 0, 6)
