@@ -1,4 +1,5 @@
-"""From publishing to a row in the sink's topic, through a stream with trigger 0 s, at a steady 20 messages a second.
+"""Latency from publishing to a row in the sink's topic, through a stream with trigger 0 s, at a steady 20 messages a
+second.
 
 Each message carries when it was sent; a consumer on the sink's topic notes when it came. The first seconds are left
 out: the query is warming up.

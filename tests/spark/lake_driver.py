@@ -1,7 +1,7 @@
 """A driver of its own with one query per kind of table, which stops where it is to be killed. For `test_lakehouse`.
 
-In mode ``halt`` each query's sink stops in micro-batch 1, some before the commit of the table, some behind it, says so
-by a file, and waits to be killed. In mode ``finish`` the queries go on to micro-batch 2 and end; there the first
+In mode ``halt`` each query's sink stops in micro-batch 1, some before the commit of the table, some after it, reports
+it by a file, and waits to be killed. In mode ``finish`` the queries go on to micro-batch 2 and end; there the first
 attempt of a task fails after it has written its files.
 """
 
@@ -24,11 +24,11 @@ from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.spark.session import local_session
 
 ROWS: Final = 1000
-"""Of a micro-batch."""
+"""The rows of a micro-batch."""
 BATCHES: Final = 3
 HALTED_AT: Final = 1
 QUERIES: Final = {
-    # Kind of table, and whether the driver dies behind its commit.
+    # Kind of table, and whether the driver dies after its commit.
     "parquet": (TableKind.PARQUET, True),
     "delta": (TableKind.DELTA, False),
     "iceberg": (TableKind.ICEBERG, True),
@@ -41,7 +41,7 @@ class OnPurposeError(Exception):
 
 
 class HaltingSink(sink.LakeStreamWriter):
-    """Of one query; with everything in it that its workers need."""
+    """The writer of one query, with everything in it that its workers need."""
 
     def __init__(self, name: str, halting: bool, directory: str, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -59,8 +59,8 @@ class HaltingSink(sink.LakeStreamWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         halting = self._halting and batchId == HALTED_AT
-        behind = QUERIES[self._name][1]
-        if halting and not behind:
+        after = QUERIES[self._name][1]
+        if halting and not after:
             self._halt()
         if self._name == "wrong":
             commit = committing.commit
@@ -108,7 +108,7 @@ def main() -> None:
     for name in QUERIES:
         spark.dataSource.register(source_class(name, mode == "halt", directory))
         rows = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=ROWS, numPartitions=2).load()
-        # The source has no end: what comes behind the last micro-batch that counts brings nothing.
+        # The source has no end: what comes after the last micro-batch that counts brings nothing.
         rows = rows.where(f"value < {BATCHES * ROWS}")
         writer = rows.writeStream.format(f"halting-{name}").option(
             "checkpointLocation", f"{directory}/{name}.checkpoint"

@@ -104,7 +104,7 @@ async def write_mixed(client: RawClient, topic: str) -> Written:
     await author.in_transaction(committed, b"c1", 1, commits=True)
     await author.chunk("b", 2, 3, b"b2", [])
     await author.end(committed, commit=True)
-    # Its producer died an hour ago, which nobody waits for.
+    # Its producer died an hour ago, which no reader waits for.
     await author.chunk("dead", 0, 3, b"d0", [], _now() - HOUR_MS)
     await author.single(b"m5", 5)
     last = await RawTransaction.begin(client)

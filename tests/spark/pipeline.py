@@ -34,7 +34,7 @@ from magnetar.spark.sink.writers import StreamWriter, check_schema
 SHARE = "tests.failing"
 """A local property of the session: which share of the attempts fails."""
 AFTER = "after"
-"""In its place: all attempts, after everything was stored."""
+"""A share in its place: all attempts fail, after everything was stored."""
 _ATTEMPTS = 12
 
 

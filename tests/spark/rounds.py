@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
     lost: int
     repeated: int
     disordered: int
-    """Rows that stand behind a later row of their key."""
+    """Rows that stand after a later row of their key."""
 
     def __str__(self) -> str:
         return (
@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
 
 class Feeder(threading.Thread):
-    """Publishes rows in chunks, effectively once itself, until told to stop."""
+    """Publishes rows in chunks, effectively once itself, until it is stopped."""
 
     def __init__(self, url: str, topic: str, pause: float) -> None:
         super().__init__(daemon=True)
@@ -124,7 +124,7 @@ class Driver:
 
 
 def keep(url: str, topic: str) -> None:
-    """A subscription: a topic that nobody reads is trimmed when its ledger ends, as it does with the broker."""
+    """A subscription: a topic without one is trimmed when its ledger ends, as it does with the broker."""
     with Lookup(url) as lookup:
         for partition in range(lookup.partition_count(topic)):
             with CheckpointSubscription(lookup, f"{topic}-partition-{partition}", "keep") as subscription:

@@ -33,7 +33,8 @@ class EndedError(Exception):
 def test_a_task_that_ends_between_chunks(
     encrypted: bool, broker: LiveBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the first, behind each of three, and once behind a small message: everything is there once, in order."""
+    """A task ends before the first chunk, after each of three, or after a small message: everything is there once, in
+    order."""
     for name, text in zip(("private", "public"), pair(), strict=True):
         (tmp_path / name).write_text(text)
     topic = TOPIC.format(encrypted)

@@ -32,10 +32,10 @@ def publish(url: str, count: int, first: int) -> None:
 
 
 def read(url: str, start: ReadPosition, end: ReadPosition, *, strict: bool) -> tuple[list[int], list[DataGap]]:
-    told: list[DataGap] = []
+    gaps: list[DataGap] = []
     with Lookup(url, timeout=10) as lookup:
-        found = RangeReader(lookup, T, start, end, fail_on_data_loss=strict, on_gap=told.append)
-        return [one.entry for chunk in found for one in chunk], told
+        found = RangeReader(lookup, T, start, end, fail_on_data_loss=strict, on_gap=gaps.append)
+        return [one.entry for chunk in found for one in chunk], gaps
 
 
 def spark_reads(url: str, start: ReadPosition, end: ReadPosition, *, strict: bool) -> int:
@@ -85,15 +85,15 @@ def test_whole_ledgers_that_are_gone(tmp_path: Path) -> None:
         await asyncio.to_thread(publish, url, 4, 4)
         new = log.position(4).ledger
         end = ReadPosition(new, 4)
-        # behind the last message of a ledger: not known to be more until something was there
-        behind = ReadPosition(old, 4)
-        assert await asyncio.to_thread(read, url, behind, end, strict=True) == ([0, 1, 2, 3], [])
+        # after the last message of a ledger: not known to be more until something was there
+        after = ReadPosition(old, 4)
+        assert await asyncio.to_thread(read, url, after, end, strict=True) == ([0, 1, 2, 3], [])
         log.trim(4)
-        gap = DataGap(T, behind, ReadPosition(new, 0), certain=False)
-        assert await asyncio.to_thread(read, url, behind, end, strict=True) == ([0, 1, 2, 3], [gap])
+        gap = DataGap(T, after, ReadPosition(new, 0), certain=False)
+        assert await asyncio.to_thread(read, url, after, end, strict=True) == ([0, 1, 2, 3], [gap])
         # a range that ends in the ledger that is gone
         with pytest.raises(DataLossError, match=f"between {old}:1:0 and {old}:4:0 is"):
-            await asyncio.to_thread(read, url, ReadPosition(old, 1), behind, strict=True)
+            await asyncio.to_thread(read, url, ReadPosition(old, 1), after, strict=True)
 
     tell(tmp_path, story)
 

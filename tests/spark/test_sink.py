@@ -151,7 +151,7 @@ def test_a_shuffle_is_staged(
 def test_updates_are_appended_to_a_topic(
     spark: Any, fill: Make, stream: Make, broker: LiveBroker, topic: str, tmp_path: Path
 ) -> None:
-    """Of each micro-batch the rows that have changed, once, also if Spark repeats it."""
+    """The rows of each micro-batch that have changed are appended once, also if Spark repeats it."""
     target = f"{topic}-updates"
 
     def count() -> None:

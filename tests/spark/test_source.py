@@ -47,11 +47,11 @@ def test_batch_reads_by_offsets(fill: Make, load: Make, topic: str, kind: str) -
     rows = [row for row in frame.collect() if row["__partition"] == 0]
     middle = next(row for row in rows if (row["__entryId"], row["__batchIndex"]) == (2, 4))
     border = f"{middle['__ledgerId']}:2:4"
-    behind = {int(row.value) for row in rows if (row["__entryId"], row["__batchIndex"]) >= (2, 4)}
-    before = {int(row.value) for row in rows} - behind
+    after = {int(row.value) for row in rows if (row["__entryId"], row["__batchIndex"]) >= (2, 4)}
+    before = {int(row.value) for row in rows} - after
     first = f"{topic}-partition-0"
     assert set(numbers(load(startingOffsets=f'{{"{first}": "{border}"}}'))) == set(range(200)) - before
-    assert set(numbers(load(endingOffsets=f'{{"{first}": "{border}"}}'))) == set(range(200)) - behind
+    assert set(numbers(load(endingOffsets=f'{{"{first}": "{border}"}}'))) == set(range(200)) - after
 
 
 def test_mistakes_are_explained(spark: Any, broker: LiveBroker, topic: str, load: Make, fill: Make) -> None:

@@ -65,7 +65,7 @@ class Query:
         self.reader = self.again()
 
     def again(self) -> StreamReader:
-        """In a new process."""
+        """Go on in a new process."""
         return StreamReader(source_options(self.options))
 
     def step(self) -> bool:
@@ -121,7 +121,7 @@ def test_a_backlog_is_not_one_micro_batch(tmp_path: Path, monkeypatch: pytest.Mo
         all_at_once = Query(url, topics="many,few", backlogBytesPerTrigger="0", subscription="all")
         await asyncio.to_thread(all_at_once.run)
         assert all_at_once.batches == [everything]
-        # Nothing is left behind but the two subscriptions, and those have no backlog.
+        # Nothing is left but the two subscriptions, and those have no backlog.
         await asyncio.to_thread(BatchReader(source_options({"service.url": url, "topic": "many"}), None).partitions)
         for name in ("many", "few"):
             subscriptions = (await broker.stats(name))["subscriptions"]
@@ -150,7 +150,7 @@ def test_more_tasks_than_topics_across_ledgers(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_run_ends_at_its_bound_and_a_later_run_at_a_later_one(tmp_path: Path) -> None:
-    """By place inside a batch, by time, for one topic of two; a bound behind the checkpoint reads nothing."""
+    """Bounds are positions inside a batch, times, or for one topic of two; one before the checkpoint reads nothing."""
 
     async def story(broker: RealBroker, url: str) -> None:
         for topic, first in (("t", 0), ("u", 500)):
@@ -161,7 +161,7 @@ def test_a_run_ends_at_its_bound_and_a_later_run_at_a_later_one(tmp_path: Path) 
 
 
 def read_by_bounds(url: str) -> None:
-    """Of topics t and u, ten messages in a batch and a second apart from second 1,000 on."""
+    """Read by bounds of topics t and u, which have ten messages in a batch and a second apart from second 1,000 on."""
     query = Query(url, topics="t,u", maxMessagesPerTrigger="40")
 
     def until(**bound: str) -> list[int]:
@@ -180,8 +180,8 @@ def read_by_bounds(url: str) -> None:
     topic = f"{PUBLIC}t"
     inside = json.dumps({topic: f"{ledgers[topic]}:2:3", "u": "@1030000"})
     assert until(endingOffsets=inside) == [*range(23), *range(500, 530)]
-    for behind in (f"{ledgers[topic]}:0", "@1000000"):
-        assert until(endingOffsets=json.dumps({"t": behind, "u": "0:0"})) == []
+    for passed in (f"{ledgers[topic]}:0", "@1000000"):
+        assert until(endingOffsets=json.dumps({"t": passed, "u": "0:0"})) == []
     assert until(endingOffsets=inside) == []
     assert until(endingTime="1050000") == [*range(23, 50), *range(530, 550)]
     publish(url, topic, 100, 10, batch=10, at=2_000_000)
@@ -232,7 +232,7 @@ def test_a_micro_batch_takes_about_the_time_that_is_wanted(tmp_path: Path, monke
 
 
 def test_tasks_have_the_size_that_is_wanted(tmp_path: Path) -> None:
-    """The same slices whether entries are counted or estimated, and in batch reads; ledgers do not matter."""
+    """Slices are the same whether entries are counted or estimated, and in batch reads; ledgers do not matter."""
 
     async def story(broker: RealBroker, url: str) -> None:
         for part in range(3):
@@ -312,7 +312,7 @@ def test_what_arrives_during_available_now_is_for_the_next_run(tmp_path: Path) -
 
 
 def test_topics_that_come_between_two_runs_are_kept_until_they_are_read(tmp_path: Path) -> None:
-    """From their beginning, wherever the query itself began."""
+    """They are read from their beginning, wherever the query itself began."""
 
     async def story(broker: RealBroker, url: str) -> None:
         await asyncio.to_thread(publish, url, f"{PUBLIC}x-a", 0, 10)
@@ -346,7 +346,8 @@ def test_lag_is_part_of_the_progress(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def check_lag(query: Query, *, index: bool = False) -> None:
-    """Of a topic with a hundred messages, ten in a batch and a second apart; ``index`` if the broker shows it."""
+    """Check the lag of a topic with a hundred messages, ten in a batch and a second apart; ``index`` if the broker
+    shows it."""
     name = next(iter(query.reader.initialOffset()["p"]))
     left = []
     while query.step():
@@ -366,7 +367,7 @@ def check_lag(query: Query, *, index: bool = False) -> None:
 
 
 def test_topics_that_are_unloaded_while_a_query_runs(tmp_path: Path) -> None:
-    """As a load manager does: the broker closes consumers and keeps connections."""
+    """Topics are unloaded as by a load manager: the broker closes consumers and keeps connections."""
 
     async def story(broker: RealBroker, url: str) -> None:
         query = Query(url, topic="t", operationTimeoutMs="5000", maxMessagesPerTrigger="10")

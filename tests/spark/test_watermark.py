@@ -55,8 +55,8 @@ def test_rows_of_a_lagging_partition_are_not_dropped_as_late(
     def keep(batch: Any, number: int) -> None:
         counted.update({row["__eventTime"]: row["count"] for row in batch.collect()})
 
-    told: list[SourceProgress] = []
-    listener = watch(spark, told.append)
+    reported: list[SourceProgress] = []
+    listener = watch(spark, reported.append)
     query = (
         windows.writeStream.outputMode("update")
         .foreachBatch(keep)
@@ -68,12 +68,12 @@ def test_rows_of_a_lagging_partition_are_not_dropped_as_late(
     assert query.exception() is None
     # Listeners hear of a micro-batch some time after it.
     deadline = time.monotonic() + 20
-    while sum(one.rows for one in told) < 2 * SECONDS and time.monotonic() < deadline:
+    while sum(one.rows for one in reported) < 2 * SECONDS and time.monotonic() < deadline:
         time.sleep(0.05)
     spark.streams.removeListener(listener)
-    assert sum(one.rows for one in told) == 2 * SECONDS
-    assert [len(one.topics) for one in told] == [2] * len(told)
-    assert (bool(told[0].behind), told[-1].behind) == (True, ())
+    assert sum(one.rows for one in reported) == 2 * SECONDS
+    assert [len(one.topics) for one in reported] == [2] * len(reported)
+    assert (bool(reported[0].behind), reported[-1].behind) == (True, ())
     assert (sum(counted.values()) == 2 * SECONDS) == all_counted
     dropped = sum(one["numRowsDroppedByWatermark"] for p in query.recentProgress for one in p["stateOperators"])
     assert (dropped == 0) == all_counted

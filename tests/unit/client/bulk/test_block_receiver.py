@@ -65,9 +65,9 @@ def plain(items: list[Any]) -> list[Any]:
         if isinstance(item, EntryBlock):
             found += [(*item.stored(number), True) for number in range(len(item))]
         elif isinstance(item, c.CommandMessage) and item.consumer_id == CONSUMER:
-            told = item.broker_metadata
+            shown = item.broker_metadata
             # Of an entry whose checksum does not hold nothing else counts.
-            index = -1 if told is None or told.index is None or not item.checksum_ok else told.index
+            index = -1 if shown is None or shown.index is None or not item.checksum_ok else shown.index
             found.append((*item.message_id[:2], item.entry, index, item.checksum_ok))
         else:
             found.append(item)

@@ -62,12 +62,12 @@ def standing(start: c.MessageIdData, mark: tuple[int, int]) -> Script:
 
 def read(
     url: str, start: ReadPosition, end: ReadPosition, *, strict: bool = True, poll_timeout: float = 120.0,
-    told: list[DataGap] | None = None,
+    reported: list[DataGap] | None = None,
 ) -> list[int]:  # fmt: skip
     with Lookup(url, timeout=5) as lookup:
         found = RangeReader(
             lookup, TOPIC, start, end, fail_on_data_loss=strict, poll_timeout=poll_timeout,
-            on_gap=None if told is None else told.append,
+            on_gap=None if reported is None else reported.append,
         )  # fmt: skip
         return [int(one.data[-1:]) for chunk in found for one in chunk]
 
@@ -144,18 +144,18 @@ def test_a_trimmed_beginning_is_an_error_or_reported() -> None:
     with scripted_broker(*scripts) as url, pytest.raises(DataLossError, match="between 5:2:0 and 5:4:0 is") as error:
         read(url, ReadPosition(5, 2), ReadPosition(5, 6))
     assert error.value.gap == gap
-    told: list[DataGap] = []
+    reported: list[DataGap] = []
     with scripted_broker(*scripts) as url:
-        assert read(url, ReadPosition(5, 2), ReadPosition(5, 6), strict=False, told=told) == [4, 5]
-    assert told == [gap]
+        assert read(url, ReadPosition(5, 2), ReadPosition(5, 6), strict=False, reported=reported) == [4, 5]
+    assert reported == [gap]
 
 
 def test_entries_that_no_reader_gets_are_no_gap() -> None:
-    told: list[DataGap] = []
+    reported: list[DataGap] = []
     scripts = lookups(2), serving(0, 1, 3, 5, start=EARLIEST), standing(at(2, 0), (5, 1))
     with scripted_broker(*scripts) as url:
-        assert read(url, START, ReadPosition(5, 6), told=told) == [0, 1, 3, 5]
-    assert told == []
+        assert read(url, START, ReadPosition(5, 6), reported=reported) == [0, 1, 3, 5]
+    assert reported == []
 
 
 def test_a_range_that_is_gone_as_a_whole() -> None:
@@ -171,7 +171,7 @@ def test_a_range_that_is_gone_as_a_whole() -> None:
         (((5, 2), (5, 4)), (5, 9), (6, 1), True),
         (((5, 2), (7, 0)), (7, 0), (7, 1), False),  # 5:1 may have been the last of its ledger
         (((5, 2), (7, 3)), (7, 3), (7, 9), True),  # 7:0 to 7:2 were there
-        (((5, 2), (5, 4)), (7, 0), (5, 4), True),  # the range ends behind 5:3, which existed
+        (((5, 2), (5, 4)), (7, 0), (5, 4), True),  # the range ends after 5:3, which existed
         (((5, 2), (5, 4)), (5, 2), (5, 9), None),
         (((5, 2), (5, 4)), (-1, 0), (5, 9), None),
         (((5, 2), (7, 0)), (5, 2), (7, 9), None),

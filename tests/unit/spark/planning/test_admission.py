@@ -23,7 +23,7 @@ def entries(log: list[tuple[int, int, int]]) -> list[EntryInfo]:
 
 
 def ends(tables: dict[str, list[EntryInfo]]) -> dict[str, ReadPosition]:
-    # Behind each log stands a marker that nobody gets.
+    # After each log stands a marker that no reader gets.
     return {topic: ReadPosition(table[-1].ledger, table[-1].entry + 2) for topic, table in tables.items() if table}
 
 

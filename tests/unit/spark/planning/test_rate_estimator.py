@@ -24,7 +24,7 @@ class Spark:
         self.stall = 0.0
         self.counts: list[int] = []
         self.seconds: list[float] = []
-        """Of processing, without the wait for the next tick."""
+        """The seconds of processing, without the wait for the next tick."""
 
     def run(self, batches: int, there: Callable[[], int] = lambda: 1 << 60) -> Spark:
         for _ in range(batches):

@@ -48,17 +48,17 @@ def rest(monkeypatch: pytest.MonkeyPatch, published: int, answers: list[list[Ent
 
 def test_an_old_message_in_chunks_is_whole_at_every_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     published = SystemClock().now_ms() - DAY
-    behind = [Entry(1, number, chunk(number, published)) for number in (1, 2)]
-    assert rest(monkeypatch, published, [behind]) == [b"abc"]
+    following = [Entry(1, number, chunk(number, published)) for number in (1, 2)]
+    assert rest(monkeypatch, published, [following]) == [b"abc"]
 
 
 def test_silence_before_the_end_of_the_topic_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     published = SystemClock().now_ms()
-    behind = [[Entry(1, number, chunk(number, published))] for number in (1, 2)]
+    following = [[Entry(1, number, chunk(number, published))] for number in (1, 2)]
     silence: list[list[Entry]] = [[]] * 5
     ticks = iter(range(1000))
     monkeypatch.setattr(range_entries, "steady_seconds", lambda: next(ticks) * 0.5)
-    assert rest(monkeypatch, published, [*silence, behind[0], *silence, behind[1]]) == [b"abc"]
+    assert rest(monkeypatch, published, [*silence, following[0], *silence, following[1]]) == [b"abc"]
 
 
 def test_what_is_never_finished_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

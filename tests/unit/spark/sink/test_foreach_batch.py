@@ -37,7 +37,7 @@ def test_a_new_checkpoint_sends_nothing_that_an_earlier_one_has_left(monkeypatch
 def test_after_a_loss_of_power_all_is_there_or_it_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a micro-batch of two files, at every moment."""
+    """Power goes at every moment of a micro-batch of two files."""
     positions = ("part-0.parquet", ".part-0.parquet.crc", "_SUCCESS")
     lost = whole = 0
     for last in range(20):

@@ -37,7 +37,7 @@ def written(keys: Any, values: Any, **options: str) -> tuple[ValueWriter, Any]:
 
 
 def read(definition: SchemaDefinition, batch: Any) -> list[tuple[Any, Any]]:
-    """As the source would."""
+    """Read as the source does."""
     base = source_options({"service.url": BASE["service.url"], "topic": "t"})
     found = ValueOptions(kind="auto", definition=definition, label="version 0")
     decoder = value_decoder(dataclasses.replace(base, value=found))
@@ -119,7 +119,7 @@ def test_given_schemas_are_used_for_both_halves() -> None:
 
 
 def test_keys_apart_travel_as_java_writes_them() -> None:
-    """As base64 even if they are text, and by that text to their partition."""
+    """Separated keys travel as base64 even if they are text, and that text chooses the partition."""
     _, batch = written(pa.array(["k", None]), pa.array([1, 2]), **{"keyvalue.encoding": "SEPARATED"})
     router = Router("persistent://public/default/t", lambda _: 97)
     router.base64_keys = True

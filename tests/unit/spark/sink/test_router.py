@@ -29,7 +29,7 @@ def loaded() -> None:
 
 
 def column(one: Rows, name: str) -> list[Any]:
-    """Of the rows that were picked."""
+    """Return a column of the rows that were picked."""
     found = getattr(one.messages, name)
     return [found.of(row) if isinstance(found, ByteSpans) else found[row] for row in one.picked.tolist()]
 

@@ -62,7 +62,7 @@ def test_a_directory_that_arrow_does_not_know_is_named() -> None:
 
 
 def test_after_a_loss_of_power_all_is_settled_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At every moment; then a second attempt with other rows."""
+    """Power goes at every moment; then a second attempt comes with other rows."""
     lost = 0
     for last in range(20):
         directory = tmp_path / str(last)
