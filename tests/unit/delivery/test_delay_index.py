@@ -98,8 +98,8 @@ def test_ordinal_set(members: set[int], more: tuple[int, int], start: int, lengt
         members.discard(ordinal)
     stop = start + length
     assert list(tested) == sorted(members)
-    assert tested.next_in(start, stop) == next((o for o in range(start, stop) if o in members), stop)
-    assert tested.next_out(start, stop) == next((o for o in range(start, stop) if o not in members), stop)
+    assert tested.next_set(start, stop) == next((o for o in range(start, stop) if o in members), stop)
+    assert tested.next_clear(start, stop) == next((o for o in range(start, stop) if o not in members), stop)
     assert tested.count(start, stop) == sum(1 for o in members if start <= o < stop)
     tested.discard_below(start)
     assert list(tested) == sorted(o for o in members if o >= start)

@@ -95,7 +95,7 @@ class DelayIndex:
 
     def forget_below(self, ordinal: int) -> None:
         """Forget entries below the first one that the log retains."""
-        if self.closed and self.closed.next_in(0, ordinal) < ordinal:
+        if self.closed and self.closed.next_set(0, ordinal) < ordinal:
             self.closed.discard_below(ordinal)
 
     # on disk --------------------------------------------------------------------------------------------------

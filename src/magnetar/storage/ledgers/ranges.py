@@ -12,55 +12,59 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-_BITS: Final = 12
-_CHUNK: Final = 1 << _BITS
-_MASK: Final = _CHUNK - 1
-_FULL: Final = (1 << _CHUNK) - 1
+from typing_extensions import override
+
+from magnetar.model.ordinal_bitmap import CHUNK, CHUNK_BITS, CHUNK_MASK, OrdinalBitmap
+
 _HEAD: Final = struct.Struct("<qI")
 _NUMBER: Final = struct.Struct("<Q")
+_NO_END: Final = 1 << 62
 
 
-class AckedSet:
+class AckedSet(OrdinalBitmap):
     """Acknowledged ordinals; one owner, no locking.
 
     ``mark_delete`` is the highest ordinal below which (inclusive) nothing is missing; -1 when nothing is.
     """
 
-    __slots__ = ("_chunks", "above", "mark_delete")
+    __slots__ = ("mark_delete",)
 
     def __init__(self, mark_delete: int = -1) -> None:
+        super().__init__()
         self.mark_delete = mark_delete
-        self.above = 0
+
+    @property
+    def above(self) -> int:
         """How many ordinals above the mark are acknowledged."""
-        self._chunks: dict[int, bytearray] = {}
+        return self.size
 
     def add(self, ordinal: int) -> bool:
         """Acknowledge one ordinal; False if it was acknowledged already."""
         mark = self.mark_delete
         if ordinal == mark + 1:
             self.mark_delete = ordinal
-            if self.above:
+            if self.size:
                 self._advance()
             return True
         if ordinal <= mark:
             return False
-        chunk = self._chunks.get(ordinal >> _BITS)
+        chunk = self._chunks.get(ordinal >> CHUNK_BITS)
         if chunk is None:
-            chunk = self._chunks[ordinal >> _BITS] = bytearray(_CHUNK >> 3)
-        at, bit = (ordinal & _MASK) >> 3, 1 << (ordinal & 7)
+            chunk = self._chunks[ordinal >> CHUNK_BITS] = bytearray(CHUNK >> 3)
+        at, bit = (ordinal & CHUNK_MASK) >> 3, 1 << (ordinal & 7)
         if chunk[at] & bit:
             return False
         chunk[at] |= bit
-        self.above += 1
+        self.size += 1
         return True
 
     def add_until(self, ordinal: int) -> bool:
         """Acknowledge everything up to ``ordinal``; False if that changes nothing."""
         if ordinal <= self.mark_delete:
             return False
-        self._drop_below(ordinal + 1)
+        self.clear_below(ordinal + 1)
         self.mark_delete = ordinal
-        if self.above:
+        if self.size:
             self._advance()
         return True
 
@@ -69,58 +73,40 @@ class AckedSet:
         if start <= self.mark_delete + 1:
             self.add_until(stop - 1)
             return
-        for number in range(start >> _BITS, ((stop - 1) >> _BITS) + 1):
-            base = number << _BITS
-            low, high = max(start - base, 0), min(stop - base, _CHUNK)
+        for number in range(start >> CHUNK_BITS, ((stop - 1) >> CHUNK_BITS) + 1):
+            base = number << CHUNK_BITS
+            low, high = max(start - base, 0), min(stop - base, CHUNK)
             bits = ((1 << (high - low)) - 1) << low
             old = int.from_bytes(self._chunks.get(number, b""), "little")
-            self.above += (bits & ~old).bit_count()
-            self._chunks[number] = bytearray((old | bits).to_bytes(_CHUNK >> 3, "little"))
+            self.size += (bits & ~old).bit_count()
+            self._chunks[number] = bytearray((old | bits).to_bytes(CHUNK >> 3, "little"))
 
+    @override
     def __contains__(self, ordinal: int) -> bool:
         if ordinal <= self.mark_delete:
             return True
-        if not self.above:
+        if not self.size:
             return False
-        chunk = self._chunks.get(ordinal >> _BITS)
-        return chunk is not None and chunk[(ordinal & _MASK) >> 3] >> (ordinal & 7) & 1 == 1
+        chunk = self._chunks.get(ordinal >> CHUNK_BITS)
+        return chunk is not None and chunk[(ordinal & CHUNK_MASK) >> 3] >> (ordinal & 7) & 1 == 1
 
     def next_missing(self, ordinal: int) -> int:
         """The smallest ordinal >= ``ordinal`` that is not acknowledged."""
         if ordinal <= self.mark_delete:
             ordinal = self.mark_delete + 1
-        while (chunk := self._chunks.get(ordinal >> _BITS)) is not None:
-            missing = ~int.from_bytes(chunk, "little") & _FULL & (-1 << (ordinal & _MASK))
-            base = ordinal & ~_MASK
-            if missing:
-                return base + (missing & -missing).bit_length() - 1
-            ordinal = base + _CHUNK
-        return ordinal
+        return self.next_clear(ordinal, _NO_END) if self.size else ordinal
 
     def next_present(self, ordinal: int, stop: int) -> int:
         """The smallest acknowledged ordinal in ``[ordinal, stop)``, or ``stop``."""
         if ordinal <= self.mark_delete:
             return min(ordinal, stop)
-        if not self.above:
-            return stop
-        first, last = ordinal >> _BITS, (stop - 1) >> _BITS
-        dense = last - first <= 2 * len(self._chunks)
-        numbers = range(first, last + 1) if dense else sorted(n for n in self._chunks if first <= n <= last)
-        for number in numbers:
-            chunk = self._chunks.get(number)
-            if chunk is None:
-                continue
-            base = number << _BITS
-            bits = int.from_bytes(chunk, "little") & (-1 << max(ordinal - base, 0))
-            if bits:
-                return min(base + (bits & -bits).bit_length() - 1, stop)
-        return stop
+        return self.next_set(ordinal, stop)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """The acknowledged ranges above the mark, ascending, half-open, not touching each other."""
         start = stop = -1
         for number in sorted(self._chunks):
-            base = number << _BITS
+            base = number << CHUNK_BITS
             bits = int.from_bytes(self._chunks[number], "little")
             offset = 0
             while bits:
@@ -142,7 +128,7 @@ class AckedSet:
     def replace(self, mark_delete: int, ranges: Iterable[tuple[int, int]] = ()) -> None:
         """Forget everything and start from this state (seek, recovery)."""
         self.mark_delete = mark_delete
-        self.above = 0
+        self.size = 0
         self._chunks = {}
         for start, stop in ranges:
             self.add_range(start, stop)
@@ -155,55 +141,34 @@ class AckedSet:
     def load(self, data: bytes) -> None:
         """The inverse, instead of whatever was there."""
         self.mark_delete, count = _HEAD.unpack_from(data)
-        self._chunks, self.above = {}, 0
-        size = _NUMBER.size + (_CHUNK >> 3)
+        self._chunks, self.size = {}, 0
+        size = _NUMBER.size + (CHUNK >> 3)
         for at in range(_HEAD.size, _HEAD.size + count * size, size):
             (number,) = _NUMBER.unpack_from(data, at)
             self._chunks[number] = chunk = bytearray(data[at + _NUMBER.size : at + size])
-            self.above += int.from_bytes(chunk, "little").bit_count()
+            self.size += int.from_bytes(chunk, "little").bit_count()
 
     def missing_in(self, start: int, stop: int) -> int:
         """How many ordinals of ``[start, stop)`` are not acknowledged."""
         start = max(start, self.mark_delete + 1)
         if stop <= start:
             return 0
-        if not self.above:
-            return stop - start
-        present = 0
-        for number, chunk in self._chunks.items():
-            low, high = max(start - (number << _BITS), 0), min(stop - (number << _BITS), _CHUNK)
-            if low < high:
-                present += (int.from_bytes(chunk, "little") >> low & ((1 << (high - low)) - 1)).bit_count()
-        return stop - start - present
+        return stop - start - self.count(start, stop)
 
     def _advance(self) -> None:
         target = self.next_missing(self.mark_delete + 1) - 1
         if target > self.mark_delete:
-            self._drop_below(target + 1)
+            self.clear_below(target + 1)
             self.mark_delete = target
 
-    def _drop_below(self, ordinal: int) -> None:
-        """Clear bits below ``ordinal``."""
-        if not self.above:
-            return
-        border = ordinal >> _BITS
-        for number in [n for n in self._chunks if n <= border]:
-            old = int.from_bytes(self._chunks[number], "little")
-            keep = 0 if number < border else old & (-1 << (ordinal & _MASK)) & _FULL
-            self.above -= old.bit_count() - keep.bit_count()
-            if keep:
-                self._chunks[number] = bytearray(keep.to_bytes(_CHUNK >> 3, "little"))
-            else:
-                del self._chunks[number]
-
+    @override
     def check(self) -> None:
         """Assert the invariants; tests call it after every step."""
-        counted = sum(int.from_bytes(chunk, "little").bit_count() for chunk in self._chunks.values())
-        assert counted == self.above, (counted, self.above)
+        super().check()
         assert self.mark_delete + 1 not in self
         for number, chunk in self._chunks.items():
             assert any(chunk), number
-            assert ((number + 1) << _BITS) > self.mark_delete
+            assert ((number + 1) << CHUNK_BITS) > self.mark_delete
 
 
 def coalesce(ordinals: Sequence[int]) -> list[tuple[int, int]]:

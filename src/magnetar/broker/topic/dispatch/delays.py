@@ -246,11 +246,11 @@ class Delays(DispatchRule, TopicFeature):
 
     @override
     def next_open(self, start: int, stop: int) -> int:
-        return self._state.index.closed.next_out(start, stop) if self._state is not None else start
+        return self._state.index.closed.next_clear(start, stop) if self._state is not None else start
 
     @override
     def next_closed(self, start: int, stop: int) -> int:
-        return self._state.index.closed.next_in(start, stop) if self._state is not None else stop
+        return self._state.index.closed.next_set(start, stop) if self._state is not None else stop
 
     @override
     def delayed(self, cursor: SubscriptionCursor, end: int) -> int:

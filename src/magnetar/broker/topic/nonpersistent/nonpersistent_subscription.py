@@ -1,4 +1,4 @@
-"""A subscription of a non-persistent topic: consumers with permits get a message when it passes, nobody gets it later.
+"""A subscription of a non-persistent topic: consumers with permits get a message when it passes.
 
 The dispatchers of persistent subscriptions choose (rule 13.4), with settings that take away what needs a memory: every
 entry counts as acknowledged when it was sent, one entry at a time goes round, a Failover consumer takes over at once

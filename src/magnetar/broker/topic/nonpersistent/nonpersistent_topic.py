@@ -161,10 +161,10 @@ class NonPersistentTopic:
         return self.log
 
     def read_by(self, subscription: SubscriptionApi, *, compacted: bool) -> None:
-        """The same."""
+        """Do nothing: there is no compacted view."""
 
     def log_of(self, subscription: SubscriptionApi) -> Log:
-        """The same."""
+        """The fan-out, for every subscription."""
         return self.log
 
     def find_time(

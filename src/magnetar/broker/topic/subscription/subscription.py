@@ -144,9 +144,9 @@ class Subscription:
         return consumer
 
     def read_through(self, source: Log) -> None:
-        """While nobody is connected.
+        """Choose what the next consumers read, while none is connected.
 
-        What the next consumers read, the log itself or its compacted view (rule 5.9.13).
+        The log itself or its compacted view (rule 5.9.13).
         """
         if source is not self.log and not self._members.by_state:
             self.log = source
