@@ -1,7 +1,7 @@
 """Values that all folders share: no I/O, no state beyond a cache.
 
 Reading order: ``names`` and ``topic_pattern`` (of namespaces and topics), ``ids``, ``errors`` (one tree, with wire code
-and HTTP status), ``subscription_types``, ``hashing`` (keys to slots), ``ordinals`` and ``sorted_names`` (sets in
-order), ``schemas``, ``policies`` and ``topic_policies``, ``system_topics`` and ``cursor_properties`` (what the broker
-keeps for itself), ``byte_budget_cache``.
+and HTTP status), ``subscription_types``, ``hashing`` (keys to slots), ``ordinals``, ``ordinal_bitmap`` and
+``sorted_names`` (sets in order), ``schemas``, ``policies`` and ``topic_policies``, ``system_topics`` and
+``cursor_properties`` (what the broker keeps for itself), ``byte_budget_cache``.
 """
