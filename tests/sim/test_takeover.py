@@ -9,7 +9,7 @@ import pytest
 from magnetar.broker.connection.session import Session
 from magnetar.broker.delivery.dispatchers.exclusive import Exclusive
 from magnetar.broker.delivery.dispatchers.failover import Failover
-from magnetar.broker.delivery.dispatchers.ranking import Ranking
+from magnetar.broker.delivery.dispatchers.failover_order import FailoverOrder
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import InitialPosition, SubType
 from magnetar.testing.broker import HOST, PORT
@@ -70,7 +70,7 @@ async def failover(world: World) -> None:
         active = subscription.active_consumer
         if active is not None:
             members = [consumer.state for consumer in subscription.consumers]
-            ranking = Ranking(T)
+            ranking = FailoverOrder(T)
             for member in members:
                 ranking.add(member)
             assert active.state is ranking.first()

@@ -87,7 +87,7 @@ class FakeTransport(asyncio.Transport):
         self.closing = self.aborted = True
 
     def heard(self) -> list[c.Command]:
-        """What the client was told so far."""
+        """The commands that were sent to the client so far."""
         return Decoder().feed(bytes(self.written))
 
 

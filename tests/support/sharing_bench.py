@@ -151,7 +151,7 @@ class SharingBench:
         return
 
     def nothing_is_stuck(self) -> None:
-        """Shared: while somebody is available, nothing waits and nothing is unread."""
+        """Shared: while a consumer is available, nothing waits and nothing is unread."""
         if not self.model.blocked and any(c.available for c in self.model.consumers.values()):
             assert not self.model.waiting
             self.model._skip()

@@ -35,7 +35,7 @@ class Model:
     consumers: dict[str, ModelConsumer] = field(default_factory=dict)
     acked: set[int] = field(default_factory=set)
     waiting: set[int] = field(default_factory=set)
-    """Seen by the dispatcher and out at nobody."""
+    """Entries that the dispatcher has seen and that are out at no consumer."""
     first_sent: set[int] = field(default_factory=set)
     redelivered: dict[int, int] = field(default_factory=dict)
     read_at: int = 0

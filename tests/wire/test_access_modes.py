@@ -189,7 +189,7 @@ def test_the_epoch_outlives_power_loss_and_unload() -> None:
         await wires.world.machine.start()
         client = await wires.open()
         assert (await take(client, "b", EXCLUSIVE)).opened.topic_epoch == 4
-        # a shared one is told the epoch, too
+        # a shared one receives the epoch, too
         assert (await client.producer(T + "2", "s")).opened.topic_epoch is None
 
     on_broker(test)
@@ -211,7 +211,7 @@ def test_unloading_a_topic_refuses_its_queue() -> None:
 
 
 def test_a_newcomer_is_fenced_before_its_own_epoch_is_durable() -> None:
-    """Of two requests at once each is answered, and one of them owns the topic."""
+    """Two requests at once are both answered, and one of them owns the topic."""
 
     async def test(wires: Wires) -> None:
         one, two = await wires.open(), await wires.open()

@@ -59,7 +59,7 @@ CLOSING: dict[str, tuple[bytes, str]] = {
         "cannot accept a client while CONNECTED was sent",
     ),
     "a command of brokers": (codec.encode(FROM_THE_BROKER), "SendReceipt from a client"),
-    "an AUTH_RESPONSE nobody asked for": (codec.encode(c.CommandAuthResponse()), "AuthResponse from a client"),
+    "an AUTH_RESPONSE without a challenge": (codec.encode(c.CommandAuthResponse()), "AuthResponse from a client"),
     "SEND for a producer that is not open": (
         codec.encode(
             c.CommandSend(7, 0, 1, None, False, None, False, None, make_entry(b"m", producer="p", sequence_id=0))

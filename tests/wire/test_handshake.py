@@ -11,7 +11,8 @@ T = "persistent://public/default/t"
 
 
 def test_credentials_and_addresses_of_proxies_are_ignored() -> None:
-    """Without authentication every credential is accepted; the address that a proxy is told is ignored (rules 1.2.8,
+    """Without authentication every credential is accepted; the address that is given for a proxy is ignored (rules
+    1.2.8,
     12.5)."""
 
     async def test(wires: Wires) -> None:

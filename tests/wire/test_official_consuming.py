@@ -66,7 +66,7 @@ def _whoever_gets(consumers: list[Any]) -> tuple[Any, Any]:
                 return consumer, consumer.receive(100)
             except pulsar.Timeout:
                 continue
-    raise AssertionError("nobody got anything")
+    raise AssertionError("no consumer received anything")
 
 
 def test_shared_spreads_and_key_shared_keeps_keys_together(client: Any, topic: str) -> None:

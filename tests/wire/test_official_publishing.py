@@ -72,15 +72,15 @@ def test_chunks(client: Any, topic: str, kind: Any) -> None:
 def test_receipts_of_many_batches_in_order(client: Any, topic: str) -> None:
     """Receipts of batches come in order and complete the callbacks of all their messages (rules 1.1.12 and 3.5.9)."""
     producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=7, max_pending_messages=5000)
-    told: list[tuple[Any, tuple[int, int, int]]] = []
+    receipts: list[tuple[Any, tuple[int, int, int]]] = []
     for number in range(1000):
         producer.send_async(
             str(number).encode(),
-            lambda result, id_: told.append((result, (id_.ledger_id(), id_.entry_id(), id_.batch_index()))),
+            lambda result, id_: receipts.append((result, (id_.ledger_id(), id_.entry_id(), id_.batch_index()))),
         )
     producer.flush()
-    assert {result for result, _ in told} == {pulsar.Result.Ok}
-    assert [place for _, place in told] == sorted(place for _, place in told)
+    assert {result for result, _ in receipts} == {pulsar.Result.Ok}
+    assert [place for _, place in receipts] == sorted(place for _, place in receipts)
     consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
     assert texts(received(consumer, 1000)) == [str(number) for number in range(1000)]
 
@@ -128,7 +128,7 @@ def test_a_broker_that_is_killed_and_comes_back(mortal: Mortal, batching: bool) 
     results: list[Any] = []
     under_way, killed = threading.Event(), threading.Event()
 
-    def told(result: Any, _: Any) -> None:
+    def receipted(result: Any, _: Any) -> None:
         results.append(result)
         if len(results) > 500:
             under_way.set()
@@ -137,7 +137,7 @@ def test_a_broker_that_is_killed_and_comes_back(mortal: Mortal, batching: bool) 
         for number in range(count):
             if number == 2000:
                 killed.wait(30)
-            producer.send_async(str(number).encode(), told)
+            producer.send_async(str(number).encode(), receipted)
         producer.flush()
 
     sender = threading.Thread(target=send)

@@ -236,7 +236,7 @@ def test_producers_of_streaming_queries_are_remembered_for_longer() -> None:
 
     async def test(wires: Wires) -> None:
         client = await wires.open()
-        await client.producer(T, "here")  # a topic that nobody uses is removed
+        await client.producer(T, "here")  # an unused topic is removed
         await leave_behind(client, "spark.a", "spark.b", "spark.c", "x", "y", "z")
         await asyncio.sleep(15)
         names = ("spark.a", "spark.b", "spark.c", "x", "y", "z")
@@ -292,7 +292,7 @@ def test_messages_larger_than_the_policy_are_refused() -> None:
 
 
 def test_encryption_is_required() -> None:
-    """Where encryption is required, producers that do not encrypt are refused, and connected ones have to leave (rule
+    """Producers that do not encrypt are refused where encryption is required, and connected ones have to leave (rule
     3.1.7)."""
 
     async def test(wires: Wires) -> None:

@@ -168,7 +168,7 @@ def test_a_list_of_very_many_topics_is_made_in_small_steps() -> None:
         for _ in range(50):
             next(steps)
         service.create(TopicName.parse(f"{PREFIX}while-matching-5"))
-        await asyncio.sleep(1)  # the changes are told before the list is sent
+        await asyncio.sleep(1)  # the changes are notified before the list is sent
         while 1 not in session.watches:
             next(steps)
         service.create(TopicName.parse(f"{PREFIX}while-sending-5"))

@@ -94,7 +94,7 @@ def test_produced_messages_are_seen_after_commit_only() -> None:
         first = await producer.publish(b"before")
         await txn.add_partitions(T)
         await txn.publish(producer, b"x0")
-        await producer.publish(b"behind")
+        await producer.publish(b"later")
         await other.publish(producer, b"y0")
         await txn.publish(producer, b"x1")
         assert await texts(client) == ["before"]
@@ -105,10 +105,10 @@ def test_produced_messages_are_seen_after_commit_only() -> None:
         await other.commit()
         assert await texts(client) == []
         await txn.commit()
-        assert await texts(client) == ["x0", "behind", "y0", "x1"]
+        assert await texts(client) == ["x0", "later", "y0", "x1"]
         last = (await consumer.last_message_id()).last_message_id
         assert (last.ledger, last.entry) == (first.ledger, first.entry + 4)
-        # two markers behind them took entry ids and were acknowledged by the broker
+        # two markers after them took entry ids and were acknowledged by the broker
         after = await producer.publish(b"after")
         assert after.entry == first.entry + 7
         assert backlog(wires) == 6
@@ -307,7 +307,7 @@ def test_missing_participants_count_as_ended() -> None:
         ids = await received(client, 1)
         txn = await RawTransaction.begin(client)
         await txn.add_partitions("persistent://no/such/topic", T)
-        await txn.add_subscription(T, "nobody")
+        await txn.add_subscription(T, "missing")
         await txn.ack(consumer, *ids)
         await consumer.unsubscribe()
         await txn.commit()

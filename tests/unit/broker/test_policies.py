@@ -134,14 +134,14 @@ def test_a_namespace_cannot_take_back_what_the_broker_enforces() -> None:
 def stand(**settings: Any) -> tuple[Resources, EffectivePolicies, list[str]]:
     resources = Resources(MemoryMetadataStore(), Settings(**settings))
     policies = EffectivePolicies(resources, Settings(**settings))
-    told: list[str] = []
-    policies.on_namespace = lambda namespace: told.append(namespace.text)
-    policies.on_topic = lambda topic: told.append(topic.fqn)
-    return resources, policies, told
+    notified: list[str] = []
+    policies.on_namespace = lambda namespace: notified.append(namespace.text)
+    policies.on_topic = lambda topic: notified.append(topic.fqn)
+    return resources, policies, notified
 
 
 def test_changes_are_seen_at_once_and_told() -> None:
-    resources, policies, told = stand()
+    resources, policies, notified = stand()
     partition = TOPIC.partition(3)
     assert policies.of(partition).retention == Retention(0, 0)
     resources.namespaces.update(
@@ -154,7 +154,7 @@ def test_changes_are_seen_at_once_and_told() -> None:
     assert (policies.of(partition).max_producers, policies.of(partition).retention) == (2, Retention(0, 0))
     resources.topic_policies.delete(TOPIC)
     assert policies.of(partition).max_producers == 4
-    assert told == ["public/default", TOPIC.fqn, "public/default", TOPIC.fqn]
+    assert notified == ["public/default", TOPIC.fqn, "public/default", TOPIC.fqn]
 
 
 def test_local_before_global() -> None:

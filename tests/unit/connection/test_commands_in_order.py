@@ -29,22 +29,22 @@ class Noting:
 
     def __init__(self) -> None:
         self.acks = self
-        self.told: list[Any] = []
+        self.calls: list[Any] = []
         self.name = "s"
 
     def take(self, consumer: object, ordinals: list[int], done: Callable[[], None] | None = None) -> None:
-        self.told.append(("ack", list(ordinals)))
+        self.calls.append(("ack", list(ordinals)))
         if done is not None:
             done()
 
     def redeliver(self, consumer: object, ordinals: list[int] | None, epoch: int | None) -> None:
-        self.told.append(("redeliver", ordinals))
+        self.calls.append(("redeliver", ordinals))
 
     def flow(self, consumer: object, permits: int) -> None:
-        self.told.append(("flow", permits))
+        self.calls.append(("flow", permits))
 
     def remove_consumer(self, consumer: object) -> None:
-        self.told.append("left")
+        self.calls.append("left")
 
 
 def consumer_of(listener: Listener, consumer_id: int = 7) -> Noting:
@@ -68,7 +68,7 @@ def test_acknowledgements_of_one_segment_are_handed_over_once() -> None:
         listener, _ = connected(Connections())
         subscription = consumer_of(listener)
         listener.data_received(ack(1) + ack(2) + ack(5))
-        assert subscription.told == [("ack", [1, 2, 5])]
+        assert subscription.calls == [("ack", [1, 2, 5])]
         hang_up(listener)
 
     run(scenario)
@@ -90,7 +90,7 @@ def test_acknowledgements_come_before_the_command_behind_them(command: c.Command
         listener, _ = connected(Connections())
         subscription = consumer_of(listener)
         listener.data_received(ack(1) + ack(2) + codec.encode(command) + ack(4))
-        assert subscription.told[:2] == [("ack", [1, 2]), then]
+        assert subscription.calls[:2] == [("ack", [1, 2]), then]
         hang_up(listener)
 
     run(scenario)
@@ -101,7 +101,7 @@ def test_acknowledgements_come_before_a_message_behind_them() -> None:
         listener, _, _, published = publisher(Connections())
         subscription = consumer_of(listener)
         seen: list[int] = []
-        cast(Any, listener.session.producers[1]).publish = lambda message: seen.append(len(subscription.told))
+        cast(Any, listener.session.producers[1]).publish = lambda message: seen.append(len(subscription.calls))
         listener.data_received(ack(1) + sends(1))
         assert seen == [1]
         assert published == []
@@ -115,7 +115,7 @@ def test_single_and_several_ids_keep_their_order() -> None:
         listener, transport = connected(Connections())
         subscription = consumer_of(listener)
         listener.data_received(ack(1) + ack(2, 3, request_id=9) + ack(4))
-        assert subscription.told == [("ack", [1]), ("ack", [2, 3]), ("ack", [4])]
+        assert subscription.calls == [("ack", [1]), ("ack", [2, 3]), ("ack", [4])]
         await asyncio.sleep(0)
         assert [x.request_id for x in transport.heard() if isinstance(x, c.CommandAckResponse)] == [9]
         hang_up(listener)
@@ -132,7 +132,7 @@ def test_the_last_id_of_very_many_is_not_kept_back() -> None:
         listener.data_received(ack(*range(count)))
         for _ in range(100):
             await asyncio.sleep(0)
-        assert sum(len(ordinals) for _, ordinals in subscription.told) == count
+        assert sum(len(ordinals) for _, ordinals in subscription.calls) == count
         hang_up(listener)
 
     run(scenario)
@@ -156,7 +156,7 @@ def test_a_redelivery_may_name_an_entry_twice() -> None:
         twice = (c.MessageIdData(1, 3), c.MessageIdData(1, 3))
         listener.data_received(codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, twice)))
         listener.data_received(codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, ())))
-        assert subscription.told == [("redeliver", [3, 3]), ("redeliver", None)]
+        assert subscription.calls == [("redeliver", [3, 3]), ("redeliver", None)]
         assert not transport.closing
         hang_up(listener)
 

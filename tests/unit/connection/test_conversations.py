@@ -103,7 +103,7 @@ def test_a_name_in_use_is_free_once_its_owner_gives_no_sign_of_life(alive: bool)
             await asyncio.sleep(1)
             assert owner.lost.done()
         with pytest.raises(RawClientError):
-            await other.producer(T, "n")  # of one's own connection nobody is asked
+            await other.producer(T, "n")  # a producer of the same connection is not probed
 
     talk(simulation)
 
@@ -205,11 +205,15 @@ def test_a_watcher_hears_of_topics_that_come_and_go_until_it_closes() -> None:
         assert (begun.watcher_id, begun.topics) == (7, (f"persistent://{NAMESPACE}/a-1",))
         await client.producer(f"persistent://{NAMESPACE}/a-2")
         await client.producer(f"persistent://{NAMESPACE}/b-2")
-        told = await client.hear(c.CommandWatchTopicUpdate)
-        assert (told.watcher_id, told.new_topics, told.deleted_topics) == (7, (f"persistent://{NAMESPACE}/a-2",), ())
+        update = await client.hear(c.CommandWatchTopicUpdate)
+        assert (update.watcher_id, update.new_topics, update.deleted_topics) == (
+            7,
+            (f"persistent://{NAMESPACE}/a-2",),
+            (),
+        )
         world.machine.broker.service.delete(TopicName.parse(f"persistent://{NAMESPACE}/a-1"), force=True)
-        told = await client.hear(c.CommandWatchTopicUpdate)
-        assert (told.new_topics, told.deleted_topics) == ((), (f"persistent://{NAMESPACE}/a-1",))
+        update = await client.hear(c.CommandWatchTopicUpdate)
+        assert (update.new_topics, update.deleted_topics) == ((), (f"persistent://{NAMESPACE}/a-1",))
         client.say(c.CommandWatchTopicListClose(client.new_id(), 7))
         await asyncio.sleep(1)
         await client.producer(f"persistent://{NAMESPACE}/a-3")

@@ -198,11 +198,11 @@ class Holder:
 
     def __init__(self, unsent: int) -> None:
         self.unsent = unsent
-        self.told = 0
+        self.notified = 0
         self.closed = False
 
     def writable_again(self) -> None:
-        self.told += 1
+        self.notified += 1
 
     def takes_too_much(self, unsent: int) -> None:
         self.closed = True
@@ -220,7 +220,7 @@ def test_all_together_are_given_less_when_they_hold_too_much() -> None:
             holder.unsent = MB
         unsent.count()
         assert not unsent.short
-        assert [holder.told for holder in holders] == [1] + [0] * 9
+        assert [holder.notified for holder in holders] == [1] + [0] * 9
 
     run(scenario)
 
@@ -316,7 +316,7 @@ def test_a_frame_that_becomes_whole_makes_room() -> None:
         assert [one.off for one in (first, second, third)] == [False, False, True]
         frames.changed(first, MB, 0, 0)
         assert not third.off
-        # the second one's frame is whole and another has begun: it goes behind the others
+        # the second one's frame is whole and another has begun: it queues after the others
         frames.changed(first, 0, 2 * MB, 3 * MB)
         assert first.off
         frames.changed(second, MB, MB - 1, 4 * MB)
@@ -326,7 +326,7 @@ def test_a_frame_that_becomes_whole_makes_room() -> None:
     run(scenario)
 
 
-# what stays behind -----------------------------------------------------------------------------------------------
+# what is left over -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])

@@ -52,29 +52,29 @@ def test_what_is_put_in_one_turn_leaves_in_one_write_in_order() -> None:
 
 def test_high_water_is_told_and_so_is_its_end() -> None:
     async def scenario() -> None:
-        told: list[bool] = []
+        calls: list[bool] = []
         transport = FakeTransport(asyncio.Protocol())
-        out = outbox(transport, lambda: told.append(out.writable))
+        out = outbox(transport, lambda: calls.append(out.writable))
         out.put(b"x" * 999)
         assert out.writable
         out.put(b"x")
         assert not out.writable
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert told == [True]
+        assert calls == [True]
         out.pause()
         assert not out.writable
         out.resume()
-        assert told == [True, True]
+        assert calls == [True, True]
 
     run(scenario)
 
 
 def test_a_lost_connection_is_written_nothing() -> None:
     async def scenario() -> None:
-        told: list[int] = []
+        calls: list[int] = []
         transport = FakeTransport(asyncio.Protocol())
-        out = outbox(transport, lambda: told.append(1))
+        out = outbox(transport, lambda: calls.append(1))
         out.put(b"x" * 2_000)
         out.end()
         out.put(b"y")
@@ -82,6 +82,6 @@ def test_a_lost_connection_is_written_nothing() -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert transport.written == b""
-        assert told == []
+        assert calls == []
 
     run(scenario)

@@ -1,4 +1,4 @@
-"""When a connection stops reading its client for what it publishes, and that messages keep their order."""
+"""Publish back-pressure: a connection stops reading a client that publishes too much; messages keep their order."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_order_is_kept_across_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         flood, transport = connected(connections)
         frames = b"".join(codec.encode(c.CommandLookupTopic("t", i)) for i in range(3_000))
         for start in range(0, len(frames), 10_001):
-            # also what comes although nobody reads
+            # also what comes although the socket is not read
             flood.data_received(frames[start : start + 10_001])
         await until(lambda: transport.reading)
         assert seen == list(range(3_000))

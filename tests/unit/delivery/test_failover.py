@@ -9,7 +9,7 @@ import pytest
 from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatchers.exclusive import Exclusive
 from magnetar.broker.delivery.dispatchers.failover import Failover
-from magnetar.broker.delivery.dispatchers.ranking import Ranking
+from magnetar.broker.delivery.dispatchers.failover_order import FailoverOrder
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Slice
 from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.hashing import murmur3_31
@@ -20,7 +20,7 @@ def choose(
     members: Sequence[ConsumerState], topic: str, partition: int = -1, *, ring_for_partitions: bool = False
 ) -> ConsumerState | None:
     """The consumer that a ranking of these puts first, after others joined and left in between."""
-    ranking = Ranking(topic, partition, ring_for_partitions=ring_for_partitions)
+    ranking = FailoverOrder(topic, partition, ring_for_partitions=ring_for_partitions)
     others = [consumer(f"other-{i}", priority=i % 3 - 2) for i in range(9)]
     for one in (*others, *members):
         ranking.add(one)
@@ -104,7 +104,7 @@ def test_better_rank_takes_over_from_the_running_one() -> None:
     failover.check()
 
 
-def test_everybody_leaves_during_the_delay() -> None:
+def test_all_consumers_leave_during_the_delay() -> None:
     failover = Failover("t", 0)
     a = consumer("A")
     failover.add(a)

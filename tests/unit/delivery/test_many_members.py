@@ -60,10 +60,10 @@ def member(i: int, of: int) -> ConsumerState:
 
 def come_and_go(dispatcher: Dispatcher, members: int) -> None:
     """They leave in another order than they joined."""
-    everybody = [member(i, members) for i in range(members)]
-    for one in everybody:
+    joined = [member(i, members) for i in range(members)]
+    for one in joined:
         dispatcher.add(one)
-    for one in everybody[::2] + everybody[1::2]:
+    for one in joined[::2] + joined[1::2]:
         dispatcher.remove(one)
 
 
@@ -82,7 +82,7 @@ def test_key_shared(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SELECTORS)
 def test_entries_are_looked_at_only_where_the_owner_changed(kind: str) -> None:
-    """With 1500 entries out and 1500 waiting, a newcomer among n looks at an n-th of them, all together at each a few
+    """A newcomer among n looks at an n-th of 1500 entries that are out and 1500 that wait, all together at each a few
     times."""
 
     def joining(members: int, held: int) -> int:

@@ -128,7 +128,7 @@ def step(bench: SharingBench, rng: random.Random) -> None:
     elif action < 0.57:
         bench.toggle_socket(key)
     elif action < 0.60 and bench.model.messages:
-        bench.acknowledge(key, [rng.randrange(len(bench.model.messages))])  # waiting, unread or somebody else's
+        bench.acknowledge(key, [rng.randrange(len(bench.model.messages))])  # waiting, unread or another consumer's
     elif holders:
         key = rng.choice(holders)
         out = sorted(bench.model.consumers[key].out)

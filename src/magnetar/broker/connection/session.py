@@ -124,7 +124,7 @@ class Session:
             self.handle(commands)
 
     def handle(self, commands: Iterable[c.Command]) -> None:
-        """Handle decoded commands in order, as many as this turn has room for; ``busy`` tells if some are left.
+        """Handle decoded commands in order, as many as this turn has room for; ``busy`` says whether some are left.
 
         Raises ProtocolError if the connection is to be closed.
         """

@@ -49,7 +49,7 @@ def open_producer(session: Session, command: c.CommandProducer) -> None:
 def _check_schema(
     session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, error: MagnetarError | None
 ) -> None:
-    """Check the schema first: a producer whose schema is refused leaves nothing behind (rule 3.1.10)."""
+    """Check the schema first: a producer whose schema is refused leaves no trace (rule 3.1.10)."""
     if error is None and not pending.cancelled and not session.closed:
         try:
             pending.schema_version = version_for_producer(session.service.schemas, topic.name, command.schema)

@@ -1,6 +1,6 @@
 """Failover: one active consumer, chosen by rank, and stand-bys.
 
-The members alone determine which one is active, so every join and leave asks the :class:`Ranking` again.
+The members alone determine which one is active, so every join and leave asks the :class:`FailoverOrder` again.
 
 A change takes effect after a delay (rule 5.4.6): the old consumer gets nothing more at once, and when the delay is over
 the cursor rewinds, all consumers are notified, and the new one is served. Another change meanwhile does not restart the
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing_extensions import override
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
-from magnetar.broker.delivery.dispatchers.ranking import Ranking
+from magnetar.broker.delivery.dispatchers.failover_order import FailoverOrder
 from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
 from magnetar.broker.delivery.instructions import ActiveChange, Do, Instruction
 
@@ -30,7 +30,7 @@ class Failover(SingleActiveConsumer):
         read_max: int = 100,
     ) -> None:
         super().__init__(read_max)
-        self._ranking = Ranking(topic, partition, ring_for_partitions=ring_for_partitions)
+        self._ranking = FailoverOrder(topic, partition, ring_for_partitions=ring_for_partitions)
         self._delayed = delayed
 
     @override

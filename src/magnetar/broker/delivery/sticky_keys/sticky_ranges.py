@@ -29,7 +29,7 @@ def check_count(ranges: Collection[object]) -> None:
 
 
 def joined(ranges: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same slots in ascending ranges that do not touch."""
+    """Join ranges that touch: the slots of ``ranges`` in ascending, separate ranges."""
     out: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if out and low <= out[-1][1] + 1:

@@ -29,7 +29,7 @@ _level = itemgetter(0)
 _place = itemgetter(0, 1)
 
 
-class Ranking:
+class FailoverOrder:
     """The consumers of one subscription in order; ``topic`` is the full name, ``partition`` -1 for none."""
 
     def __init__(self, topic: str, partition: int = -1, *, ring_for_partitions: bool = False) -> None:
