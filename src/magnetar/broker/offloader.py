@@ -181,7 +181,7 @@ class Offloader:
 
     async def _write(self, topic: Topic, ledger: Ledger, copy: Offload) -> tuple[str, int]:
         """Write the object durably; returns its digest and size."""
-        place = await self._thread(self._archive.place, copy.url)
+        place = await self._thread(self._archive.store_at, copy.url)
         draft = await self._thread(place.draft, copy.name)
         try:
             writer = await self._thread(self._archive.writer, draft.target, topic.name.fqn, ledger.id, ledger.index)

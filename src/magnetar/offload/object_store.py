@@ -65,7 +65,7 @@ class ObjectStore(Protocol):
 
 
 def object_store_at(url: str) -> ObjectStore:
-    """Raises InvalidValueError for what is no place."""
+    """The object store at an address. Raises InvalidValueError for what is none."""
     parts = urlsplit(url)
     if parts.scheme == "file" or (not parts.scheme and url.startswith("/")):
         path = unquote(parts.path) if parts.scheme else url

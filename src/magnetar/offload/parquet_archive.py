@@ -25,23 +25,23 @@ _FOOTERS_MAX: Final = 256
 
 
 class ParquetArchive:
-    """Implements :class:`magnetar.storage.ledgers.archive.Archive`. ``places``: for tests, how an address becomes a
-    place."""
+    """Implements :class:`magnetar.storage.ledgers.archive.Archive`. ``stores``: for tests, how an address becomes
+    an object store."""
 
-    def __init__(self, places: Callable[[str], ObjectStore] = object_store_at) -> None:
-        self._make = places
+    def __init__(self, stores: Callable[[str], ObjectStore] = object_store_at) -> None:
+        self._make = stores
         self._lock = threading.Lock()
-        self._places: dict[str, ObjectStore] = {}
+        self._stores: dict[str, ObjectStore] = {}
         self._files: OrderedDict[str, LedgerFile] = OrderedDict()
 
-    def place(self, url: str) -> ObjectStore:
-        """The place at that address, made once. Raises InvalidValueError, PersistenceError, OSError."""
+    def store_at(self, url: str) -> ObjectStore:
+        """The object store at that address, made once. Raises InvalidValueError, PersistenceError, OSError."""
         with self._lock:
-            found = self._places.get(url)
+            found = self._stores.get(url)
         if found is None:
             made = self._make(url)
             with self._lock:
-                found = self._places.setdefault(url, made)
+                found = self._stores.setdefault(url, made)
         return found
 
     def piece(self, offload: Offload, ledger: int, entry: int) -> ArchivedEntries:
@@ -53,8 +53,8 @@ class ParquetArchive:
     def columns(self, offload: Offload, ledger: int, entry: int) -> tuple[int, Any, Any, Any]:
         """The row group that holds an entry: its first entry's number, entries (pyarrow binary array), message counts
         (numpy i32) and message indexes (numpy i64). Raises as :meth:`piece`."""
-        form, place = _format(), self.place(offload.url)
-        with closing(place.open(offload.name)) as source:
+        form, store = _format(), self.store_at(offload.url)
+        with closing(store.open(offload.name)) as source:
             file = self._file(form, offload, ledger, source)
             number, first = file.group_of(entry)
             try:
@@ -72,8 +72,8 @@ class ParquetArchive:
 
     def check(self, offload: Offload, ledger: int) -> int:
         """Read the whole object and compare it with what is known; its size. Raises PersistenceError, OSError."""
-        form, place = _format(), self.place(offload.url)
-        with closing(place.open(offload.name)) as source:
+        form, store = _format(), self.store_at(offload.url)
+        with closing(store.open(offload.name)) as source:
             file = form.LedgerFile(form.footer(source, offload.key), offload.key)
             _require(file, offload, ledger)
             form.check(file, source)
@@ -94,7 +94,7 @@ class ParquetArchive:
 
     def delete(self, offload: Offload) -> None:
         """Delete an object that no ledger needs; fine if there is none. Raises OSError."""
-        self.place(offload.url).delete(offload.name)
+        self.store_at(offload.url).delete(offload.name)
         self._forget(offload)
 
     def _forget(self, offload: Offload) -> None:

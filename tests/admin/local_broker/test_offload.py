@@ -167,7 +167,7 @@ def test_a_copy_is_adopted_only_if_it_is_the_ledger(tmp_path: Path) -> None:
         first = found[0]["ledgerId"]
         assert "is open" in found[-1]["refused"]
         archive = service.offloader._archive
-        place = archive.place(service.settings.offloadUrl)
+        place = archive.store_at(service.settings.offloadUrl)
 
         async def written(name: str, ledger: int, change: bytes = b"") -> str:
             draft = place.draft(name)

@@ -9,7 +9,7 @@ from tests.support.simulated_store import Disk, publish, read_all, simulated
 
 @simulated
 async def test_the_first_block_behind_a_checkpoint_is_replayed(disk: Disk) -> None:
-    """tests/sim/test_durability.py seed 9: the checkpoint named a sequence that was too high."""
+    """A checkpoint once named a sequence that was too high, and the replay left a block out."""
     store = disk.open()
     log = store.open_log("a")
     await publish(store, log, 0, 40)
@@ -23,8 +23,8 @@ async def test_the_first_block_behind_a_checkpoint_is_replayed(disk: Disk) -> No
 
 @simulated
 async def test_what_recovery_found_in_the_page_cache_is_made_durable(disk: Disk) -> None:
-    """tests/sim/test_durability.py seed 158: kill -9 between write and sync, start, power loss: the checkpoint of the
-    start counted entries that were never synced."""
+    """After kill -9 between write and sync, a start, and a power loss, the checkpoint of the start counted entries that
+    were never synced (tests/sim/test_durability.py)."""
     for _ in range(8):
         store = disk.open()
         log = store.open_log("a")
@@ -249,7 +249,7 @@ async def test_what_a_failed_sync_refused_is_not_found_again(disk: Disk) -> None
 
 @simulated
 async def test_what_a_failed_sync_of_a_new_segment_refused_is_not_found_again(disk: Disk) -> None:
-    """tests/sim/test_deduplication.py seed 73: the new segment was left as it was until the next write."""
+    """The new segment was once left as it was until the next write (tests/sim/test_deduplication.py)."""
     store = disk.open()
     log = store.open_log("a")
     await publish(store, log, 0, 3)
