@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 import pytest
 
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
-from magnetar.model.errors import ConsumerAssignError, ConsumerBusyError, MagnetarError, MetadataError
+from magnetar.model.errors import ConsumerAssignError, ConsumerBusyError
 from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
 from tests.support.subscription_fakes import FakeConnection
 from tests.support.subscription_stand import Stand
@@ -236,30 +235,6 @@ def test_redelivery_counts() -> None:
     assert plain(c_connection) == [(o, 0) for o in range(5)]
 
 
-def test_foreign_and_unknown_acks() -> None:
-    """Acknowledgements of other consumers' messages count; those of unknown ones are no error (rule 5.7.4)."""
-    stand = Stand()
-    stand.append_many(5)
-    a, _ = stand.join("a", permits=100)
-    b, _ = stand.join("b", permits=100)
-    told: list[str] = []
-    stand.subscription.acks.take(b, [0, 1, 0, 99], partial(told.append, "ok"))
-    assert told == ["ok"]
-    assert (a.state.unacked, b.state.unacked) == (3, 0)
-    assert stand.subscription.stats().backlog_entries == 3
-
-
-def test_cumulative_ack_is_ignored_but_answered() -> None:
-    """A cumulative acknowledgement on Shared is ignored and answered without error (rule 5.5.6)."""
-    stand = Stand()
-    stand.append_many(5)
-    a, _ = stand.join("a", permits=100)
-    told: list[str] = []
-    stand.subscription.acks.take_until(a, 4, partial(told.append, "ok"))
-    assert told == ["ok"]
-    assert stand.subscription.stats().backlog_entries == 5
-
-
 def test_permits_overshoot_by_one_batch_at_most() -> None:
     """Shared exceeds the permits by one batch at most (rule 5.1.10)."""
     stand = Stand()
@@ -297,55 +272,6 @@ def test_subscription_blocked_on_unacked_messages() -> None:
     assert stand.subscription.stats().blocked_on_unacked
     stand.subscription.acks.take(a, [*range(5)])
     assert len(a_connection.got) + len(b_connection.got) == 15
-
-
-# -- batches ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Exclusive])
-def test_batch_index_acks(sub_type: SubType) -> None:
-    """Only live messages of a batch are charged, and the rest comes back with its ack_set (rules 5.7.7, 5.7.8)."""
-    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
-    stand.append(10, 10, 1)
-    a, connection = stand.join("a", sub_type, permits=100)
-    told: list[str] = []
-    acks = [IndexAck(0, (0b1111111100,), 10), IndexAck(1, (0,), 10)]
-    stand.subscription.acks.take_sets(a, acks, partial(told.append, "ok"))
-    assert told == ["ok"]
-    if sub_type is SubType.Shared:
-        assert a.state.unacked == 9
-    permits = a.state.permits
-    connection.got.clear()
-    stand.subscription.redeliver(a, None)
-    count = 1 if sub_type is SubType.Shared else 0
-    assert connection.got == [(0, count, (1020,), None), (2, count, (), None)]
-    assert a.state.permits == permits - 9
-    stand.subscription.acks.take_sets(a, [IndexAck(0, (0b11,), 0)])
-    assert stand.cursor.acknowledged(0)
-
-
-def test_batch_index_acks_switched_off() -> None:
-    """Without batch index acknowledgement an ack_set changes nothing (rule 5.7.7)."""
-    stand = Stand()
-    stand.append(10, 10)
-    a, _ = stand.join("a", SubType.Exclusive, permits=100)
-    told: list[str] = []
-    stand.subscription.acks.take_sets(a, [IndexAck(0, (0,), 10)], partial(told.append, "ok"))
-    assert told == ["ok"]
-    assert stand.subscription.stats().backlog_entries == 2
-    stand.subscription.acks.take_until(a, 1, partial(told.append, "ok"), IndexAck(1, (1,), 10))
-    assert len(told) == 2
-    assert stand.cursor.mark_delete == 0
-
-
-def test_cumulative_ack_into_a_batch() -> None:
-    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
-    stand.append(1, 4, 4)
-    a, connection = stand.join("a", SubType.Exclusive, permits=100)
-    stand.subscription.acks.take_until(a, 1, None, IndexAck(1, (0b1000,), 4))
-    connection.got.clear()
-    stand.subscription.redeliver(a, None)
-    assert connection.got == [(1, 0, (8,), None), (2, 0, (), None)]
 
 
 # -- Key_Shared ------------------------------------------------------------------------------------------------
@@ -386,111 +312,7 @@ def test_key_shared_uncovered_slots_wait() -> None:
     assert sorted(a_connection.ordinals + b_connection.ordinals) == list(range(8))
 
 
-# -- seek, unsubscribe, end, statistics --------------------------------------------------------------------------
-
-
-def test_seek_disconnects_and_resets() -> None:
-    """A seek closes the consumers, resets the cursor to the given id and forgets acknowledgements (rules 5.9.1, 5.9.3,
-    5.9.4, 5.9.6)."""
-    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
-    stand.append(1, 4, 1)
-    a, a_connection = stand.join("a", permits=100)
-    stand.subscription.acks.take(a, [0, 2])
-    told: list[int] = []
-    stand.subscription.seek_to(1, lambda: told.append(a_connection.closed), (0b1100,), 4)
-    assert told == [1], "CLOSE_CONSUMER comes before SUCCESS"
-    assert stand.subscription.consumers == []
-    stand.subscription.remove_consumer(a)  # the connection may still say so
-    stand.subscription.flow(a, 10)
-    late: list[str] = []
-    stand.subscription.acks.take(a, [1, 2], partial(late.append, "ok"))
-    stand.subscription.acks.take_sets(a, [IndexAck(1, (0,), 4)], partial(late.append, "ok"))
-    stand.subscription.acks.take_until(a, 2, partial(late.append, "ok"))
-    assert late == ["ok"] * 3
-    _, connection = stand.join("a", permits=100)
-    assert connection.got == [(1, 0, (12,), None), (2, 0, (), None)]
-
-
-def test_seek_while_seeking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seek during another one is refused (rule 5.9.5)."""
-    stand = Stand()
-    stand.append_many(3)
-    monkeypatch.setattr(stand.cursor, "reset", lambda ordinal, durable=None: None)
-    stand.subscription.seek_to(0)
-    with pytest.raises(MagnetarError, match="Error when resetting subscription: Failed to fence subscription"):
-        stand.subscription.seek_to(0)
-
-
-def test_seek_leaves_failover_stand_by_connected() -> None:
-    stand = Stand(active_consumer_failover_delay_ms=0)
-    _, a_connection = stand.join("A", SubType.Failover, permits=10)
-    _, b_connection = stand.join("B", SubType.Failover, permits=10)
-    stand.append_many(3)
-    stand.subscription.seek_to(1)
-    assert (a_connection.closed, b_connection.closed) == (1, 0)
-    assert b_connection.ordinals[-2:] == [1, 2]
-
-
-def test_unsubscribe_rule() -> None:
-    """Only the sole consumer may unsubscribe, unless it forces the others out (rule 5.9.9)."""
-    stand = Stand()
-    a, _ = stand.join("a")
-    stand.subscription.check_unsubscribe(a)
-    _, b_connection = stand.join("b")
-    with pytest.raises(MetadataError, match="Unconnected or shared consumer attempting to unsubscribe"):
-        stand.subscription.check_unsubscribe(a)
-    stand.subscription.check_unsubscribe(a, force=True)
-    assert b_connection.closed == 1
-    assert stand.subscription.consumers == [a]
-
-
-def test_end_of_topic() -> None:
-    """The consumers of a drained subscription are notified that the topic has ended (rule 5.9.11)."""
-    stand = Stand()
-    stand.append_many(2)
-    a, connection = stand.join("a", permits=10)
-    stand.subscription.topic_terminated()
-    stand.subscription.acks.take(a, [0])
-    assert connection.ended == 0
-    stand.subscription.acks.take(a, [1])
-    assert connection.ended == 1
-    stand.subscription.remove_consumer(a)
-    _, again = stand.join("b", permits=10)
-    assert again.ended == 0
-
-
-@pytest.mark.parametrize(("created", "told"), [(True, 1), (False, 0)])
-def test_end_of_topic_when_subscribing_late(created: bool, told: int) -> None:
-    """A new subscription of a terminated topic is notified after its first FLOW, a drained one not again
-    (rule 5.9.11)."""
-    stand = Stand(created=created, terminated=True)
-    consumer, connection = stand.join("a")
-    assert connection.ended == 0
-    stand.subscription.flow(consumer, 1)
-    stand.subscription.flow(consumer, 1)
-    assert connection.ended == told
-
-
-def test_end_of_topic_after_a_reload() -> None:
-    stand = Stand(created=False)
-    consumer, connection = stand.join("a", permits=10)
-    stand.append_many(1)
-    stand.subscription.topic_terminated()
-    stand.subscription.acks.take(consumer, [0])
-    assert connection.ended == 1
-
-
-def test_skipped_entries_do_not_come_back() -> None:
-    stand = Stand()
-    stand.append_many(10)
-    a, _ = stand.join("a", permits=5)
-    _, b_connection = stand.join("b", permits=2)
-    stand.subscription.skip_until(7)
-    stand.subscription.remove_consumer(a)
-    assert b_connection.ordinals == [5, 6]
-    stand.subscription.flow(stand.subscription.consumers[0], 100)
-    assert b_connection.ordinals == [5, 6, 8, 9]
-    assert stand.subscription.stats().unacked_messages == 2
+# -- statistics ---------------------------------------------------------------------------------------------------
 
 
 def test_statistics() -> None:
@@ -516,16 +338,3 @@ def test_statistics() -> None:
     assert stats.consumers[0].available_permits == 93
     stand.subscription.remove_consumer(a)
     assert stand.subscription.stats().messages_out == 7, "those of consumers that left are kept"
-
-
-@pytest.mark.parametrize("sub_type", list(SubType))
-@pytest.mark.parametrize("last", [0, 4, 9])
-def test_a_skip_takes_what_is_out_up_to_and_with_its_place(sub_type: SubType, last: int) -> None:
-    """An entry that stays out for ever counts against its limit, and what waits for its key waits for ever."""
-    stand = Stand(active_consumer_failover_delay_ms=0)
-    stand.append_many(10)
-    consumer, _ = stand.join("c", sub_type, permits=100)
-    stand.subscription.skip_until(last)
-    assert sorted(consumer.state.pending) == ([] if not consumer.state.pending else list(range(last + 1, 10)))
-    assert consumer.state.unacked == (0 if not consumer.state.pending else 9 - last)
-    assert stand.subscription.should_send() == ""

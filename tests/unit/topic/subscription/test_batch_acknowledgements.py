@@ -1,0 +1,81 @@
+"""Acknowledgements within batches, cumulative and of foreign entries, with cursor and dispatcher together."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from magnetar.broker.topic.subscription.acknowledgements import IndexAck
+from magnetar.model.subscription_types import SubType
+from tests.support.subscription_stand import Stand
+
+
+def test_foreign_and_unknown_acks() -> None:
+    """Acknowledgements of other consumers' messages count; those of unknown ones are no error (rule 5.7.4)."""
+    stand = Stand()
+    stand.append_many(5)
+    a, _ = stand.join("a", permits=100)
+    b, _ = stand.join("b", permits=100)
+    told: list[str] = []
+    stand.subscription.acks.take(b, [0, 1, 0, 99], partial(told.append, "ok"))
+    assert told == ["ok"]
+    assert (a.state.unacked, b.state.unacked) == (3, 0)
+    assert stand.subscription.stats().backlog_entries == 3
+
+
+def test_cumulative_ack_is_ignored_but_answered() -> None:
+    """A cumulative acknowledgement on Shared is ignored and answered without error (rule 5.5.6)."""
+    stand = Stand()
+    stand.append_many(5)
+    a, _ = stand.join("a", permits=100)
+    told: list[str] = []
+    stand.subscription.acks.take_until(a, 4, partial(told.append, "ok"))
+    assert told == ["ok"]
+    assert stand.subscription.stats().backlog_entries == 5
+
+
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Exclusive])
+def test_batch_index_acks(sub_type: SubType) -> None:
+    """Only live messages of a batch are charged, and the rest comes back with its ack_set (rules 5.7.7, 5.7.8)."""
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    stand.append(10, 10, 1)
+    a, connection = stand.join("a", sub_type, permits=100)
+    told: list[str] = []
+    acks = [IndexAck(0, (0b1111111100,), 10), IndexAck(1, (0,), 10)]
+    stand.subscription.acks.take_sets(a, acks, partial(told.append, "ok"))
+    assert told == ["ok"]
+    if sub_type is SubType.Shared:
+        assert a.state.unacked == 9
+    permits = a.state.permits
+    connection.got.clear()
+    stand.subscription.redeliver(a, None)
+    count = 1 if sub_type is SubType.Shared else 0
+    assert connection.got == [(0, count, (1020,), None), (2, count, (), None)]
+    assert a.state.permits == permits - 9
+    stand.subscription.acks.take_sets(a, [IndexAck(0, (0b11,), 0)])
+    assert stand.cursor.acknowledged(0)
+
+
+def test_batch_index_acks_switched_off() -> None:
+    """Without batch index acknowledgement an ack_set changes nothing (rule 5.7.7)."""
+    stand = Stand()
+    stand.append(10, 10)
+    a, _ = stand.join("a", SubType.Exclusive, permits=100)
+    told: list[str] = []
+    stand.subscription.acks.take_sets(a, [IndexAck(0, (0,), 10)], partial(told.append, "ok"))
+    assert told == ["ok"]
+    assert stand.subscription.stats().backlog_entries == 2
+    stand.subscription.acks.take_until(a, 1, partial(told.append, "ok"), IndexAck(1, (1,), 10))
+    assert len(told) == 2
+    assert stand.cursor.mark_delete == 0
+
+
+def test_cumulative_ack_into_a_batch() -> None:
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    stand.append(1, 4, 4)
+    a, connection = stand.join("a", SubType.Exclusive, permits=100)
+    stand.subscription.acks.take_until(a, 1, None, IndexAck(1, (0b1000,), 4))
+    connection.got.clear()
+    stand.subscription.redeliver(a, None)
+    assert connection.got == [(1, 0, (8,), None), (2, 0, (), None)]

@@ -1,0 +1,43 @@
+"""REACHED_END_OF_TOPIC of a terminated topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.subscription_stand import Stand
+
+
+def test_end_of_topic() -> None:
+    """The consumers of a drained subscription are notified that the topic has ended (rule 5.9.11)."""
+    stand = Stand()
+    stand.append_many(2)
+    a, connection = stand.join("a", permits=10)
+    stand.subscription.topic_terminated()
+    stand.subscription.acks.take(a, [0])
+    assert connection.ended == 0
+    stand.subscription.acks.take(a, [1])
+    assert connection.ended == 1
+    stand.subscription.remove_consumer(a)
+    _, again = stand.join("b", permits=10)
+    assert again.ended == 0
+
+
+@pytest.mark.parametrize(("created", "told"), [(True, 1), (False, 0)])
+def test_end_of_topic_when_subscribing_late(created: bool, told: int) -> None:
+    """A new subscription of a terminated topic is notified after its first FLOW, a drained one not again
+    (rule 5.9.11)."""
+    stand = Stand(created=created, terminated=True)
+    consumer, connection = stand.join("a")
+    assert connection.ended == 0
+    stand.subscription.flow(consumer, 1)
+    stand.subscription.flow(consumer, 1)
+    assert connection.ended == told
+
+
+def test_end_of_topic_after_a_reload() -> None:
+    stand = Stand(created=False)
+    consumer, connection = stand.join("a", permits=10)
+    stand.append_many(1)
+    stand.subscription.topic_terminated()
+    stand.subscription.acks.take(consumer, [0])
+    assert connection.ended == 1
