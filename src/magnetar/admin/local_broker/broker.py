@@ -76,8 +76,8 @@ class LocalBroker:
 
     def counters(self) -> Iterable[TopicCounters]:
         stored = (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
-        unstored = list(self._service.nonpersistent_topics.by_name.values())
-        return chain(stored, (nonpersistent_counters(topic, self._rates) for topic in unstored))
+        nonpersistent = list(self._service.nonpersistent_topics.by_name.values())
+        return chain(stored, (nonpersistent_counters(topic, self._rates) for topic in nonpersistent))
 
     def storage(self) -> StorageCounters:
         store = self._service.store
