@@ -13,7 +13,7 @@ from magnetar.protocol.frames import with_checksum
 from magnetar.protocol.varints import varint
 from magnetar.testing.rawclient import DisconnectedError, RawClient, RawConsumer, RawProducer, make_entry, payload_of
 from tests.crash.broker_process import HOST
-from tests.crash.story import NEVER, Position, Story, Subscription, Told, message
+from tests.crash.client_history import NEVER, ClientHistory, Position, StatedMessage, Subscription, message
 
 _WINDOW = 40
 _PERMITS = 2000
@@ -22,8 +22,8 @@ _PERMITS = 2000
 class Round:
     """The clients of one life of the broker."""
 
-    def __init__(self, story: Story, port: int, number: int, topics: list[str], rng: random.Random) -> None:
-        self._story = story
+    def __init__(self, history: ClientHistory, port: int, number: int, topics: list[str], rng: random.Random) -> None:
+        self._story = history
         self._port = port
         self._number = number
         self._topics = topics
@@ -64,8 +64,8 @@ class Round:
             return
 
     async def _publish(self, client: RawClient, producer: RawProducer, topic: str, rng: random.Random) -> None:
-        story = self._story
-        waiting: dict[int, Told] = {}
+        history = self._story
+        waiting: dict[int, StatedMessage] = {}
         sequence = 0
         room = asyncio.Event()
 
@@ -75,10 +75,10 @@ class Round:
                 assert at is not None
                 if not self.first_receipt_at:
                     self.first_receipt_at = time.monotonic()
-                story.receipted(topic, (at.ledger, at.entry), waiting.pop(command.sequence_id))
+                history.receipted(topic, (at.ledger, at.entry), waiting.pop(command.sequence_id))
                 room.set()
             elif isinstance(command, c.CommandSendError):
-                story.violated(f"{topic}: {producer.name} {command.sequence_id} was refused: {command.message}")
+                history.violated(f"{topic}: {producer.name} {command.sequence_id} was refused: {command.message}")
                 waiting.pop(command.sequence_id, None)
 
         client.on_command = arrived
@@ -88,10 +88,10 @@ class Round:
                 room.clear()
                 await room.wait()
                 continue
-            one = Told(producer.name, sequence, _size(rng))
+            one = StatedMessage(producer.name, sequence, _size(rng))
             count = rng.choice((1, 1, 1, 7, 100))
             waiting[sequence] = one
-            story.topic(topic).attempted.add((one.producer, sequence))
+            history.topic(topic).attempted.add((one.producer, sequence))
             producer.send(b"", sequence_id=sequence, count=count, entry=_entry(one, count))
             sequence += 1
             # bursts and pauses: groups of one and groups of many
@@ -180,7 +180,7 @@ def _size(rng: random.Random) -> int:
     return rng.choice((10, 100, 100, 1000, 1000, 20_000)) if rng.random() < 0.98 else rng.randint(60_000, 200_000)
 
 
-def _entry(one: Told, count: int) -> bytes:
+def _entry(one: StatedMessage, count: int) -> bytes:
     payload = message(*one)
     if count == 1:
         return make_entry(payload, producer=one.producer, sequence_id=one.sequence)
@@ -188,7 +188,7 @@ def _entry(one: Told, count: int) -> bytes:
     return _batch(payload, one, count)
 
 
-def _batch(payload: bytes, one: Told, count: int) -> bytes:
+def _batch(payload: bytes, one: StatedMessage, count: int) -> bytes:
     plain = make_entry(b"", producer=one.producer, sequence_id=one.sequence)
     size = int.from_bytes(plain[6:10], "big")
     metadata = plain[10 : 10 + size] + b"\x58" + varint(count)

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.broker_process import BrokerProcess, free_port
+from tests.crash.client_history import ClientHistory
 from tests.crash.load import Round, look
-from tests.crash.story import Story
 
 TOPICS: Final = ["a", "b", "c"]
 _SHOWN: Final = 20
@@ -36,14 +36,14 @@ class Rounds:
     def __init__(self, data: Path, seed: int) -> None:
         self.data = data
         self.seed = seed
-        self.story = Story()
+        self.history = ClientHistory()
         self.starts_ms: list[float] = []
         self._rng = random.Random(seed)
 
     async def play(self, number: int) -> str:
         """One life of the broker; the line that tells of it."""
-        rng, story = self._rng, self.story
-        before = dict(story.counts)
+        rng, history = self._rng, self.history
+        before = dict(history.counts)
         port = free_port()
         broker = self._broker(port)
         kills = await self._kill_while_starting(broker)
@@ -52,28 +52,28 @@ class Rounds:
         ready_ms = (time.monotonic() - broker.started_at) * 1000
         try:
             for topic in TOPICS:
-                if topic in story.topics:
-                    story.looked(topic, *await look(port, topic))
+                if topic in history.topics:
+                    history.looked(topic, *await look(port, topic))
             load_at = time.monotonic()
-            load = Round(story, port, number, TOPICS, rng)
+            load = Round(history, port, number, TOPICS, rng)
             load.start()
             await asyncio.sleep(rng.choice((0.05, 0.3, 1.0, 2.5)) * (0.5 + rng.random()))
             clean = rng.random() < 0.15
             at = time.monotonic()
             await (broker.stop() if clean else broker.kill())
             await load.ended()
-            story.killed(at, clean=clean)
+            history.killed(at, clean=clean)
         finally:
             await broker.kill()
         publish_ms = ready_ms + (load.first_receipt_at - load_at) * 1000 if load.first_receipt_at else 0.0
         if publish_ms:
             self.starts_ms.append(publish_ms)
-        delta = {name: count - before.get(name, 0) for name, count in story.counts.items()}
+        delta = {name: count - before.get(name, 0) for name, count in history.counts.items()}
         end = "SIGTERM" if clean else "kill -9"
         return (
             f"round {number:4}: {end}, {kills} kills during start, {delta.get('receipted', 0):6} receipted, "
             f"{delta.get('delivered', 0):6} delivered, {delta.get('acks answered', 0):5} acks answered, "
-            f"first publish {publish_ms:5.0f} ms after start, {len(story.violations)} violations"
+            f"first publish {publish_ms:5.0f} ms after start, {len(history.violations)} violations"
         )
 
     def _broker(self, port: int) -> BrokerProcess:
@@ -102,15 +102,15 @@ class Rounds:
         try:
             await broker.ready()
             for topic in TOPICS:
-                self.story.looked(topic, *await look(port, topic))
+                self.history.looked(topic, *await look(port, topic))
             await broker.stop()
         finally:
             await broker.kill()
 
     def summary(self) -> str:
         """All rounds in a few lines."""
-        counts = self.story.counts
-        ghosts = sum(len(topic.ghosts) for topic in self.story.topics.values())
+        counts = self.history.counts
+        ghosts = sum(len(topic.ghosts) for topic in self.history.topics.values())
         starts = sorted(self.starts_ms) or [0.0]
         return (
             f"seed {self.seed}: {counts['receipted']} messages receipted, {counts['delivered']} delivered, "
@@ -124,7 +124,7 @@ async def _main(rounds: Rounds, count: int) -> None:
     for number in range(1, count + 1):
         sys.stdout.write(await rounds.play(number) + "\n")
         sys.stdout.flush()
-        if len(rounds.story.violations) > _SHOWN:
+        if len(rounds.history.violations) > _SHOWN:
             break
     await rounds.last_look()
 
@@ -140,12 +140,12 @@ def main() -> int:
     try:
         asyncio.run(_main(rounds, chosen.rounds))
     except (RuntimeError, TimeoutError, AssertionError) as error:
-        rounds.story.violated(f"{type(error).__name__}: {error}")
+        rounds.history.violated(f"{type(error).__name__}: {error}")
     sys.stdout.write(rounds.summary() + "\n")
-    for text in rounds.story.violations[:_SHOWN]:
+    for text in rounds.history.violations[:_SHOWN]:
         sys.stdout.write(f"VIOLATION {text}\n")
-    if rounds.story.violations:
-        sys.stdout.write(f"{len(rounds.story.violations)} violations; everything is kept in {place}\n")
+    if rounds.history.violations:
+        sys.stdout.write(f"{len(rounds.history.violations)} violations; everything is kept in {place}\n")
         return 1
     shutil.rmtree(place)
     return 0

@@ -1,6 +1,6 @@
 """What the clients saw over all rounds, and what must therefore still be true after the next start.
 
-Every message tells its own story: ``<producer> <sequence> <size> `` and a filler that follows from them, so any copy
+Every message describes itself: ``<producer> <sequence> <size> `` and a filler that follows from them, so any copy
 can be judged by itself. Positions are (ledger, entry) as the receipts name them.
 """
 
@@ -18,7 +18,7 @@ UNANSWERED_S: Final = 1.0
 NEVER: Final = float("inf")
 
 
-class Told(NamedTuple):
+class StatedMessage(NamedTuple):
     """What a message says of itself."""
 
     producer: str
@@ -32,13 +32,13 @@ def message(producer: str, sequence: int, size: int) -> bytes:
     return head + _filler(head, size - len(head))
 
 
-def told(payload: bytes) -> Told | None:
+def stated_message(payload: bytes) -> StatedMessage | None:
     """What a payload says of itself; None if a single byte of it is wrong."""
     parts = payload.split(b" ", 3)
     if len(parts) < 4:
         return None
     try:
-        found = Told(parts[0].decode(), int(parts[1]), int(parts[2]))
+        found = StatedMessage(parts[0].decode(), int(parts[1]), int(parts[2]))
     except ValueError:
         return None
     return found if message(*found) == payload else None
@@ -64,27 +64,27 @@ class Subscription:
 
 
 @dataclass
-class TopicStory:
+class TopicHistory:
     """One topic, all rounds."""
 
-    receipts: dict[Position, Told] = field(default_factory=dict)
+    receipts: dict[Position, StatedMessage] = field(default_factory=dict)
     attempted: set[tuple[str, int]] = field(default_factory=set)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
-    retained: dict[Position, Told] = field(default_factory=dict)
+    retained: dict[Position, StatedMessage] = field(default_factory=dict)
     """What the last look at the whole topic found."""
     ghosts: set[Position] = field(default_factory=set)
 
 
-class Story:
+class ClientHistory:
     """All topics, and every violation found so far."""
 
     def __init__(self) -> None:
-        self.topics: dict[str, TopicStory] = {}
+        self.topics: dict[str, TopicHistory] = {}
         self.violations: list[str] = []
         self.counts: Counter[str] = Counter()
 
-    def topic(self, name: str) -> TopicStory:
-        return self.topics.setdefault(name, TopicStory())
+    def topic(self, name: str) -> TopicHistory:
+        return self.topics.setdefault(name, TopicHistory())
 
     def subscription(self, topic: str, name: str) -> Subscription:
         return self.topic(topic).subscriptions.setdefault(name, Subscription())
@@ -94,29 +94,29 @@ class Story:
 
     # while it runs -----------------------------------------------------------------------------------------------
 
-    def receipted(self, topic: str, position: Position, sent: Told) -> None:
-        story = self.topic(topic)
-        known = story.receipts.get(position)
+    def receipted(self, topic: str, position: Position, sent: StatedMessage) -> None:
+        history = self.topic(topic)
+        known = history.receipts.get(position)
         if known is not None:
             self.violated(f"{topic}: position {position} was given to {known} and to {sent}")
-        story.receipts[position] = sent
+        history.receipts[position] = sent
         self.counts["receipted"] += 1
 
     def delivered(self, topic: str, subscription: str, position: Position, payload: bytes) -> None:
-        story = self.topic(topic)
+        history = self.topic(topic)
         self.counts["delivered"] += 1
         if position in self.subscription(topic, subscription).sure:
             self.violated(f"{topic} {subscription}: {position} came back although its acknowledgment was durable")
-        found = told(payload)
+        found = stated_message(payload)
         if found is None:
             self.violated(f"{topic} {subscription}: the content of {position} is damaged: {payload[:60]!r}")
-        elif story.receipts.get(position, found) != found:
-            self.violated(f"{topic} {subscription}: {position} holds {found}, receipted {story.receipts[position]}")
+        elif history.receipts.get(position, found) != found:
+            self.violated(f"{topic} {subscription}: {position} holds {found}, receipted {history.receipts[position]}")
 
     def killed(self, now: float, *, clean: bool) -> None:
         """The broker is gone since ``now``: which unanswered acknowledgments must hold."""
-        for story in self.topics.values():
-            for subscription in story.subscriptions.values():
+        for history in self.topics.values():
+            for subscription in history.subscriptions.values():
                 for position, at in subscription.said.items():
                     if at < (NEVER if clean else now - UNANSWERED_S):
                         subscription.sure.add(position)
@@ -130,14 +130,14 @@ class Story:
 
     def looked(self, topic: str, found: list[tuple[Position, bytes]], first: Position | None) -> None:
         """Judge everything that the topic holds; ``first`` is where it begins by now."""
-        story = self.topic(topic)
+        history = self.topic(topic)
         positions = [position for position, _ in found]
         if positions != sorted(set(positions)):
             self.violated(f"{topic}: positions are not strictly ascending")
         last: dict[str, int] = {}
-        retained: dict[Position, Told] = {}
+        retained: dict[Position, StatedMessage] = {}
         for position, payload in found:
-            one = told(payload)
+            one = stated_message(payload)
             if one is None:
                 self.violated(f"{topic}: the content of {position} is damaged: {payload[:60]!r}")
                 continue
@@ -145,25 +145,27 @@ class Story:
             if one.sequence <= last.get(one.producer, -1):
                 self.violated(f"{topic}: {one} at {position} stands behind its sequence {last[one.producer]}")
             last[one.producer] = one.sequence
-            if (one.producer, one.sequence) not in story.attempted:
+            if (one.producer, one.sequence) not in history.attempted:
                 self.violated(f"{topic}: {one} at {position} was never sent")
-            receipt = story.receipts.get(position)
+            receipt = history.receipts.get(position)
             if receipt is None:
-                story.ghosts.add(position)
+                history.ghosts.add(position)
             elif receipt != one:
                 self.violated(f"{topic}: {position} holds {one}, receipted {receipt}")
-        self._missing(topic, story, retained, first)
-        story.retained = retained
+        self._missing(topic, history, retained, first)
+        history.retained = retained
 
-    def _missing(self, topic: str, story: TopicStory, retained: dict[Position, Told], first: Position | None) -> None:
-        for position, receipt in list(story.receipts.items()):
+    def _missing(
+        self, topic: str, history: TopicHistory, retained: dict[Position, StatedMessage], first: Position | None
+    ) -> None:
+        for position, receipt in list(history.receipts.items()):
             if position in retained:
                 continue
-            gone = story.subscriptions and all(
-                position in one.sure or position in one.said for one in story.subscriptions.values()
+            gone = history.subscriptions and all(
+                position in one.sure or position in one.said for one in history.subscriptions.values()
             )
             if gone and (first is None or position < first):
-                del story.receipts[position]  # consumed by everybody and trimmed
+                del history.receipts[position]  # consumed by everybody and trimmed
                 self.counts["trimmed"] += 1
             else:
                 self.counts["lost"] += 1
