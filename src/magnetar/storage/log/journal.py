@@ -127,8 +127,7 @@ class Journal:
         self._touched(done)
 
     def touch_feature_state(self, feature_state: DirtyFeatureState, done: Done | None) -> None:
-        """Have the changes of a feature's state in the next group; at once if there is a waiter, else within
-        ``ack_delay``."""
+        """Have a feature's changes in the next group; at once if there is a waiter, else within ``ack_delay``."""
         self._group.feature_states[feature_state] = None
         self._touched(done)
 
