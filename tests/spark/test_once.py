@@ -9,7 +9,7 @@ import pytest
 
 from magnetar.spark.data_source import PulsarSource
 from tests.spark.pipeline import AFTER, SHARE, source_class
-from tests.spark.rounds import Experiment
+from tests.spark.rounds import Experiment, keep
 from tests.support.live_broker import LiveBroker
 
 pytestmark = [
@@ -27,6 +27,8 @@ def test_failing_attempts(spark: Any, broker: LiveBroker, tmp_path: Path, varian
     pulsar = {"service.url": broker.url, "topic": topic}
     numbers = spark.range(ROWS).selectExpr("CAST(id AS STRING) AS value", "CONCAT('k', id % 7) AS __key")
     numbers.write.format("pulsar").options(**pulsar).mode("append").save()
+    # A slow machine must not find that the broker has deleted an idle topic.
+    keep(broker.url, f"{topic}-copy")
     spark.dataSource.register(source_class(variant))
     context = spark.sparkContext
     shares = ("1.0", AFTER, "0.0") if variant == "ours" else (AFTER, "0.0")

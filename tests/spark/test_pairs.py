@@ -50,7 +50,7 @@ def load(broker: LiveBroker, topic: str) -> list[Any]:
 
 def received(client: Any, topic: str, count: int) -> list[tuple[str, bytes]]:
     consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
-    return [(one.partition_key(), one.data()) for one in (consumer.receive(10_000) for _ in range(count))]
+    return [(one.partition_key(), one.data()) for one in (consumer.receive(120_000) for _ in range(count))]
 
 
 def taken_apart(data: bytes) -> tuple[bytes, bytes]:

@@ -174,6 +174,7 @@ def processes_of(session: int) -> list[int]:
 
 
 @pytest.mark.drivers
+@pytest.mark.timeout(600)
 def test_a_killed_pipeline_loses_and_repeats_nothing(spark: Any, broker: LiveBroker, tmp_path: Path) -> None:
     """SIGKILL, then SIGTERM for all processes come while micro-batches run; the last run goes to the end."""
     pipeline = declared(
