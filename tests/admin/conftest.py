@@ -12,6 +12,7 @@ from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
+from tests.support.at_once import at_once
 
 
 class World(NamedTuple):
@@ -25,8 +26,9 @@ class World(NamedTuple):
 def world(settings: Settings) -> World:
     """A standalone with the tenant ``ref``, the namespace ``ref/main`` and no topics."""
     resources = Resources(MemoryMetadataStore(), settings)
-    resources.tenants.create("ref", {"adminRoles": [], "allowedClusters": ["standalone"]})
-    resources.namespaces.create("ref", "main")
+    at_once(resources.ensure_defaults())
+    at_once(resources.tenants.create("ref", {"adminRoles": [], "allowedClusters": ["standalone"]}))
+    at_once(resources.namespaces.create("ref", "main"))
     broker = FakeBroker(resources, settings)
     return World(RestClient(create_app(broker.ports(), resources, settings)), broker, resources)
 

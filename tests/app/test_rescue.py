@@ -9,14 +9,15 @@ from typer.testing import CliRunner
 from magnetar.app.main import app
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from tests.support.at_once import at_once
 
 
 def test_a_doubt_is_shown_and_accepted(tmp_path: Path) -> None:
     files = OsFileSystem(str(tmp_path / "ledgers"))
     log = MetadataLog(files)
     for i in range(3):
-        log.put(f"/policies/{i}", b'{"ttl":%d}' % i)
-    log.close()
+        at_once(log.put(f"/policies/{i}", b'{"ttl":%d}' % i))
+    at_once(log.close())
     for name in ("metadata-a", "metadata-b"):
         path = tmp_path / "ledgers" / name
         path.write_bytes(path.read_bytes().replace(b'{"ttl":1}', b'{"ttl":9}'))

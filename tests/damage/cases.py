@@ -107,10 +107,10 @@ def made(seed: int, *, killed: bool) -> Directory:
         for i, topic in enumerate(TOPICS):
             name = TopicName.parse(topic)
             keep: JsonObject = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
-            resources.topic_policies.update(name, "retention", keep)
-            resources.topic_policies.update(name, "messageTTLInSeconds", 100_000 + i)
+            await resources.topic_policies.update(name, "retention", keep)
+            await resources.topic_policies.update(name, "messageTTLInSeconds", 100_000 + i)
         for i in range(seed % 5):
-            resources.namespaces.create("public", f"n{i}")
+            await resources.namespaces.create("public", f"n{i}")
         readers = [Subscriber(world, t[-1], t, "s", SubType.Shared, Habit(confirmed=1.0, keeps=0.3)) for t in TOPICS]
         for reader in readers:
             world.start(reader.run())

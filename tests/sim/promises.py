@@ -59,7 +59,9 @@ async def _send_many_and_close(stage: Stage) -> list[str]:
 
 
 async def _deduplicated(stage: Stage) -> None:
-    stage.world.machine.broker.resources.topic_policies.update(TopicName.parse(ONCE), "deduplicationEnabled", True)
+    await stage.world.machine.broker.resources.topic_policies.update(
+        TopicName.parse(ONCE), "deduplicationEnabled", True
+    )
     stage.kept = await stage.client.producer(ONCE, "once")
     await stage.kept.publish(b"a")
 

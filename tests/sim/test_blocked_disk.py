@@ -26,6 +26,7 @@ from tests.sim import promises, promises_of_rest
 from tests.sim.promises import Promise
 from tests.sim.stage import RefusedByRestError, Sight, Stage, without_counters
 from tests.sim.world import Simulation, World, caught, run_seeds
+from tests.support.at_once import at_once
 
 SETTINGS = Settings(transactionCoordinatorEnabled=True)
 HUNG_SECONDS = 5.0
@@ -129,6 +130,7 @@ def test_every_command_of_the_wire_is_in_a_list() -> None:
 
 def test_every_call_of_rest_that_is_no_get_is_in_a_list() -> None:
     resources = Resources(MemoryMetadataStore(), Settings())
+    at_once(resources.ensure_defaults())
     app = create_app(FakeBroker(resources, Settings()).ports(), resources, Settings())
     paths: dict[str, dict[str, object]] = app.openapi()["paths"]
     calls = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods if method != "get"}

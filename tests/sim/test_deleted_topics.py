@@ -67,13 +67,13 @@ async def in_flight(world: World, client: RawClient, topic: str) -> None:
 
 async def deduplicated(world: World, client: RawClient, topic: str) -> None:
     policies = world.machine.broker.resources.topic_policies
-    policies.update(TopicName.parse(topic), "deduplicationEnabled", True)
+    await policies.update(TopicName.parse(topic), "deduplicationEnabled", True)
     await used(client, topic)
 
 
 async def rate_limited(world: World, client: RawClient, topic: str) -> None:
     policies = world.machine.broker.resources.topic_policies
-    policies.update(TopicName.parse(topic), "publishRate", {"publishThrottlingRateInMsg": 100})
+    await policies.update(TopicName.parse(topic), "publishRate", {"publishThrottlingRateInMsg": 100})
     await used(client, topic)
 
 
@@ -163,7 +163,7 @@ def deleting(use: Use, domain: str) -> Callable[[World], Coroutine[Any, Any, Non
             if name.persistent:
                 await ports.topics.delete_topic(name, force=True)
             else:
-                service.delete_nonpersistent(name)
+                await service.delete_nonpersistent(name)
             await asyncio.sleep(0.5)
 
         await all_of_it(f"{domain}://public/default/warm-up")

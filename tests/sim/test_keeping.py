@@ -17,6 +17,7 @@ from magnetar.protocol.entries import publish_time
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, make_entry
 from tests.sim.world import T, World, caught, run_seeds
+from tests.support.at_once import at_once
 
 S = "sub"
 NEVER = 1 << 24
@@ -109,7 +110,7 @@ def acknowledge(world: World, model: Model) -> None:
 
 def say(world: World, **policies: Any) -> None:
     for name, value in policies.items():
-        world.machine.broker.resources.topic_policies.update(TopicName.parse(T), name, value)
+        at_once(world.machine.broker.resources.topic_policies.update(TopicName.parse(T), name, value))
 
 
 async def passes(world: World, model: Model) -> None:

@@ -73,14 +73,14 @@ async def grow(broker: Broker, count: int) -> None:
     """What POST .../partitions does, and PUT if there is no topic yet."""
     partitioned = broker.resources.partitioned
     if not partitioned.count(PARENT):
-        partitioned.create(PARENT, count, to_make=True)
+        await partitioned.create(PARENT, count, to_make=True)
     else:
-        partitioned.grow(PARENT, count)
+        await partitioned.grow(PARENT, count)
     await make_missing(topics_of(broker), broker.resources, PARENT)
 
 
 async def grow_other(broker: Broker, count: int) -> None:
-    broker.resources.partitioned.create(OTHER, count, to_make=True)
+    await broker.resources.partitioned.create(OTHER, count, to_make=True)
     await make_missing(topics_of(broker), broker.resources, OTHER)
 
 
@@ -210,9 +210,9 @@ def test_a_note_that_goes_too_early_is_noticed() -> None:
         partitioned = broker.resources.partitioned
         grow_only = partitioned.grow
 
-        def hasty(topic: TopicName, partitions: int) -> None:
-            grow_only(topic, partitions)
-            partitioned.made(topic, partitions)
+        async def hasty(topic: TopicName, partitions: int) -> None:
+            await grow_only(topic, partitions)
+            await partitioned.made(topic, partitions)
 
         partitioned.grow = hasty  # type: ignore[method-assign]
 
@@ -233,7 +233,7 @@ async def too_many(world: World) -> None:
     await world.boot()
     partitioned = world.machine.broker.resources.partitioned
     for name, value in ((PARENT, PartitionedTopic(1_000_000_000)), (OTHER, PartitionedTopic(700))):
-        partitioned._put(name, value, 0)
+        await partitioned._put(name, value, 0)
     await world.crash()
     broker = world.machine.broker
     await asyncio.sleep(5.0)
@@ -281,7 +281,7 @@ async def stopped(world: World) -> None:
     """The broker stops in the middle of making partitions, at once, and goes on when it starts again."""
     await world.boot()
     broker = world.machine.broker
-    broker.resources.partitioned._put(PARENT, PartitionedTopic(5000), 0)
+    await broker.resources.partitioned._put(PARENT, PartitionedTopic(5000), 0)
     await world.crash()
     broker = world.machine.broker
     await asyncio.sleep(0.05)

@@ -62,10 +62,10 @@ async def changing(world: World) -> None:
         for _ in range(rng.randint(1, 6)):
             records = world.machine.broker.resources.topic_policies
             if rng.random() < 0.2:
-                records.delete(rng.choice(names))
+                await records.delete(rng.choice(names))
             else:
                 value = rng.choice((None, 1, 2, 3))
-                records.update(rng.choice(names), "maxProducers", value, is_global=rng.random() < 0.3)
+                await records.update(rng.choice(names), "maxProducers", value, is_global=rng.random() < 0.3)
             await asyncio.sleep(rng.choice((0.0, 0.002, 0.05)))
         await (world.crash() if rng.random() < 0.8 else world.restart())
         await asyncio.sleep(1)

@@ -124,7 +124,7 @@ async def versions(world: World) -> None:
         ledger = ledgers[topic]
         if world.rng.random() < 0.5:
             # as an administrator would, through REST
-            ledger.deleted_until = world.machine.broker.service.schemas.delete(TopicName.parse(topic))
+            ledger.deleted_until = await world.machine.broker.service.schemas.delete(TopicName.parse(topic))
             assert ledger.deleted_until > ledger.highest, "a deletion has no number of its own"
             ledger.highest = ledger.deleted_until
     for topic, ledger in ledgers.items():
@@ -136,7 +136,7 @@ def test_an_answered_version_stays() -> None:
 
 
 def test_a_version_that_is_only_in_memory_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetful(
+    async def forgetful(
         self: SchemaStore, schema: SchemaId, given: SchemaDefinition, now_ms: int, *, deleted: bool = False
     ) -> SchemaVersion:
         history = self.history(schema)
@@ -151,9 +151,9 @@ def test_a_version_that_is_only_in_memory_is_noticed(monkeypatch: pytest.MonkeyP
 def test_numbers_that_begin_anew_after_a_deletion_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     delete = SchemaRegistry.delete
 
-    def purge(self: SchemaRegistry, topic: TopicName) -> int:
-        number = delete(self, topic)
-        self.purge(topic)
+    async def purge(self: SchemaRegistry, topic: TopicName) -> int:
+        number = await delete(self, topic)
+        await self.purge(topic)
         return number
 
     monkeypatch.setattr(SchemaRegistry, "delete", purge)

@@ -73,7 +73,7 @@ async def space(world: World) -> None:
         if round_ == 4:
             name = TopicName.parse(DOOMED)
             if world.machine.broker.service.find(name) is not None:
-                world.machine.broker.service.delete(name, force=True)
+                await world.machine.broker.service.delete(name, force=True)
         # a pass comes every 10 s after a start; with luck it is under way
         await asyncio.sleep(rng.choice((0.5, 10.0 - world.loop.time() % 10.0 + rng.uniform(0, 0.1))))
         if rng.random() < 0.7:

@@ -65,8 +65,8 @@ async def ends(world: World) -> None:
         ports, deleted = ports_of(world), names["gone"]
         existed = ports.topics.topic_exists(deleted)
         policies = world.machine.broker.resources.topic_policies
-        policies.update(names["told"], "maxProducers", round_ + 1)
-        policies.update(deleted, "messageTTL", 7)
+        await policies.update(names["told"], "maxProducers", round_ + 1)
+        await policies.update(deleted, "messageTTL", 7)
         acts: dict[str, asyncio.Task[Any]] = {}
         if existed:
             acts["gone"] = world.loop.create_task(ports.topics.delete_topic(deleted, force=True))
@@ -122,5 +122,7 @@ def test_deletion_that_is_not_written_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_policies_that_outlive_their_topic_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TopicPolicyRecords, "delete", lambda self, topic: None)
+    async def forgetful(self: TopicPolicyRecords, topic: TopicName) -> None: ...
+
+    monkeypatch.setattr(TopicPolicyRecords, "delete", forgetful)
     assert caught(ends, lambda broker: None, 8)

@@ -62,9 +62,9 @@ async def unused(world: World) -> None:
         consumer.stopped = name in ("kept", "half", "expiring")
         consumers.append(consumer)
     say = world.machine.broker.resources.topic_policies.update
-    say(TopicName.parse(topics["forever"]), "retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
-    say(TopicName.parse(topics["old"]), "retention", {"retentionTimeInMinutes": 30, "retentionSizeInMB": -1})
-    say(TopicName.parse(topics["expiring"]), "messageTTL", 1800)
+    await say(TopicName.parse(topics["forever"]), "retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+    await say(TopicName.parse(topics["old"]), "retention", {"retentionTimeInMinutes": 30, "retentionSizeInMB": -1})
+    await say(TopicName.parse(topics["expiring"]), "messageTTL", 1800)
     # ledgers are cut at 40 entries, and the last one is not full
     await world.finish(*(Publisher(world, name, topics[name], size=100).run(100) for name in NAMES))
     await asyncio.sleep(5)

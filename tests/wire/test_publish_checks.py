@@ -11,6 +11,7 @@ from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, build_entry
 from magnetar.testing.rawclient import RawClient, RawClientError, RawProducer
+from tests.support.at_once import at_once
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -24,7 +25,7 @@ def stored(wires: Wires) -> int:
 
 def policy(wires: Wires, name: str, value: Any) -> None:
     resources = wires.world.machine.broker.service.resources
-    resources.topic_policies.update(TopicName.parse(T), name, value)
+    at_once(resources.topic_policies.update(TopicName.parse(T), name, value))
 
 
 async def send(producer: RawProducer, sequence_id: int, *, highest: int | None = None) -> c.CommandSendReceipt:
@@ -176,7 +177,7 @@ def test_deduplication_is_switched_while_producers_are_connected() -> None:
         await send(producer, 0)
         await send(producer, 0)
         assert stored(wires) == 2
-        service.resources.namespaces.update(NAMESPACE, deduplicationEnabled=True)
+        await service.resources.namespaces.update(NAMESPACE, deduplicationEnabled=True)
         await send(producer, 0)
         await send(producer, 0)
         assert stored(wires) == 3
@@ -191,10 +192,10 @@ def test_deduplication_is_switched_while_producers_are_connected() -> None:
         service.unload(TopicName.parse(T))
         assert (await client.producer(T, "p")).opened.last_sequence_id == 0
         service.unload(TopicName.parse(T))
-        service.resources.namespaces.update(NAMESPACE, deduplicationEnabled=False)
+        await service.resources.namespaces.update(NAMESPACE, deduplicationEnabled=False)
         assert (await client.producer(T, "p")).opened.last_sequence_id == -1
         service.unload(TopicName.parse(T))
-        service.resources.namespaces.update(NAMESPACE, deduplicationEnabled=True)
+        await service.resources.namespaces.update(NAMESPACE, deduplicationEnabled=True)
         assert (await client.producer(T, "p")).opened.last_sequence_id == -1
 
     on_broker(test)
@@ -299,7 +300,7 @@ def test_encryption_is_required() -> None:
         client = await wires.open()
         plain, careful = await client.producer(T, "p"), await client.producer(T, "q", encrypted=True)
         resources = wires.world.machine.broker.service.resources
-        resources.namespaces.update(NAMESPACE, encryption_required=True)
+        await resources.namespaces.update(NAMESPACE, encryption_required=True)
         assert (await client.hear(c.CommandCloseProducer)).producer_id == plain.producer_id
         with pytest.raises(RawClientError, match=f"MetadataError: Encryption is required in {T}"):
             await client.producer(T, "p")

@@ -7,6 +7,7 @@ import pytest
 from magnetar.broker.topic.publish.publish_rate import TokenBucket
 from magnetar.model.names import TopicName
 from magnetar.testing.rawclient import RawClient
+from tests.support.at_once import at_once
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -15,7 +16,7 @@ RATE, BYTES = "publishThrottlingRateInMsg", "publishThrottlingRateInByte"
 
 def limit(wires: Wires, **rate: int) -> None:
     policies = wires.world.machine.broker.resources.topic_policies
-    policies.update(TopicName.parse(T), "publishRate", dict(rate) if rate else None)
+    at_once(policies.update(TopicName.parse(T), "publishRate", dict(rate) if rate else None))
 
 
 async def seconds_for(wires: Wires, client: RawClient, topic: str, messages: int, size: int = 10) -> float:
@@ -76,7 +77,7 @@ def test_topics_that_store_nothing() -> None:
     async def test(wires: Wires) -> None:
         topic = T.replace("persistent", "non-persistent")
         policies = wires.world.machine.broker.resources.topic_policies
-        policies.update(TopicName.parse(topic), "publishRate", {RATE: 10})
+        await policies.update(TopicName.parse(topic), "publishRate", {RATE: 10})
         assert 3.5 < await seconds_for(wires, await wires.open(), topic, 50) < 7
 
     on_broker(test)

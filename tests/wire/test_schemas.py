@@ -132,16 +132,16 @@ def test_policies() -> None:
         client = await wires.open()
         namespaces = wires.world.machine.broker.resources.namespaces
         default = NamespaceName.parse("public/default")
-        namespaces.update(default, is_allow_auto_update_schema=False)
+        await namespaces.update(default, is_allow_auto_update_schema=False)
         assert (await refused(client, T, A)).endswith("Schema not found and schema auto updating is disabled.")
-        namespaces.update(default, is_allow_auto_update_schema=True, schema_validation_enforced=True)
+        await namespaces.update(default, is_allow_auto_update_schema=True, schema_validation_enforced=True)
         await client.producer(T, schema=A)
         assert "without a schema to topics with a schemawhen" in await refused(client, T, None)
         await client.subscribe(T, "s")
         await client.producer(f"{T}2")
-        namespaces.update(default, schema_compatibility_strategy="FORWARD", is_allow_auto_update_schema=False)
+        await namespaces.update(default, schema_compatibility_strategy="FORWARD", is_allow_auto_update_schema=False)
         assert (await client.producer(T, schema=A)).opened.schema_version == number(0)
-        namespaces.update(default, is_allow_auto_update_schema=True)
+        await namespaces.update(default, is_allow_auto_update_schema=True)
         assert (await client.producer(T, schema=MORE)).opened.schema_version == number(1)
 
     on_broker(test)
@@ -149,7 +149,7 @@ def test_policies() -> None:
 
 def test_system_topics_have_a_strategy_of_their_own() -> None:
     async def test(wires: Wires) -> None:
-        wires.world.machine.broker.resources.topic_policies.update(TopicName.parse(T), "maxProducers", 9)
+        await wires.world.machine.broker.resources.topic_policies.update(TopicName.parse(T), "maxProducers", 9)
         client = await wires.open()
         topic = "persistent://public/default/__change_events"
         assert (await client.producer(topic, schema=A)).opened.schema_version == number(0)
@@ -169,9 +169,9 @@ def test_both_domains_share_a_schema() -> None:
             assert (await client.producer(topic, schema=A)).opened.schema_version == number(0)
         assert (await refused(client, other, STRING)).startswith(LONG)
         service = wires.world.machine.broker.service
-        service.delete_nonpersistent(TopicName.parse(other))
+        await service.delete_nonpersistent(TopicName.parse(other))
         assert (await get(client)).schema is not None
-        service.delete(TopicName.parse(T), force=True)
+        await service.delete(TopicName.parse(T), force=True)
         await asyncio.sleep(1)
         assert (await get(client)).error is ServerError.TopicNotFound
 

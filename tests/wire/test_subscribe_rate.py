@@ -34,7 +34,7 @@ def test_one_consumer_again_and_again() -> None:
     async def test(wires: Wires) -> None:
         policies = wires.world.machine.broker.resources.topic_policies
         value = {"subscribeThrottlingRatePerConsumer": 2, "ratePeriodInSecond": 10}
-        policies.update(TopicName.parse(T), "subscribeRate", dict(value))
+        await policies.update(TopicName.parse(T), "subscribeRate", dict(value))
         client = await wires.open()
         assert [await subscribed(client, 1, "c") for _ in range(3)] == [True, True, False]
         assert await subscribed(client, 2, "c")
@@ -42,7 +42,7 @@ def test_one_consumer_again_and_again() -> None:
         assert [await subscribed(client, 1, "c", f"{T}2") for _ in range(5)] == [True] * 5
         await asyncio.sleep(10)
         assert [await subscribed(client, 1, "c") for _ in range(3)] == [True, True, False]
-        policies.update(TopicName.parse(T), "subscribeRate", None)
+        await policies.update(TopicName.parse(T), "subscribeRate", None)
         assert await subscribed(client, 1, "c")
 
     on_broker(test)

@@ -298,15 +298,15 @@ class SchemasPort(Protocol):
         """Check that :meth:`add` would accept the schema. Raises InvalidSchemaDataError, IncompatibleSchemaError."""
         ...
 
-    def add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
+    async def add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
         """Add a version and return its number, or that of the version that has this schema already (rule 10.4)."""
         ...
 
-    def delete(self, topic: TopicName) -> int:
+    async def delete(self, topic: TopicName) -> int:
         """Delete the schema; the deletion is a version, whose number is returned (rule 10.11)."""
         ...
 
-    def purge(self, topic: TopicName) -> None:
+    async def purge(self, topic: TopicName) -> None:
         """Remove all versions."""
         ...
 

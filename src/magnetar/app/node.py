@@ -89,29 +89,32 @@ class Broker:
             metadata.make_room = self.store.full_disk.run_out
         self._metadata = metadata
         self.resources = Resources(metadata, settings)
-        self.service = BrokerService(self.store, self.resources, settings, clock, rng, self._instance(rng), archive)
+        self._rng = rng
+        self.service = BrokerService(self.store, self.resources, settings, clock, rng, archive)
         self.upkeep = Upkeep(self.service)
         self.compaction_monitor = CompactionMonitor(self.service)
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections = Connections()
 
-    def _instance(self, rng: Random) -> int:
+    async def _instance(self) -> int:
         """A number that no earlier life of this broker had: part of generated producer names (rule 3.1.1)."""
         record = self._metadata.get(_INSTANCE_PATH)
         number = 0 if record is None else int(record.data) + 1
         try:
-            self._metadata.put(_INSTANCE_PATH, str(number).encode())
+            await self._metadata.put(_INSTANCE_PATH, str(number).encode())
         except MetadataError as error:
             # a full disk must not keep the broker from starting; no counter reaches these numbers
             log.warning("%s; this life of the broker gets a number by chance", error)
-            return (1 << 40) + rng.getrandbits(40)
+            return (1 << 40) + self._rng.getrandbits(40)
         return number
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Recover. Raises PersistenceError."""
+        await self.resources.ensure_defaults()
+        instance = await self._instance()
         self.store.open()
-        self.service.start()
+        await self.service.start(instance)
         self.service.partitions.start()
         self.upkeep.start()
         self.compaction_monitor.start()
@@ -130,11 +133,12 @@ class Broker:
         await self.service.partitions.close()
         await self.service.offloader.close()
         await self.compaction_monitor.close()
+        await self.service.tasks.close()
         self.service.close()
         for connection in list(self.connections):
             connection.close("the broker stops")
         await self.store.close()
-        self.resources.close()
+        await self.resources.close()
 
 
 class Node:
@@ -169,17 +173,17 @@ class Node:
         Raises PersistenceError, OSError, NotAllowedError when there are too few file descriptors.
         """
         try:
-            self.broker.start()
+            await self.broker.start()
         except BaseException:
             self._home.close()
             raise
         try:
-            self._listen()
+            await self._listen()
         except (OSError, MagnetarError):
             await self.stop()
             raise
 
-    def _listen(self) -> None:
+    async def _listen(self) -> None:
         broker, settings = self.broker, self.settings
         service, host = broker.service, settings.advertised_host
         descriptors = Descriptors(limit_now())
@@ -208,7 +212,7 @@ class Node:
         )  # fmt: skip
         service.service_url = f"pulsar://{host}:{self.port}"
         try:
-            broker.resources.announce(service.web_service_url, service.service_url)
+            await broker.resources.announce(service.web_service_url, service.service_url)
         except MetadataError as error:
             log.warning("%s; the cluster's record names the addresses of an earlier start", error)
         rest.start(service, broker.rates, broker.connections)

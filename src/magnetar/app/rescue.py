@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +29,7 @@ def metadata(
 ) -> None:
     """Show tenants, policies and partition counts of a directory whose metadata is in doubt, and accept them."""
     try:
-        doubt = _look(directory, accept)
+        doubt = asyncio.run(_look(directory, accept))
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -36,7 +37,7 @@ def metadata(
         raise typer.Exit(1)
 
 
-def _look(directory: Path, accept: bool) -> str | None:
+async def _look(directory: Path, accept: bool) -> str | None:
     """The doubt that stays."""
     from magnetar.app.data_directory import DataDirectory
     from magnetar.storage.backends.files import OsFileSystem
@@ -65,7 +66,7 @@ def _look(directory: Path, accept: bool) -> str | None:
         print("no doubt about the metadata" if log.doubt is None else f"IN DOUBT: {log.doubt}")
         if log.doubt is not None:
             print("nothing is deleted by these facts; set right what is wrong over REST, then accept: --accept")
-        log.close()
+        await log.close()
         return log.doubt
     finally:
         files.unlock()

@@ -71,7 +71,7 @@ class SchemaRegistry:
 
     # adding ------------------------------------------------------------------------------------------------------
 
-    def add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
+    async def add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
         """The version of this schema, a new one if it has none yet (rule 10.4).
 
         Raises InvalidSchemaDataError, IncompatibleSchemaError.
@@ -85,7 +85,7 @@ class SchemaRegistry:
         if by_client and not self._policies.of(topic).schema_auto_update_allowed:
             raise IncompatibleSchemaError("Schema not found and schema auto updating is disabled.")
         _require_follows(versions, definition, self.strategy(topic))
-        made = self._store.append(SchemaId.of(topic), definition, self._clock.now_ms())
+        made = await self._store.append(SchemaId.of(topic), definition, self._clock.now_ms())
         log.info("schema of %s: version %d, %s", topic.parent.fqn, made.version, definition.type.name)
         return made.version
 
@@ -120,15 +120,16 @@ class SchemaRegistry:
 
     # removing ----------------------------------------------------------------------------------------------------
 
-    def delete(self, topic: TopicName) -> int:
+    async def delete(self, topic: TopicName) -> int:
         """Delete the schema; the deletion is a version itself (rule 10.11)."""
-        return self._store.append(
+        made = await self._store.append(
             SchemaId.of(topic), SchemaDefinition(SchemaType.NONE), self._clock.now_ms(), deleted=True
-        ).version
+        )
+        return made.version
 
-    def purge(self, topic: TopicName) -> None:
+    async def purge(self, topic: TopicName) -> None:
         """Remove all versions, as if there had never been one."""
-        self._store.purge(SchemaId.of(topic))
+        await self._store.purge(SchemaId.of(topic))
 
 
 def _require_follows(versions: History, definition: SchemaDefinition, strategy: CompatibilityStrategy) -> None:

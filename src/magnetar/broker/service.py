@@ -28,6 +28,7 @@ from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
+    MagnetarError,
     MetadataError,
     NotAllowedError,
     NotFoundError,
@@ -39,7 +40,9 @@ from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.system_topics import is_heartbeat, is_system_topic
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.clock import Clock
+from magnetar.runtime.eager import run_eagerly
 from magnetar.runtime.log import RateLimitedLog
+from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
@@ -49,7 +52,7 @@ class BrokerService:
     """The one service of a broker; lives on the event loop. ``store`` is open already."""
 
     def __init__(
-        self, store: LedgerStore, resources: Resources, settings: Settings, clock: Clock, rng: Random, instance: int,
+        self, store: LedgerStore, resources: Resources, settings: Settings, clock: Clock, rng: Random,
         archive: ParquetArchive,
     ) -> None:  # fmt: skip
         self.store = store
@@ -57,8 +60,10 @@ class BrokerService:
         self.settings = settings
         self.clock = clock
         self.rng = rng
-        self._instance = instance
+        self._instance = 0
         self._producer_names = 0
+        self.tasks = TaskGroup("broker")
+        """What commands wait for that cannot be answered at once."""
         self.stuck_total = 0
         """Subscriptions that stood still and were healed (:mod:`magnetar.broker.upkeep.liveness`)."""
         self.topics: dict[str, Topic] = {}
@@ -93,13 +98,14 @@ class BrokerService:
         self.offloader = Offloader(store, archive, settings, clock, rng)
         self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
 
-    def start(self) -> None:
+    async def start(self, instance: int) -> None:
         """Continue where the previous run of the broker ended; needs a running loop."""
+        self._instance = instance
         self.directory.fill(self.store.names())
         enabled = self.settings.transactionCoordinatorEnabled
         assign = TopicName.parse(ASSIGN_TOPIC)
         if enabled and not self.resources.partitioned.count(assign):
-            self.resources.partitioned.create(assign, 1)
+            await self.resources.partitioned.create(assign, 1)
         self.coordinator.start(enabled=enabled)
         if self._tells_policies:
             self._policy_events.start()
@@ -262,32 +268,35 @@ class BrokerService:
         """The partitions that exist, in order and of both domains; the metadata may name more."""
         return self.directory.partitions_of(topic)
 
-    def delete(self, name: TopicName, *, force: bool) -> None:
+    async def delete(self, name: TopicName, *, force: bool) -> None:
         """Delete a topic with its subscriptions (rule 4.7.2). Raises NotFoundError, PreconditionFailedError."""
         topic = self.find(name)
         if topic is None:
             raise NotFoundError(f"Topic {name.fqn} not found")
-        connected = len(topic.producers) + topic.consumer_count()
-        if connected and not force:
-            raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
-        # whatever fails from here on, no client is given a closed topic
+        _require_unused(topic, force=force)
+        if not name.is_partition:
+            # first: a topic of this name that comes later must not find them after a crash in between
+            await self.resources.topic_policies.delete(name)
+            # the store may have let others run meanwhile
+            topic = self.find(name)
+            if topic is None:
+                raise NotFoundError(f"Topic {name.fqn} not found")
+            _require_unused(topic, force=force)
+        # from here on nothing waits and no client meets a closed topic
         self.topics.pop(name.fqn, None)
         topic.close()
         if topic.compactor is not None:
             topic.compactor.forget()
-        if not name.is_partition:
-            # first: a topic of this name that comes later must not find them after a crash in between
-            self.resources.topic_policies.delete(name)
-        self.store.delete_log(name.fqn, lambda: self._forget_schema(name))
+        self.store.delete_log(name.fqn, lambda: run_eagerly(self._forget_schema(name), _ignore, self.tasks, "schema"))
         self.directory.remove(name)
         self.changes.deleted(name)
 
-    def delete_nonpersistent(self, name: TopicName) -> None:
+    async def delete_nonpersistent(self, name: TopicName) -> None:
         """Delete a non-persistent topic with its clients; no error if there is none (rule 13.11)."""
         self.nonpersistent_topics.remove(name)
-        self._forget_schema(name)
+        await self._forget_schema(name)
 
-    def _forget_schema(self, name: TopicName) -> None:
+    async def _forget_schema(self, name: TopicName) -> None:
         """Delete the schema of a topic whose deletion is durable.
 
         It stays with a partition, and if the topic exists again or in the other domain, whose schema is the same.
@@ -297,7 +306,7 @@ class BrokerService:
         if name.is_partition or any(map(self.exists, namesakes)):
             return
         try:
-            self.schemas.purge(name)
+            await self.schemas.purge(name)
         except MetadataError as error:
             log.error("topic %s is deleted, its schema is still there (DELETE it by REST): %s", name.fqn, error)
 
@@ -324,6 +333,15 @@ class BrokerService:
             topic.close()
         self.topics.clear()
         self.nonpersistent_topics.close()
+
+
+def _require_unused(topic: Topic, *, force: bool) -> None:
+    connected = len(topic.producers) + topic.consumer_count()
+    if connected and not force:
+        raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
+
+
+def _ignore(_: None, error: MagnetarError | None) -> None: ...
 
 
 def publish_settings(settings: Settings) -> PublishSettings:

@@ -45,28 +45,28 @@ class Clusters:
             raise NotFoundError("Cluster does not exist")
         return found
 
-    def create(self, name: str, data: JsonObject) -> None:
+    async def create(self, name: str, data: JsonObject) -> None:
         """Raises ConflictError, PreconditionFailedError for the name, InvalidValueError for an address."""
         if not is_valid_entity(name):
             raise PreconditionFailedError("Cluster name is not valid")
         if (name,) in self._records:
             raise ConflictError("Cluster already exists")
-        self._records.put((name,), _checked(data))
+        await self._records.put((name,), _checked(data))
 
-    def update(self, name: str, data: JsonObject) -> None:
+    async def update(self, name: str, data: JsonObject) -> None:
         self.get(name)
-        self._records.put((name,), _checked(data))
+        await self._records.put((name,), _checked(data))
 
-    def delete(self, name: str) -> None:
+    async def delete(self, name: str) -> None:
         self.get(name)
-        self._records.delete((name,))
+        await self._records.delete((name,))
 
-    def ensure(self, name: str, data: JsonObject) -> None:
+    async def ensure(self, name: str, data: JsonObject) -> None:
         """Make it exist with these fields; other fields stay, and an unchanged record is not written."""
         old = self._records.get(name)
         new = {**(old or {}), **_checked(data)}
         if new != old:
-            self._records.put((name,), new)
+            await self._records.put((name,), new)
 
 
 def _is_address(text: str, scheme: str) -> bool:

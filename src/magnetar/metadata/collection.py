@@ -1,29 +1,44 @@
-"""JSON records of one sort: read once, held in memory, written through with the version that was read.
+"""JSON records of one sort, held in memory and written through with the version that was read.
 
-Reads never touch the store, so they may stand in the path of every command. A write that fails changes nothing here.
+Reads never touch the store, so they may stand in the path of every command. What is held follows the store's watch: a
+change by this process is here when its write returns, one by another process when the store hears of it. A write that
+fails changes nothing here.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from urllib.parse import quote, unquote
 
 from magnetar.metadata.store import ABSENT, MetadataStore
 from magnetar.model.errors import MetadataError
 from magnetar.model.policies import JsonObject
 
+log = logging.getLogger(__name__)
+
+Key = tuple[str, ...]
+
 
 class Collection:
-    """Records below one path; a key has ``depth`` parts joined by ``/``, each percent-encoded in the store."""
+    """Records below one path; a key has ``depth`` parts joined by ``/``, each percent-encoded in the store.
 
-    def __init__(self, store: MetadataStore, root: str, depth: int) -> None:
+    ``changed`` is called with the key after each change, also one by another process.
+    """
+
+    def __init__(
+        self, store: MetadataStore, root: str, depth: int, changed: Callable[[Key], None] | None = None
+    ) -> None:
         self._store = store
         self._root = root
-        self._records: dict[tuple[str, ...], tuple[JsonObject, int]] = {}
+        self._depth = depth
+        self._records: dict[Key, tuple[JsonObject, int]] = {}
         self._load((), depth)
+        self._changed = changed
+        store.watch(root, self._follow)
 
-    def _load(self, key: tuple[str, ...], depth: int) -> None:
+    def _load(self, key: Key, depth: int) -> None:
         for child in self._store.children(self._path(key)):
             below = (*key, unquote(child))
             if depth > 1:
@@ -31,7 +46,23 @@ class Collection:
             elif (record := self._store.get(self._path(below))) is not None:
                 self._records[below] = (self._parse(below, record.data), record.version)
 
-    def _parse(self, key: tuple[str, ...], data: bytes) -> JsonObject:
+    def _follow(self, path: str) -> None:
+        key = tuple(unquote(part) for part in path[len(self._root) + 1 :].split("/"))
+        if len(key) != self._depth:
+            return
+        record = self._store.get(path)
+        if record is None:
+            self._records.pop(key, None)
+        else:
+            try:
+                self._records[key] = (self._parse(key, record.data), record.version)
+            except MetadataError as error:
+                log.error("%s; what was known before stays in force", error)
+                return
+        if self._changed is not None:
+            self._changed(key)
+
+    def _parse(self, key: Key, data: bytes) -> JsonObject:
         try:
             value = json.loads(data)
         except ValueError as error:
@@ -40,7 +71,7 @@ class Collection:
             raise MetadataError(f"metadata record {self._path(key)} is not a JSON object")
         return value
 
-    def _path(self, key: tuple[str, ...]) -> str:
+    def _path(self, key: Key) -> str:
         return "/".join((self._root, *(quote(part, safe="") for part in key)))
 
     def get(self, *key: str) -> JsonObject | None:
@@ -51,18 +82,17 @@ class Collection:
     def __contains__(self, key: object) -> bool:
         return key in self._records
 
-    def below(self, *prefix: str) -> Iterator[tuple[str, ...]]:
+    def below(self, *prefix: str) -> Iterator[Key]:
         """Keys that begin with ``prefix``, sorted."""
         size = len(prefix)
         return iter(sorted(key for key in self._records if key[:size] == prefix))
 
-    def put(self, key: tuple[str, ...], value: JsonObject) -> None:
-        """Create or replace; durable on return. Raises BadVersionError if somebody else wrote meanwhile."""
+    async def put(self, key: Key, value: JsonObject) -> None:
+        """Create or replace; durable on return. Raises BadVersionError if another writer came first."""
         expected = self._records[key][1] if key in self._records else ABSENT
         data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-        self._records[key] = (value, self._store.put(self._path(key), data, expected))
+        await self._store.put(self._path(key), data, expected)
 
-    def delete(self, key: tuple[str, ...]) -> None:
-        """Remove a record that exists; durable on return."""
-        self._store.delete(self._path(key), self._records[key][1])
-        del self._records[key]
+    async def delete(self, key: Key) -> None:
+        """Remove a record that exists; durable on return. Raises BadVersionError if another writer came first."""
+        await self._store.delete(self._path(key), self._records[key][1])

@@ -16,7 +16,7 @@ class MemoryMetadataStore:
     def get(self, path: str) -> Record | None:
         return self._records.get(path)
 
-    def put(self, path: str, data: bytes, expected: int | None = None) -> int:
+    async def put(self, path: str, data: bytes, expected: int | None = None) -> int:
         current = self._records.get(path)
         found = ABSENT if current is None else current.version
         if expected is not None and expected != found:
@@ -25,7 +25,7 @@ class MemoryMetadataStore:
         self._watchers.changed(path)
         return found + 1
 
-    def delete(self, path: str, expected: int | None = None) -> None:
+    async def delete(self, path: str, expected: int | None = None) -> None:
         current = self._records.get(path)
         if current is None:
             raise NotFoundError(f"{path} does not exist")
@@ -41,5 +41,5 @@ class MemoryMetadataStore:
     def watch(self, prefix: str, watcher: Watcher) -> Unwatch:
         return self._watchers.add(prefix, watcher)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._records.clear()

@@ -31,14 +31,19 @@ class Namespaces:
         bundle_count: int = 4,
         max_per_tenant: int = 0,
     ) -> None:
-        self._records = Collection(store, "/namespaces", 2)
+        self._views: dict[NamespaceName, NamespacePolicies] = {}
+        self.changed: Callable[[NamespaceName], None] = _nothing
+        """Called after each change of a namespace's policies, whoever made it."""
+        self._records = Collection(store, "/namespaces", 2, self._follow)
         self._tenants = tenants
         self._cluster = cluster
         self._bundle_count = bundle_count
         self._max_per_tenant = max_per_tenant
-        self._views: dict[NamespaceName, NamespacePolicies] = {}
-        self.changed: Callable[[NamespaceName], None] = _nobody
-        """Called after each change of a namespace's policies."""
+
+    def _follow(self, key: tuple[str, ...]) -> None:
+        name = NamespaceName.parse("/".join(key))
+        self._views.pop(name, None)
+        self.changed(name)
 
     def of_tenant(self, tenant: str) -> list[str]:
         """Full names. Raises NotFoundError for an unknown tenant."""
@@ -66,7 +71,7 @@ class Namespaces:
             found = self._views[name] = NamespacePolicies(self.policies(name))
         return found
 
-    def create(self, tenant: str, local_name: str, wanted: JsonObject | None = None) -> NamespaceName:
+    async def create(self, tenant: str, local_name: str, wanted: JsonObject | None = None) -> NamespaceName:
         """With default policies, overlaid by the known fields of ``wanted``. Tenant is checked before namespace."""
         if not is_valid_entity(local_name):
             raise PreconditionFailedError("Namespace name is not valid")
@@ -82,26 +87,21 @@ class Namespaces:
         name = NamespaceName.parse(f"{tenant}/{local_name}")
         if self.exists(name):
             raise ConflictError("Namespace already exists")
-        self._records.put(_key(name), policies)
-        self.changed(name)
+        await self._records.put(_key(name), policies)
         return name
 
-    def update(self, name: NamespaceName, **changes: Json) -> None:
+    async def update(self, name: NamespaceName, **changes: Json) -> None:
         """Set policies by their JSON names; ``None`` removes one. Raises NotFoundError."""
         merged = {**self.policies(name), **changes}
-        self._records.put(_key(name), {key: value for key, value in merged.items() if value is not None})
-        self._views.pop(name, None)
-        self.changed(name)
+        await self._records.put(_key(name), {key: value for key, value in merged.items() if value is not None})
 
-    def delete(self, name: NamespaceName, has_topics: bool) -> None:
+    async def delete(self, name: NamespaceName, has_topics: bool) -> None:
         """Raises NotFoundError or ConflictError."""
         if not self.exists(name):
             raise NotFoundError(f"Namespace {name.text} does not exist.")
         if has_topics:
             raise ConflictError("Cannot delete non empty namespace")
-        self._records.delete(_key(name))
-        self._views.pop(name, None)
-        self.changed(name)
+        await self._records.delete(_key(name))
 
     def _initial(self, wanted: JsonObject) -> JsonObject:
         policies = default_policies(self._cluster, self._bundle_count)
@@ -123,7 +123,7 @@ class Namespaces:
         return bundles(self._bundle_count)
 
 
-def _nobody(namespace: NamespaceName) -> None: ...
+def _nothing(namespace: NamespaceName) -> None: ...
 
 
 def _key(name: NamespaceName) -> tuple[str, ...]:

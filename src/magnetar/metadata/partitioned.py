@@ -7,8 +7,8 @@ topic takes the note away first: what was to be made is not made any more, also 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
@@ -28,17 +28,24 @@ class PartitionedTopics:
     """Asked for every lookup; answers from memory."""
 
     def __init__(self, store: MetadataStore, max_partitions: int = 0) -> None:
-        self._records = Collection(store, "/partitioned-topics", 4)
+        self._records = Collection(store, "/partitioned-topics", 4, self._follow)
         self._max = max_partitions
         self._topics: dict[TopicName, PartitionedTopic] = {}
         self._unmade: dict[TopicName, int] = {}
         self._leaving: set[TopicName] = set()
         for key in self._records.below():
-            tenant, namespace, domain, local = key
-            topic, record = TopicName.stored(f"{domain}://{tenant}/{namespace}/{local}"), self._records.get(*key) or {}
-            self._topics[topic] = _from_json(record)
-            if isinstance(unmade := record.get("unmade"), int):
-                self._unmade[topic] = unmade
+            self._follow(key)
+
+    def _follow(self, key: tuple[str, ...]) -> None:
+        tenant, namespace, domain, local = key
+        topic, record = TopicName.stored(f"{domain}://{tenant}/{namespace}/{local}"), self._records.get(*key)
+        self._unmade.pop(topic, None)
+        if record is None:
+            self._topics.pop(topic, None)
+            return
+        self._topics[topic] = _from_json(record)
+        if isinstance(unmade := record.get("unmade"), int):
+            self._unmade[topic] = unmade
 
     def get(self, topic: TopicName) -> PartitionedTopic | None:
         return self._topics.get(topic)
@@ -54,7 +61,7 @@ class PartitionedTopics:
             (t for t in self._topics if t.namespace == namespace and domain in (None, t.domain)), key=lambda t: t.fqn
         )
 
-    def create(
+    async def create(
         self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None, *, to_make: bool = False
     ) -> None:
         """The caller has seen that no plain topic of this name exists; ``to_make``: and calls :meth:`made` later."""
@@ -65,9 +72,9 @@ class PartitionedTopics:
             raise PreconditionFailedError(f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'")
         if topic in self._topics:
             raise ConflictError("This topic already exists")
-        self._put(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
+        await self._put(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
 
-    def grow(self, topic: TopicName, partitions: int) -> None:
+    async def grow(self, topic: TopicName, partitions: int) -> None:
         """The same count again changes nothing. The new ones are to be made; then comes :meth:`made`."""
         if partitions <= 0:
             raise NotAcceptableError("Number of partitions should be more than 0")
@@ -80,7 +87,9 @@ class PartitionedTopics:
             )
         self._check_maximum(partitions)
         if partitions > found.partitions:
-            self._put(topic, PartitionedTopic(partitions, found.properties), self._unmade.get(topic, found.partitions))
+            await self._put(
+                topic, PartitionedTopic(partitions, found.properties), self._unmade.get(topic, found.partitions)
+            )
 
     def unmade(self, topic: TopicName) -> int | None:
         """The first partition that may not be there as it should; None: all are, or come with their first use."""
@@ -90,19 +99,19 @@ class PartitionedTopics:
         """Of all topics."""
         return dict(self._unmade)
 
-    def made(self, topic: TopicName, end: int) -> None:
+    async def made(self, topic: TopicName, end: int) -> None:
         """Partitions up to ``end - 1`` are there and durable."""
         found = self._topics.get(topic)
         unmade = self._unmade.get(topic)
         if found is not None and unmade is not None and end > unmade:
-            self._put(topic, found, end if end < found.partitions else None)
+            await self._put(topic, found, end if end < found.partitions else None)
 
-    @contextmanager
-    def removal(self, topic: TopicName) -> Iterator[None]:
+    @asynccontextmanager
+    async def removal(self, topic: TopicName) -> AsyncIterator[None]:
         """While the partitions go: none is made, whoever asks for it. Raises NotFoundError, MetadataError."""
         found = self._existing(topic)
         if topic in self._unmade:
-            self._put(topic, found, None)
+            await self._put(topic, found, None)
         self._leaving.add(topic)
         try:
             yield
@@ -113,17 +122,15 @@ class PartitionedTopics:
         """Whether it is being removed just now."""
         return topic in self._leaving
 
-    def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+    async def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         """Raises NotFoundError."""
         found = self._existing(topic)
-        self._put(topic, PartitionedTopic(found.partitions, dict(properties)), self._unmade.get(topic))
+        await self._put(topic, PartitionedTopic(found.partitions, dict(properties)), self._unmade.get(topic))
 
-    def delete(self, topic: TopicName) -> None:
+    async def delete(self, topic: TopicName) -> None:
         """The partitions are the caller's. Raises NotFoundError."""
         self._existing(topic)
-        self._records.delete(_key(topic))
-        del self._topics[topic]
-        self._unmade.pop(topic, None)
+        await self._records.delete(_key(topic))
 
     def _existing(self, topic: TopicName) -> PartitionedTopic:
         found = self._topics.get(topic)
@@ -140,16 +147,11 @@ class PartitionedTopics:
                 "serves of one topic, whatever maxNumPartitionsPerPartitionedTopic is"
             )
 
-    def _put(self, topic: TopicName, value: PartitionedTopic, unmade: int | None) -> None:
+    async def _put(self, topic: TopicName, value: PartitionedTopic, unmade: int | None) -> None:
         record: JsonObject = {"partitions": value.partitions, "properties": dict(value.properties)}
         if unmade is not None and topic.persistent:
             record["unmade"] = unmade
-        self._records.put(_key(topic), record)
-        self._topics[topic] = value
-        if "unmade" in record and unmade is not None:
-            self._unmade[topic] = unmade
-        else:
-            self._unmade.pop(topic, None)
+        await self._records.put(_key(topic), record)
 
 
 def _key(topic: TopicName) -> tuple[str, ...]:

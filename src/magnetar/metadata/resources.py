@@ -1,7 +1,8 @@
 """Everything administrators name, in one place: clusters, tenants, namespaces, partitioned topics, topic policies.
 
-Opening loads all of it into memory and makes sure that what Pulsar's standalone comes with is there (rule
-14.16): its cluster, the tenants ``public`` and ``pulsar``, the namespaces ``public/default`` and ``pulsar/system``.
+Opening loads all of it into memory. :meth:`Resources.ensure_defaults` makes sure that what Pulsar's standalone comes
+with is there (rule 14.16): its cluster, the tenants ``public`` and ``pulsar``, the namespaces ``public/default``
+and ``pulsar/system``.
 """
 
 from __future__ import annotations
@@ -38,24 +39,24 @@ class Resources:
         self.partitioned = PartitionedTopics(store, settings.maxNumPartitionsPerPartitionedTopic)
         self.topic_policies = TopicPolicyRecords(store)
         self.schemas = SchemaStore(store)
-        self._ensure_defaults()
 
-    def _ensure_defaults(self) -> None:
-        self.clusters.ensure(self._cluster, {})
+    async def ensure_defaults(self) -> None:
+        """Write what Pulsar's standalone comes with, where it is not there yet; before anything is served."""
+        await self.clusters.ensure(self._cluster, {})
         for tenant, namespace in (("public", "default"), ("pulsar", "system")):
-            self.tenants.ensure(tenant, self._cluster)
+            await self.tenants.ensure(tenant, self._cluster)
             if not self.namespaces.exists(NamespaceName.parse(f"{tenant}/{namespace}")):
-                self.namespaces.create(tenant, namespace)
+                await self.namespaces.create(tenant, namespace)
 
-    def announce(self, service_url: str, broker_service_url: str) -> None:
+    async def announce(self, service_url: str, broker_service_url: str) -> None:
         """Record where this cluster is reached, once the ports are bound."""
         urls: JsonObject = {"serviceUrl": service_url, "brokerServiceUrl": broker_service_url}
-        self.clusters.ensure(self._cluster, urls)
+        await self.clusters.ensure(self._cluster, urls)
 
     def require_namespace(self, topic: TopicName) -> None:
         """Raises NotFoundError with the text that topic routes and lookups answer (rule 2.9)."""
         if not self.namespaces.exists(topic.namespace) and not is_heartbeat(topic):
             raise NotFoundError("Namespace not found")
 
-    def close(self) -> None:
-        self._store.close()
+    async def close(self) -> None:
+        await self._store.close()

@@ -43,6 +43,12 @@ class SchemaStore:
         self._held: OrderedDict[SchemaId, History] = OrderedDict()
         self._held_bytes = 0
         self._bytes_max = cached_bytes_max
+        store.watch(_ROOT, self._changed)
+
+    def _changed(self, path: str) -> None:
+        """A version came or went, by this process or by another one: its history is read again when it is asked for."""
+        tenant, namespace, local_name, *_ = path[len(_ROOT) + 1 :].split("/")
+        self._forget(SchemaId(unquote(tenant), unquote(namespace), unquote(local_name)))
 
     def history(self, schema: SchemaId) -> History:
         """Every version, in order, deletions included; empty for an unknown one. Raises MetadataError."""
@@ -54,29 +60,27 @@ class SchemaStore:
             self._held.move_to_end(schema)
         return found
 
-    def append(
+    async def append(
         self, schema: SchemaId, definition: SchemaDefinition, now_ms: int, *, deleted: bool = False
     ) -> SchemaVersion:
-        """Give it the next version; durable on return. Raises MetadataError, and then nothing has changed."""
+        """Give it the next version; durable on return. Raises MetadataError, and then nothing has changed;
+        BadVersionError if another writer gave that version meanwhile."""
         history = self.history(schema)
         number = history[-1].version + 1 if history else 0
         made = SchemaVersion(number, definition, now_ms, deleted)
-        self._store.put(_path(schema, number), _to_bytes(made), ABSENT)
-        self._hold(schema, (*history, made))
+        await self._store.put(_path(schema, number), _to_bytes(made), ABSENT)
         return made
 
-    def purge(self, schema: SchemaId) -> None:
+    async def purge(self, schema: SchemaId) -> None:
         """Forget everything about it; durable on return."""
         history = self.history(schema)
         if not history:
             self._forget(schema)
             return
         if not history[-1].deleted:
-            self.append(schema, SchemaDefinition(SchemaType.NONE), history[-1].timestamp_ms, deleted=True)
+            await self.append(schema, SchemaDefinition(SchemaType.NONE), history[-1].timestamp_ms, deleted=True)
         for version in self.history(schema):
-            self._store.delete(_path(schema, version.version))
-            self._hold(schema, self._held[schema][1:])
-        self._forget(schema)
+            await self._store.delete(_path(schema, version.version))
 
     def of_namespace(self, tenant: str, namespace: str) -> list[SchemaId]:
         """Schemas of a namespace, with or without a topic."""

@@ -1,8 +1,12 @@
 """The seam to whatever keeps the facts: paths to bytes, each with a version.
 
 Paths look like ``/tenants/public``; no empty parts. A record's version is 0 when it is created and grows by one with
-each write. Calls are synchronous and durable when they return. One process, one thread; a distributed maker of this
-protocol (ZooKeeper) would serve reads from its watched copy and block only in writes.
+each write.
+
+Reads are answered at once, from a copy in memory that follows the store: they may stand in the path of every command.
+Writes may wait for a disk or a network; they are durable when they return, and the copy, with everybody who watches it,
+knows of them by then. A write names the version it was made from, so that two writers cannot undo each other: what was
+read before an ``await`` may be old after it. Used from the event loop's thread only.
 """
 
 from __future__ import annotations
@@ -35,14 +39,14 @@ class MetadataStore(Protocol):
         """The record at ``path``, if any."""
         ...
 
-    def put(self, path: str, data: bytes, expected: int | None = None) -> int:
+    async def put(self, path: str, data: bytes, expected: int | None = None) -> int:
         """Write and return the new version. Raises BadVersionError unless the record has version ``expected``.
 
         ``None`` accepts whatever is there, :data:`ABSENT` only nothing.
         """
         ...
 
-    def delete(self, path: str, expected: int | None = None) -> None:
+    async def delete(self, path: str, expected: int | None = None) -> None:
         """Remove. Raises NotFoundError if there is nothing, BadVersionError as in :meth:`put`."""
         ...
 
@@ -54,7 +58,7 @@ class MetadataStore(Protocol):
         """Call ``watcher(path)`` after every change at or below ``prefix`` until the result is called."""
         ...
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Release everything; the store cannot be used afterwards."""
         ...
 

@@ -31,7 +31,7 @@ class Tenants:
             raise NotFoundError("Tenant does not exist")
         return found
 
-    def create(self, name: str, info: JsonObject | None) -> None:
+    async def create(self, name: str, info: JsonObject | None) -> None:
         """Raises PreconditionFailedError or ConflictError."""
         if info is None:
             raise PreconditionFailedError("TenantInfo is null")
@@ -42,29 +42,29 @@ class Tenants:
             raise PreconditionFailedError("Exceed the maximum number of tenants")
         if (name,) in self._records:
             raise ConflictError("Tenant already exist")
-        self._records.put((name,), checked)
+        await self._records.put((name,), checked)
 
-    def ensure(self, name: str, cluster: str) -> None:
+    async def ensure(self, name: str, cluster: str) -> None:
         """Make it exist, whatever the limit; an existing one stays as it is."""
         if (name,) not in self._records:
-            self._records.put((name,), self._checked({"adminRoles": [], "allowedClusters": [cluster]}))
+            await self._records.put((name,), self._checked({"adminRoles": [], "allowedClusters": [cluster]}))
 
-    def update(self, name: str, info: JsonObject | None) -> None:
+    async def update(self, name: str, info: JsonObject | None) -> None:
         """Raises PreconditionFailedError or NotFoundError."""
         if info is None:
             raise PreconditionFailedError("TenantInfo is null")
         checked = self._checked(info)
         if (name,) not in self._records:
             raise NotFoundError(f"Tenant {name} not found")
-        self._records.put((name,), checked)
+        await self._records.put((name,), checked)
 
-    def delete(self, name: str, has_namespaces: bool) -> None:
+    async def delete(self, name: str, has_namespaces: bool) -> None:
         """Raises NotFoundError or ConflictError."""
         if (name,) not in self._records:
             raise NotFoundError("Tenant doesn't exist")
         if has_namespaces:
             raise ConflictError("The tenant still has active namespaces")
-        self._records.delete((name,))
+        await self._records.delete((name,))
 
     def _checked(self, info: JsonObject) -> JsonObject:
         clusters = _texts(info.get("allowedClusters"))

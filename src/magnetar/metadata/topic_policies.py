@@ -25,9 +25,9 @@ class TopicPolicyRecords:
     """One record per topic that has policies; read from memory."""
 
     def __init__(self, store: MetadataStore) -> None:
-        self._records = Collection(store, "/topic-policies", 4)
-        self.changed: Callable[[TopicName], None] = _nobody
-        """Called with the topic (a parent, never a partition) after each change."""
+        self.changed: Callable[[TopicName], None] = _nothing
+        """Called with the topic (a parent, never a partition) after each change, whoever made it."""
+        self._records = Collection(store, "/topic-policies", 4, lambda key: self.changed(_topic(key)))
 
     def get(self, topic: TopicName, *, is_global: bool = False) -> JsonObject:
         """By policy name; not to be changed. Empty if there are none."""
@@ -40,30 +40,31 @@ class TopicPolicyRecords:
     def topics(self, namespace: NamespaceName | None = None) -> Iterator[TopicName]:
         """Those that have policies, in one namespace or in all."""
         prefix = () if namespace is None else (namespace.tenant, namespace.text)
-        for _, text, domain, local_name in self._records.below(*prefix):
-            yield TopicName.stored(f"{domain}://{text}/{local_name}")
+        yield from map(_topic, self._records.below(*prefix))
 
-    def update(self, topic: TopicName, name: str, value: Json, *, is_global: bool = False) -> None:
+    async def update(self, topic: TopicName, name: str, value: Json, *, is_global: bool = False) -> None:
         """Set one policy; ``None`` removes it. Durable on return."""
         levels = dict(self._records.get(*_key(topic)) or {})
         policies = {**self.get(topic, is_global=is_global), name: value}
         kept: JsonObject = {key: value for key, value in policies.items() if value is not None}
         levels[_level(is_global)] = kept
-        self._replace(topic, {level: policies for level, policies in levels.items() if policies})
+        await self._replace(topic, {level: policies for level, policies in levels.items() if policies})
 
-    def delete(self, topic: TopicName) -> None:
+    async def delete(self, topic: TopicName) -> None:
         """All policies of the topic, if any; durable on return."""
-        self._replace(topic, {})
+        await self._replace(topic, {})
 
-    def _replace(self, topic: TopicName, levels: JsonObject) -> None:
+    async def _replace(self, topic: TopicName, levels: JsonObject) -> None:
         key = _key(topic)
         if levels:
-            self._records.put(key, levels)
+            await self._records.put(key, levels)
         elif key in self._records:
-            self._records.delete(key)
-        else:
-            return
-        self.changed(topic.parent)
+            await self._records.delete(key)
+
+
+def _topic(key: tuple[str, ...]) -> TopicName:
+    _, namespace, domain, local_name = key
+    return TopicName.stored(f"{domain}://{namespace}/{local_name}")
 
 
 def _level(is_global: bool) -> str:
@@ -75,4 +76,4 @@ def _key(topic: TopicName) -> tuple[str, str, str, str]:
     return (parent.tenant, parent.namespace.text, parent.domain, parent.local_name)
 
 
-def _nobody(topic: TopicName) -> None: ...
+def _nothing(topic: TopicName) -> None: ...

@@ -97,7 +97,7 @@ class BrokerMachine(Machine):
         )  # fmt: skip
         if self.tamper is not None:
             self.tamper(broker)
-        broker.start()
+        await broker.start()
         server = await self.loop.create_server(factory(broker.service, broker.connections), HOST, PORT)
         broker.service.service_url = f"pulsar://{HOST}:{PORT}"
         if not self._ready.done():

@@ -261,7 +261,7 @@ def test_health_fails_while_the_disk_refuses_and_recovers() -> None:
     async def run() -> None:
         files, settings = FaultFileSystem(Random(1)), Settings()
         broker = Broker(files, MemoryMetadataStore(), settings, SystemClock(), Random(1))
-        broker.start()
+        await broker.start()
         broker.service.service_url = "pulsar://broker:6650"
         ports = local_ports(broker.service, broker.rates, broker.connections)
         await ports.broker.check_health(with_cluster=False)

@@ -18,6 +18,7 @@ from magnetar.model.names import TopicName
 from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
+from tests.support.at_once import at_once
 
 
 def counters(name: str, number: int, subscriptions: int) -> TopicCounters:
@@ -59,6 +60,7 @@ def test_others_have_a_turn_between_pieces_that_are_small() -> None:
                 yield counters(f"a/b/{number}", number, 0)
 
     resources = Resources(MemoryMetadataStore(), Settings())
+    at_once(resources.ensure_defaults())
     broker = Many(resources)
     turns: list[int] = []
 
@@ -90,6 +92,7 @@ def test_a_setting_leaves_out_the_series_of_topics() -> None:
 def test_the_first_request_finds_everything_built() -> None:
     """The warm-up builds all routes, which would stop the event loop for half a second otherwise."""
     resources = Resources(MemoryMetadataStore(), Settings())
+    at_once(resources.ensure_defaults())
 
     def calls(prepared: bool) -> int:
         app = create_app(FakeBroker(resources).ports(), resources, Settings())

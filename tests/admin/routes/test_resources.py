@@ -12,6 +12,7 @@ from magnetar.model.names import TopicName
 from tests.admin.conftest import World
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
+from tests.support.at_once import at_once
 
 STANDALONE = {"adminRoles": [], "allowedClusters": ["standalone"]}
 
@@ -123,7 +124,7 @@ def test_a_namespace_with_topics_is_not_deleted(rest: RestClient, broker: FakeBr
 
 
 def test_a_namespace_with_only_a_partitioned_name_is_not_empty(rest: RestClient, resources: Resources) -> None:
-    resources.partitioned.create(TopicName.parse("ref/main/t"), 2)
+    at_once(resources.partitioned.create(TopicName.parse("ref/main/t"), 2))
     assert rest.delete("/admin/v2/namespaces/ref/main").status_code == 409
 
 
@@ -139,7 +140,7 @@ class TestForced:
         self, rest: RestClient, broker: FakeBroker, resources: Resources, path: str
     ) -> None:
         partitioned = TopicName.parse("ref/main/p")
-        resources.partitioned.create(partitioned, 2)
+        at_once(resources.partitioned.create(partitioned, 2))
         busy = partitioned.partition(1)
         broker.topics = {busy: {}, TopicName.parse("ref/main/t"): {}, TopicName.parse("public/default/other"): {}}
         broker.clients[busy] = 1

@@ -15,6 +15,7 @@ from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClientError
 from tests.admin.conftest import World
 from tests.admin.rest_client import RestClient
+from tests.support.at_once import at_once
 from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
 URL = "/admin/v2/schemas/ref/main/t"
@@ -141,7 +142,7 @@ def test_strategy_of_the_namespace(own_world: World) -> None:
     """The compatibility strategy of the namespace applies; an unknown one in its policies is ignored (rule 10.6)."""
     rest, resources = own_world.rest, own_world.resources
     for name, given, counts in (("a", "BACKWARD", "BACKWARD"), ("b", "UNDEFINED", "FULL"), ("c", "NOPE", "FULL")):
-        resources.namespaces.create("ref", name, {"schema_compatibility_strategy": given})
+        at_once(resources.namespaces.create("ref", name, {"schema_compatibility_strategy": given}))
         path = f"/admin/v2/schemas/ref/{name}/t/compatibility"
         assert rest.post(path, json=body("", "STRING")).json()["schemaCompatibilityStrategy"] == counts
 

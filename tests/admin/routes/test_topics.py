@@ -19,6 +19,7 @@ from magnetar.model.policies import PartitionedTopic
 from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
+from tests.support.at_once import at_once
 
 T = "/admin/v2/persistent/ref/main/"
 TOO_MANY = (
@@ -30,7 +31,7 @@ JSON = {"content-type": "application/json"}
 
 def add_topics(broker: FakeBroker, resources: Resources) -> None:
     plain, parent = TopicName.parse("ref/main/plain"), TopicName.parse("ref/main/pt4")
-    resources.partitioned.create(parent, 4)
+    at_once(resources.partitioned.create(parent, 4))
     broker.topics[plain] = {"s1": EARLIEST}
     for partition in parent.partitions(4):
         broker.topics[partition] = {"p1": EARLIEST}
@@ -197,7 +198,7 @@ def test_no_way_to_more_partitions_than_a_broker_serves(rest: RestClient, resour
     assert rest.post(T + "pt4/partitions", content=b"9", headers=JSON).status_code == 204
     assert rest.post(T + "pt4/partitions", content=b"12", headers=JSON).status_code == 412
     early = TopicName.parse("ref/main/early")
-    resources.partitioned._put(early, PartitionedTopic(1_000_000_000), 0)
+    at_once(resources.partitioned._put(early, PartitionedTopic(1_000_000_000), 0))
     for call in (rest.post(T + "early/createMissedPartitions"), rest.put(T + "early/subscription/s")):
         assert (call.status_code, "delete it" in call.text) == (406, True)
     assert rest.get(T + "early/partitioned-stats").json()["partitions"] == {}
@@ -328,9 +329,9 @@ def test_lookup_answers_the_addresses_of_the_broker(rest: RestClient) -> None:
     assert refused.json()["reason"].endswith("Message: the broker do not have nope listener")
 
 
-def test_bundles_are_those_of_pulsar(rest: RestClient, resources: Resources) -> None:
+def test_bundle(rest: RestClient, resources: Resources) -> None:
     """Two names fall into the bundles that Apache Pulsar reported for them (rule 14.15)."""
-    resources.namespaces.create("ref", "sc2")
+    at_once(resources.namespaces.create("ref", "sc2"))
     path = "/lookup/v2/topic/persistent/ref/{}/bundle"
     assert rest.get(path.format("main/plain")).text == "0x40000000_0x80000000"
     assert rest.get(path.format("sc2/t")).text == "0xc0000000_0xffffffff"

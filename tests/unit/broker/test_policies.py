@@ -17,6 +17,7 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, Json, Retention
 from magnetar.model.topic_policies import BacklogQuota, DispatchRate, QuotaPolicy, TopicPolicies
+from tests.support.at_once import at_once
 
 NAMESPACE = NamespaceName.parse("public/default")
 TOPIC = TopicName.parse("persistent://public/default/t")
@@ -133,6 +134,7 @@ def test_a_namespace_cannot_take_back_what_the_broker_enforces() -> None:
 
 def stand(**settings: Any) -> tuple[Resources, EffectivePolicies, list[str]]:
     resources = Resources(MemoryMetadataStore(), Settings(**settings))
+    at_once(resources.ensure_defaults())
     policies = EffectivePolicies(resources, Settings(**settings))
     notified: list[str] = []
     policies.on_namespace = lambda namespace: notified.append(namespace.text)
@@ -144,48 +146,53 @@ def test_changes_are_seen_at_once_and_told() -> None:
     resources, policies, notified = stand()
     partition = TOPIC.partition(3)
     assert policies.of(partition).retention == Retention(0, 0)
-    resources.namespaces.update(
-        NAMESPACE, retention_policies={"retentionTimeInMinutes": 5, "retentionSizeInMB": -1}, max_producers_per_topic=4
+    at_once(
+        resources.namespaces.update(
+            NAMESPACE,
+            retention_policies={"retentionTimeInMinutes": 5, "retentionSizeInMB": -1},
+            max_producers_per_topic=4,
+        )
     )
     assert policies.of(partition).retention == Retention(5, -1)
-    resources.topic_policies.update(partition, "maxProducers", 2)
+    at_once(resources.topic_policies.update(partition, "maxProducers", 2))
     assert (policies.of(TOPIC).max_producers, policies.of(TOPIC).retention) == (2, Retention(5, -1))
-    resources.namespaces.update(NAMESPACE, retention_policies=None)
+    at_once(resources.namespaces.update(NAMESPACE, retention_policies=None))
     assert (policies.of(partition).max_producers, policies.of(partition).retention) == (2, Retention(0, 0))
-    resources.topic_policies.delete(TOPIC)
+    at_once(resources.topic_policies.delete(TOPIC))
     assert policies.of(partition).max_producers == 4
     assert notified == ["public/default", TOPIC.fqn, "public/default", TOPIC.fqn]
 
 
 def test_local_before_global() -> None:
     resources, policies, _ = stand()
-    resources.topic_policies.update(TOPIC, "maxConsumers", 7, is_global=True)
+    at_once(resources.topic_policies.update(TOPIC, "maxConsumers", 7, is_global=True))
     assert policies.of(TOPIC).max_consumers == 7
-    resources.topic_policies.update(TOPIC, "maxConsumers", 3)
+    at_once(resources.topic_policies.update(TOPIC, "maxConsumers", 3))
     assert policies.of(TOPIC).max_consumers == 3
-    resources.topic_policies.update(TOPIC, "maxConsumers", None)
+    at_once(resources.topic_policies.update(TOPIC, "maxConsumers", None))
     assert policies.of(TOPIC).max_consumers == 7
 
 
 def test_topic_policies_may_be_switched_off() -> None:
     resources, policies, _ = stand(topicLevelPoliciesEnabled=False)
-    resources.topic_policies.update(TOPIC, "maxConsumers", 3)
+    at_once(resources.topic_policies.update(TOPIC, "maxConsumers", 3))
     assert policies.of(TOPIC).max_consumers == 0
 
 
 def test_topic_policies_survive_a_restart() -> None:
     store = MemoryMetadataStore()
-    Resources(store, Settings()).topic_policies.update(TOPIC.partition(1), "messageTTL", 3)
+    at_once(Resources(store, Settings()).topic_policies.update(TOPIC.partition(1), "messageTTL", 3))
     resources = Resources(store, Settings())
+    at_once(resources.ensure_defaults())
     assert EffectivePolicies(resources, Settings()).of(TOPIC).message_ttl_s == 3
-    resources.topic_policies.update(TOPIC, "messageTTL", None)
+    at_once(resources.topic_policies.update(TOPIC, "messageTTL", None))
     assert Resources(store, Settings()).topic_policies.get(TOPIC) == {}
 
 
 def test_system_topics_are_subject_to_no_policy() -> None:
     """No limits, no expiry and no removal as inactive apply to system topics (rule 8.2)."""
     resources, policies, _ = stand()
-    resources.namespaces.update(NAMESPACE, message_ttl_in_seconds=1, max_producers_per_topic=1)
+    at_once(resources.namespaces.update(NAMESPACE, message_ttl_in_seconds=1, max_producers_per_topic=1))
     system = policies.of(TopicName.parse("persistent://public/default/__change_events"))
     assert (system.message_ttl_s, system.max_producers, system.inactive_topics.delete) == (0, 0, False)
     assert system.schema_compatibility_strategy == "ALWAYS_COMPATIBLE"
@@ -199,6 +206,6 @@ def test_auto_creation_and_topics_per_namespace() -> None:
     override: dict[str, Json] = {
         "allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3,
     }  # fmt: skip
-    resources.namespaces.update(NAMESPACE, autoTopicCreationOverride=override, max_topics_per_namespace=2)
+    at_once(resources.namespaces.update(NAMESPACE, autoTopicCreationOverride=override, max_topics_per_namespace=2))
     assert policies.auto_topic_creation(NAMESPACE) == AutoTopicCreation(True, 3)
     assert policies.max_topics(NAMESPACE) == 2

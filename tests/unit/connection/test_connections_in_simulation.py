@@ -60,7 +60,7 @@ def test_a_deleted_topic_leaves_no_pending_publishes_behind() -> None:
             producer.send(b"x")
         while not listener.session.pending_publishes:  # noqa: ASYNC110
             await asyncio.sleep(0.0005)
-        service.delete(service.topics[T].name, force=True)
+        await service.delete(service.topics[T].name, force=True)
         await asyncio.sleep(1)
         assert listener.session.pending_publishes == 0
 

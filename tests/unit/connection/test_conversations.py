@@ -20,6 +20,7 @@ from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RawClientError, make_entry
 from tests.sim.world import T, World, run_seed
+from tests.support.at_once import at_once
 from tests.support.connections import connected as listening
 from tests.support.connections import fake_service, hang_up
 
@@ -180,7 +181,7 @@ def test_a_publish_rate_holds_as_soon_as_it_is_said_and_no_longer() -> None:
             value: Json = (
                 None if rate is None else {"publishThrottlingRateInMsg": rate, "publishThrottlingRateInByte": -1}
             )
-            policies.update(TopicName.parse(T), "publishRate", value)
+            at_once(policies.update(TopicName.parse(T), "publishRate", value))
 
         quick = await seconds_of(40)
         say(10)
@@ -211,7 +212,7 @@ def test_a_watcher_hears_of_topics_that_come_and_go_until_it_closes() -> None:
             (f"persistent://{NAMESPACE}/a-2",),
             (),
         )
-        world.machine.broker.service.delete(TopicName.parse(f"persistent://{NAMESPACE}/a-1"), force=True)
+        await world.machine.broker.service.delete(TopicName.parse(f"persistent://{NAMESPACE}/a-1"), force=True)
         update = await client.hear(c.CommandWatchTopicUpdate)
         assert (update.new_topics, update.deleted_topics) == ((), (f"persistent://{NAMESPACE}/a-1",))
         client.say(c.CommandWatchTopicListClose(client.new_id(), 7))
@@ -289,7 +290,9 @@ def test_where_and_how_many() -> None:
         for refused in (await client.lookup("persistent://public/nowhere/t"), await client.lookup("a://b/c/d")):
             assert refused.response is c.LookupType.Failed
             assert refused.message
-        world.machine.broker.resources.partitioned.create(TopicName.parse("persistent://public/default/parted"), 3)
+        await world.machine.broker.resources.partitioned.create(
+            TopicName.parse("persistent://public/default/parted"), 3
+        )
         assert (await client.partitions("persistent://public/default/parted")).partitions == 3
 
     talk(simulation)

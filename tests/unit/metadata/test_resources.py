@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 from magnetar.config.settings import Settings
 from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
+from magnetar.metadata.store import MetadataStore
 from magnetar.model.errors import MagnetarError, MetadataError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, JsonObject, PartitionedTopic, Retention, bundles
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from tests.support.at_once import at_once
 
 STANDALONE: JsonObject = {"adminRoles": [], "allowedClusters": ["standalone"]}
 DEFAULT = NamespaceName.parse("public/default")
@@ -22,12 +25,20 @@ DEFAULT = NamespaceName.parse("public/default")
 
 @pytest.fixture
 def resources() -> Resources:
-    return Resources(MemoryMetadataStore(), Settings())
+    return opened(MemoryMetadataStore())
+
+
+def opened(store: MetadataStore, settings: Settings | None = None) -> Resources:
+    resources = Resources(store, settings or Settings())
+    at_once(resources.ensure_defaults())
+    return resources
 
 
 def refused(action: Callable[[], object]) -> tuple[int, str]:
     with pytest.raises(MagnetarError) as caught:
-        action()
+        done = action()
+        if inspect.iscoroutine(done):
+            at_once(done)
     return caught.value.status, str(caught.value)
 
 
@@ -39,40 +50,40 @@ def test_standalone_comes_with(resources: Resources) -> None:
 
 
 def test_defaults_do_not_depend_on_the_limits() -> None:
-    limited = Resources(MemoryMetadataStore(), Settings(maxTenants=1))
+    limited = opened(MemoryMetadataStore(), Settings(maxTenants=1))
     assert limited.tenants.names() == ["public", "pulsar"]
     assert refused(lambda: limited.tenants.create("x", STANDALONE))[0] == 412
 
 
 def test_reopening_finds_everything_and_writes_nothing(tmp_path: Path) -> None:
-    def opened() -> tuple[MetadataLog, Resources]:
+    def again() -> tuple[MetadataLog, Resources]:
         store = MetadataLog(OsFileSystem(str(tmp_path)))
-        return store, Resources(store, Settings())
+        return store, opened(store)
 
-    store, first = opened()
-    first.tenants.create("acme", {"adminRoles": ["boss"], "allowedClusters": ["standalone"]})
-    first.namespaces.create("acme", "main")
-    first.namespaces.update(NamespaceName.parse("acme/main"), deduplicationEnabled=True)
+    store, first = again()
+    at_once(first.tenants.create("acme", {"adminRoles": ["boss"], "allowedClusters": ["standalone"]}))
+    at_once(first.namespaces.create("acme", "main"))
+    at_once(first.namespaces.update(NamespaceName.parse("acme/main"), deduplicationEnabled=True))
     odd = TopicName.parse("non-persistent://acme/main/with space é%2F")
-    first.partitioned.create(odd, 3, {"a": "ü"})
-    first.announce("http://127.0.0.1:1", "pulsar://127.0.0.1:2")
-    store.close()
-    store, second = opened()
+    at_once(first.partitioned.create(odd, 3, {"a": "ü"}))
+    at_once(first.announce("http://127.0.0.1:1", "pulsar://127.0.0.1:2"))
+    at_once(store.close())
+    store, second = again()
     written: list[str] = []
     store.watch("/", written.append)
-    second.announce("http://127.0.0.1:1", "pulsar://127.0.0.1:2")
+    at_once(second.announce("http://127.0.0.1:1", "pulsar://127.0.0.1:2"))
     assert written == []
     assert second.tenants.get("acme")["adminRoles"] == ["boss"]
     assert second.namespaces.view(NamespaceName.parse("acme/main")).deduplication is True
     assert second.partitioned.get(odd) == PartitionedTopic(3, {"a": "ü"})
     assert second.clusters.get("standalone")["brokerServiceUrl"] == "pulsar://127.0.0.1:2"
-    store.close()
+    at_once(store.close())
 
 
 def test_reads_never_touch_the_store(resources: Resources) -> None:
     topic = TopicName.parse("t")
-    resources.partitioned.create(topic, 4)
-    resources.close()  # the memory store is empty now
+    at_once(resources.partitioned.create(topic, 4))
+    at_once(resources.close())  # the memory store is empty now
     assert resources.partitioned.count(topic) == 4
     assert resources.namespaces.exists(DEFAULT)
     resources.require_namespace(topic)
@@ -80,7 +91,7 @@ def test_reads_never_touch_the_store(resources: Resources) -> None:
 
 def test_a_damaged_record_is_named() -> None:
     store = MemoryMetadataStore()
-    store.put("/tenants/acme", b"{")
+    at_once(store.put("/tenants/acme", b"{"))
     with pytest.raises(MetadataError, match="metadata record /tenants/acme is not JSON"):
         Resources(store, Settings())
 
@@ -121,18 +132,18 @@ def test_tenant_refusals(resources: Resources) -> None:
 
 
 def test_tenant_life(resources: Resources) -> None:
-    resources.tenants.create("acme", {"adminRoles": ["a", "a"], "allowedClusters": ["standalone"], "x": 1})
+    at_once(resources.tenants.create("acme", {"adminRoles": ["a", "a"], "allowedClusters": ["standalone"], "x": 1}))
     assert resources.tenants.get("acme") == {"adminRoles": ["a"], "allowedClusters": ["standalone"]}
-    resources.tenants.update("acme", STANDALONE)
+    at_once(resources.tenants.update("acme", STANDALONE))
     assert resources.tenants.get("acme") == STANDALONE
-    resources.tenants.delete("acme", False)
+    at_once(resources.tenants.delete("acme", False))
     assert not resources.tenants.exists("acme")
 
 
 def test_cluster_life_and_refusals(resources: Resources) -> None:
     clusters = resources.clusters
     data: JsonObject = {"serviceUrl": "http://127.0.0.1:1", "brokerServiceUrl": "pulsar://127.0.0.1:2", "nope": 1}
-    clusters.create("c2", data)
+    at_once(clusters.create("c2", data))
     assert clusters.get("c2") == {
         "serviceUrl": "http://127.0.0.1:1",
         "brokerServiceUrl": "pulsar://127.0.0.1:2",
@@ -146,7 +157,7 @@ def test_cluster_life_and_refusals(resources: Resources) -> None:
         400,
         "Illegal service url, example: http://pulsar.example.com:8080",
     )
-    clusters.delete("c2")
+    at_once(clusters.delete("c2"))
     assert refused(lambda: clusters.get("c2")) == (404, "Cluster does not exist")
     assert refused(lambda: clusters.delete("c2")) == (404, "Cluster does not exist")
     assert refused(lambda: clusters.update("c2", data)) == (404, "Cluster does not exist")
@@ -175,7 +186,7 @@ def test_namespace_refusals(resources: Resources) -> None:
     [(None, 4), ({}, 4), ({"bundles": {"numBundles": 0, "boundaries": []}}, 4), ({"bundles": {"numBundles": 16}}, 16)],
 )
 def test_bundles_of_a_new_namespace(resources: Resources, wanted: JsonObject | None, number: int) -> None:
-    name = resources.namespaces.create("public", "n", wanted)
+    name = at_once(resources.namespaces.create("public", "n", wanted))
     assert resources.namespaces.policies(name)["bundles"] == bundles(number)
 
 
@@ -188,7 +199,8 @@ def test_bundle_boundaries() -> None:
 
 def test_policies_given_at_creation_are_kept_and_unknown_fields_are_not(resources: Resources) -> None:
     """A namespace keeps the policies that it was created with; unknown fields are dropped (rule 11.3.2)."""
-    name = resources.namespaces.create("public", "n", {"message_ttl_in_seconds": 5, "nope": 1, "deleted": None})
+    wanted: JsonObject = {"message_ttl_in_seconds": 5, "nope": 1, "deleted": None}
+    name = at_once(resources.namespaces.create("public", "n", wanted))
     policies = resources.namespaces.policies(name)
     assert policies["message_ttl_in_seconds"] == 5
     assert "nope" not in policies
@@ -205,23 +217,29 @@ def test_policies_the_broker_acts_on(resources: Resources) -> None:
         None,
         None,
     )
-    namespaces.update(
-        DEFAULT,
-        autoTopicCreationOverride={
-            "allowAutoTopicCreation": True,
-            "topicType": "partitioned",
-            "defaultNumPartitions": 3,
-        },
-        autoSubscriptionCreationOverride={"allowAutoSubscriptionCreation": False},
-        retention_policies={"retentionTimeInMinutes": 10, "retentionSizeInMB": -1},
-        deduplicationEnabled=True,
+    at_once(
+        namespaces.update(
+            DEFAULT,
+            autoTopicCreationOverride={
+                "allowAutoTopicCreation": True,
+                "topicType": "partitioned",
+                "defaultNumPartitions": 3,
+            },
+            autoSubscriptionCreationOverride={"allowAutoSubscriptionCreation": False},
+            retention_policies={"retentionTimeInMinutes": 10, "retentionSizeInMB": -1},
+            deduplicationEnabled=True,
+        )
     )
     after = namespaces.view(DEFAULT)
     assert after.auto_topic_creation == AutoTopicCreation(True, 3)
     assert after.auto_subscription_creation is False
     assert after.retention == Retention(10, -1)
     assert after.deduplication is True
-    namespaces.update(DEFAULT, deduplicationEnabled=None, autoTopicCreationOverride={"allowAutoTopicCreation": False})
+    at_once(
+        namespaces.update(
+            DEFAULT, deduplicationEnabled=None, autoTopicCreationOverride={"allowAutoTopicCreation": False}
+        )
+    )
     assert namespaces.view(DEFAULT).deduplication is None
     assert namespaces.view(DEFAULT).auto_topic_creation == AutoTopicCreation(False, 0)
     assert "deduplicationEnabled" not in namespaces.policies(DEFAULT)
@@ -236,17 +254,17 @@ def test_partitions_only_grow(resources: Resources) -> None:
         409,
         "Topic persistent://public/default/t is not the partitioned topic.",
     )
-    topics.create(topic, 4, {"k": "v"})
+    at_once(topics.create(topic, 4, {"k": "v"}))
     assert refused(lambda: topics.create(topic, 4)) == (409, "This topic already exists")
     assert refused(lambda: topics.grow(topic, 1)) == (
         422,
         "Desired partitions 1 can't be less than the current partitions 4.",
     )
-    topics.grow(topic, 4)
-    topics.grow(topic, 6)
+    at_once(topics.grow(topic, 4))
+    at_once(topics.grow(topic, 6))
     assert topics.get(topic) == PartitionedTopic(6, {"k": "v"})
     assert topics.count(topic.partition(0)) == 0
-    topics.delete(topic)
+    at_once(topics.delete(topic))
     assert topics.count(topic) == 0
     assert refused(lambda: topics.delete(topic)) == (404, "Topic persistent://public/default/t not found.")
 
@@ -258,31 +276,31 @@ def test_partitions_that_are_to_be_made_are_noted_until_they_are() -> None:
     topic, unstored = TopicName.parse("t"), TopicName.parse("non-persistent://public/default/n")
 
     def noted() -> int | None:
-        fresh = Resources(store, Settings()).partitioned
+        fresh = opened(store).partitioned
         assert fresh.unmade(topic) == topics.unmade(topic)
         return topics.unmade(topic)
 
-    topics = Resources(store, Settings()).partitioned
-    topics.create(topic, 4, to_make=True)
+    topics = opened(store).partitioned
+    at_once(topics.create(topic, 4, to_make=True))
     assert noted() == 0
-    topics.grow(topic, 6)
-    topics.set_properties(topic, {"a": "b"})
+    at_once(topics.grow(topic, 6))
+    at_once(topics.set_properties(topic, {"a": "b"}))
     assert noted() == 0, "the lower of the two"
-    topics.made(topic, 4)
+    at_once(topics.made(topic, 4))
     assert noted() == 4, "somebody made what he knew of"
-    topics.made(topic, 3)
+    at_once(topics.made(topic, 3))
     assert noted() == 4
-    topics.made(topic, 6)
+    at_once(topics.made(topic, 6))
     assert noted() is None
-    topics.grow(topic, 6)
+    at_once(topics.grow(topic, 6))
     assert noted() is None
-    topics.grow(topic, 7)
+    at_once(topics.grow(topic, 7))
     assert (noted(), topics.all_unmade()) == (6, {topic: 6})
-    topics.delete(topic)
+    at_once(topics.delete(topic))
     assert (noted(), topics.all_unmade()) == (None, {})
-    topics.create(topic, 2)
+    at_once(topics.create(topic, 2))
     assert noted() is None, "they come with their first use"
-    topics.create(unstored, 2, to_make=True)
+    at_once(topics.create(unstored, 2, to_make=True))
     assert topics.unmade(unstored) is None, "nothing of a non-persistent topic is made beforehand"
 
 
@@ -293,13 +311,13 @@ def test_partitioned_refusals(resources: Resources) -> None:
         "Partitioned Topic Name should not contain '-partition-'",
     )
     assert refused(lambda: topics.create(TopicName.parse("persistent://a/us/ns/t"), 2)) == (404, "Namespace not found")
-    limited = Resources(MemoryMetadataStore(), Settings(maxNumPartitionsPerPartitionedTopic=3)).partitioned
+    limited = opened(MemoryMetadataStore(), Settings(maxNumPartitionsPerPartitionedTopic=3)).partitioned
     assert refused(lambda: limited.create(TopicName.parse("t"), 4))[0] == 406
 
 
 def test_partitioned_topics_of_a_namespace(resources: Resources) -> None:
     for name in ("b", "a", "non-persistent://public/default/n", "pulsar/system/s"):
-        resources.partitioned.create(TopicName.parse(name), 1)
+        at_once(resources.partitioned.create(TopicName.parse(name), 1))
     listed = resources.partitioned.of_namespace
     assert [t.local_name for t in listed(DEFAULT)] == ["n", "a", "b"]
     assert [t.local_name for t in listed(DEFAULT, "persistent")] == ["a", "b"]

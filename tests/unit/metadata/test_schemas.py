@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.schemas import SchemaStore
 from magnetar.model.errors import BadVersionError, MetadataError
 from magnetar.model.names import TopicName
-from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType
+from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from tests.support.at_once import at_once
+from tests.support.slow_metadata_store import SlowMetadataStore
 
 ID = SchemaId("public", "default", "t")
 STRING = SchemaDefinition(SchemaType.STRING)
@@ -35,36 +38,41 @@ def test_versions_outlive_the_process(tmp_path: Path) -> None:
     path = str(tmp_path)
     database = MetadataLog(OsFileSystem(path))
     store = SchemaStore(database)
-    made = [store.append(each, BINARY, 5) for each in (ID, strange)]
+    made = [at_once(store.append(each, BINARY, 5)) for each in (ID, strange)]
     for _ in range(11):
-        made.append(store.append(ID, STRING, 6))
-    made.append(store.append(ID, SchemaDefinition(SchemaType.NONE), 7, deleted=True))
-    database.close()
+        made.append(at_once(store.append(ID, STRING, 6)))
+    made.append(at_once(store.append(ID, SchemaDefinition(SchemaType.NONE), 7, deleted=True)))
+    at_once(database.close())
     again = MetadataLog(OsFileSystem(path))
     store = SchemaStore(again)
     assert list(store.history(ID)) == [each for each in made if each is not made[1]]
     assert [each.version for each in store.history(ID)] == list(range(13))
     assert store.history(strange) == (made[1],)
     assert store.of_namespace("public", "default") == [strange, ID]
-    assert store.append(ID, STRING, 8).version == 13
-    again.close()
+    assert at_once(store.append(ID, STRING, 8)).version == 13
+    at_once(again.close())
 
 
 def test_a_version_is_never_given_twice() -> None:
-    """Two brokers on one store: the second one notices."""
-    metadata = MemoryMetadataStore()
-    one, other = SchemaStore(metadata), SchemaStore(metadata)
-    assert other.history(ID) == ()
-    one.append(ID, STRING, 0)
-    with pytest.raises(BadVersionError):
-        other.append(ID, BINARY, 0)
-    assert other.history(ID) == ()
+    """Two brokers on one store: each sees what the other gave, and of two at the same moment one is refused."""
+
+    async def both() -> None:
+        metadata = SlowMetadataStore()
+        one, other = SchemaStore(metadata), SchemaStore(metadata)
+        assert other.history(ID) == ()
+        await one.append(ID, STRING, 0)
+        assert (await other.append(ID, BINARY, 1)).version == 1
+        outcomes = await asyncio.gather(one.append(ID, STRING, 2), other.append(ID, BINARY, 2), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [SchemaVersion, BadVersionError]
+        assert [version.definition for version in other.history(ID)] == [STRING, BINARY, STRING]
+
+    asyncio.run(both())
 
 
 def test_a_failing_write_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = MemoryMetadataStore()
     store = SchemaStore(metadata)
-    store.append(ID, STRING, 0)
+    at_once(store.append(ID, STRING, 0))
 
     def full(path: str, data: bytes, expected: int | None = None) -> int:
         raise MetadataError("disk full")
@@ -72,16 +80,16 @@ def test_a_failing_write_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     with monkeypatch.context() as broken:
         broken.setattr(metadata, "put", full)
         with pytest.raises(MetadataError):
-            store.append(ID, BINARY, 0)
+            at_once(store.append(ID, BINARY, 0))
     assert [each.version for each in store.history(ID)] == [0]
-    assert store.append(ID, BINARY, 0).version == 1
+    assert at_once(store.append(ID, BINARY, 0)).version == 1
 
 
 @pytest.mark.parametrize("writes", range(6))
 def test_a_crash_in_a_purge_leaves_all_or_a_deleted_schema(monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
     metadata = MemoryMetadataStore()
     store = SchemaStore(metadata)
-    before = [store.append(ID, STRING, 0) for _ in range(3)]
+    before = [at_once(store.append(ID, STRING, 0)) for _ in range(3)]
     left = writes
     put, delete = metadata.put, metadata.delete
 
@@ -91,33 +99,33 @@ def test_a_crash_in_a_purge_leaves_all_or_a_deleted_schema(monkeypatch: pytest.M
             raise MetadataError("the end")
         left -= 1
 
-    def counted_put(path: str, data: bytes, expected: int | None = None) -> int:
+    async def counted_put(path: str, data: bytes, expected: int | None = None) -> int:
         spend()
-        return put(path, data, expected)
+        return await put(path, data, expected)
 
-    def counted_delete(path: str, expected: int | None = None) -> None:
+    async def counted_delete(path: str, expected: int | None = None) -> None:
         spend()
-        delete(path, expected)
+        await delete(path, expected)
 
     with monkeypatch.context() as dying:
         dying.setattr(metadata, "put", counted_put)
         dying.setattr(metadata, "delete", counted_delete)
         try:
-            store.purge(ID)
+            at_once(store.purge(ID))
             assert writes == 5
         except MetadataError:
             assert writes < 5
     survived = SchemaStore(metadata).history(ID)
     assert store.history(ID) == survived
     assert list(survived) == before if not writes else not survived or survived[-1].deleted
-    store.purge(ID)
+    at_once(store.purge(ID))
     assert SchemaStore(metadata).history(ID) == ()
 
 
 def test_a_damaged_record_is_named() -> None:
     metadata = MemoryMetadataStore()
     for path, data in (("a/0", b"{"), ("b/0", b"{}"), ("c/x", b"{}"), ("d/0", b'{"type":"NOPE"}')):
-        metadata.put(f"/schemas/public/default/{path}", data)
+        at_once(metadata.put(f"/schemas/public/default/{path}", data))
         with pytest.raises(MetadataError, match=path):
             SchemaStore(metadata).history(SchemaId("public", "default", path[0]))
 
@@ -127,10 +135,10 @@ def test_memory_is_bounded() -> None:
     store = SchemaStore(metadata, cached_bytes_max=100_000)
     ids = [SchemaId("public", "default", f"t{i}") for i in range(100)]
     for each in ids:
-        store.append(each, SchemaDefinition(SchemaType.AVRO, b"x" * 9_000), 0)
+        at_once(store.append(each, SchemaDefinition(SchemaType.AVRO, b"x" * 9_000), 0))
+    assert all(len(store.history(each)) == 1 for each in ids)
     assert 5 < len(store._held) < 12
     assert store._held_bytes <= 100_000
-    assert all(len(store.history(each)) == 1 for each in ids)
 
 
 class Model(RuleBasedStateMachine):
@@ -147,13 +155,13 @@ class Model(RuleBasedStateMachine):
     @rule(schema=ids, size=st.integers(0, 900), deleted=st.booleans())
     def append(self, schema: SchemaId, size: int, deleted: bool) -> None:
         numbers = self.expected.setdefault(schema, [])
-        made = self.store.append(schema, SchemaDefinition(SchemaType.AVRO, b"x" * size), 1, deleted=deleted)
+        made = at_once(self.store.append(schema, SchemaDefinition(SchemaType.AVRO, b"x" * size), 1, deleted=deleted))
         assert made.version == (numbers[-1] + 1 if numbers else 0)
         numbers.append(made.version)
 
     @rule(schema=ids)
     def purge(self, schema: SchemaId) -> None:
-        self.store.purge(schema)
+        at_once(self.store.purge(schema))
         self.expected.pop(schema, None)
 
     @rule()
@@ -174,9 +182,9 @@ TestModel.settings = settings(max_examples=40, stateful_step_count=25, deadline=
 def test_nothing_is_held_of_what_was_purged() -> None:
     """Topics that come and go under ever new names must not leave anything behind in memory."""
     store = SchemaStore(MemoryMetadataStore())
-    store.append(ID, STRING, 0)
-    store.purge(ID)
+    at_once(store.append(ID, STRING, 0))
+    at_once(store.purge(ID))
     assert store.history(SchemaId("t", "n", "never")) == ()
-    store.purge(SchemaId("t", "n", "never"))
+    at_once(store.purge(SchemaId("t", "n", "never")))
     assert not store._held
     assert store._held_bytes == 0

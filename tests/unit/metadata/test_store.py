@@ -12,6 +12,7 @@ from magnetar.metadata.store import ABSENT, MetadataStore, Record
 from magnetar.model.errors import BadVersionError, NotFoundError
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from tests.support.at_once import at_once
 
 
 @pytest.fixture(params=["memory", "log"])
@@ -20,42 +21,42 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MetadataSt
         MemoryMetadataStore() if request.param == "memory" else MetadataLog(OsFileSystem(str(tmp_path)))
     )
     yield made
-    made.close()
+    at_once(made.close())
 
 
 def test_put_get_delete(store: MetadataStore) -> None:
     assert store.get("/a") is None
-    assert store.put("/a", b"one") == 0
+    assert at_once(store.put("/a", b"one")) == 0
     assert store.get("/a") == Record(b"one", 0)
-    assert store.put("/a", b"\x00\xff") == 1
+    assert at_once(store.put("/a", b"\x00\xff")) == 1
     assert store.get("/a") == Record(b"\x00\xff", 1)
-    store.delete("/a")
+    at_once(store.delete("/a"))
     assert store.get("/a") is None
     with pytest.raises(NotFoundError, match="/a does not exist"):
-        store.delete("/a")
-    assert store.put("/a", b"") == 0
+        at_once(store.delete("/a"))
+    assert at_once(store.put("/a", b"")) == 0
 
 
 def test_conditional_writes(store: MetadataStore) -> None:
-    store.put("/a", b"0", ABSENT)
+    at_once(store.put("/a", b"0", ABSENT))
     with pytest.raises(BadVersionError, match="/a has version 0, not -1"):
-        store.put("/a", b"x", ABSENT)
+        at_once(store.put("/a", b"x", ABSENT))
     with pytest.raises(BadVersionError):
-        store.put("/a", b"x", 1)
+        at_once(store.put("/a", b"x", 1))
     with pytest.raises(BadVersionError):
-        store.put("/b", b"x", 0)
-    assert store.put("/a", b"1", 0) == 1
+        at_once(store.put("/b", b"x", 0))
+    assert at_once(store.put("/a", b"1", 0)) == 1
     with pytest.raises(BadVersionError):
-        store.delete("/a", 0)
+        at_once(store.delete("/a", 0))
     assert store.get("/a") == Record(b"1", 1)
     assert store.get("/b") is None
-    store.delete("/a", 1)
+    at_once(store.delete("/a", 1))
     assert store.get("/a") is None
 
 
 def test_children(store: MetadataStore) -> None:
     for path in ("/t/b/x", "/t/b/y", "/t/a", "/t", "/tt/c", "/t0", "/t/é%2F_", "/t-/z"):
-        store.put(path, b"")
+        at_once(store.put(path, b""))
     assert store.children("/t") == ["a", "b", "é%2F_"]
     assert store.children("/t/b") == ["x", "y"]
     assert store.children("/") == ["t", "t-", "t0", "tt"]
@@ -65,24 +66,24 @@ def test_children(store: MetadataStore) -> None:
 def test_watchers_hear_of_changes_below_and_of_nothing_else(store: MetadataStore) -> None:
     heard: list[str] = []
     unwatch = store.watch("/a", heard.append)
-    store.put("/a", b"")
-    store.put("/a/b", b"")
-    store.put("/ab", b"")
-    store.delete("/a/b")
+    at_once(store.put("/a", b""))
+    at_once(store.put("/a/b", b""))
+    at_once(store.put("/ab", b""))
+    at_once(store.delete("/a/b"))
     with pytest.raises(BadVersionError):
-        store.put("/a", b"", ABSENT)
+        at_once(store.put("/a", b"", ABSENT))
     assert heard == ["/a", "/a/b", "/a/b"]
     unwatch()
     unwatch()
-    store.put("/a", b"")
+    at_once(store.put("/a", b""))
     assert len(heard) == 3
 
 
 def test_a_watcher_sees_the_change_done(store: MetadataStore) -> None:
     seen: list[Record | None] = []
     store.watch("/", lambda path: seen.append(store.get(path)))
-    store.put("/a", b"1")
-    store.delete("/a")
+    at_once(store.put("/a", b"1"))
+    at_once(store.delete("/a"))
     assert seen == [Record(b"1", 0), None]
 
 
@@ -93,7 +94,7 @@ def test_a_failing_watcher_does_not_undo_the_write(store: MetadataStore, caplog:
     heard: list[str] = []
     store.watch("/a", fail)
     store.watch("/a", heard.append)
-    store.put("/a", b"")
+    at_once(store.put("/a", b""))
     assert heard == ["/a"]
     assert store.get("/a") == Record(b"", 0)
     assert "a watcher of /a failed" in caplog.text

@@ -39,7 +39,7 @@ class LocalTopics:
 
     async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
         service = self._service
-        return lookup.partition_count(
+        return await lookup.partition_count(
             service.resources,
             service.policies.auto_topic_creation(topic.namespace),
             topic,
@@ -73,9 +73,9 @@ class LocalTopics:
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         if not topic.persistent:
-            self._service.delete_nonpersistent(topic)
+            await self._service.delete_nonpersistent(topic)
             return
-        self._service.delete(topic, force=force)
+        await self._service.delete(topic, force=force)
         await self._loaded.durable()
 
     async def unload_topic(self, topic: TopicName) -> None:

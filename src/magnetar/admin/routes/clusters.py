@@ -28,17 +28,17 @@ def routes(resources: Resources) -> APIRouter:
 
     @router.put("/{cluster}")
     async def create_cluster(cluster: PathText, request: Request) -> Response:
-        clusters.create(cluster, _data(await object_body(request)))
+        await clusters.create(cluster, _data(await object_body(request)))
         return done(200)
 
     @router.post("/{cluster}")
     async def update_cluster(cluster: PathText, request: Request) -> Response:
-        clusters.update(cluster, _data(await object_body(request)))
+        await clusters.update(cluster, _data(await object_body(request)))
         return done(200)
 
     @router.delete("/{cluster}")
     async def delete_cluster(cluster: PathText) -> Response:
-        clusters.delete(cluster)
+        await clusters.delete(cluster)
         return done()
 
     return router

@@ -93,16 +93,16 @@ def _change_routes(router: APIRouter, schemas: SchemasPort, resources: Resources
         definition = await _definition(request)
         name = _topic(tenant, namespace, topic)
         _require_namespace(resources, name)
-        return answer({"version": {"version": registry.add(name, definition, by_client=False)}})
+        return answer({"version": {"version": await registry.add(name, definition, by_client=False)}})
 
     @router.delete(PATH + "/schema")
     async def delete_schema(tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False) -> Response:
         name = _topic(tenant, namespace, topic)
         _require_tenant(resources, name)
         if force:
-            registry.purge(name)
+            await registry.purge(name)
             return answer({"version": NO_VERSION})
-        return answer({"version": registry.delete(name)})
+        return answer({"version": await registry.delete(name)})
 
 
 def _topic(tenant: str, namespace: str, topic: str) -> TopicName:

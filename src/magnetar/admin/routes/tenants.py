@@ -33,12 +33,12 @@ def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, setti
 
     @router.put("/{tenant}")
     async def create_tenant(tenant: PathText, request: Request) -> Response:
-        tenants.create(tenant, _info(await object_body(request)))
+        await tenants.create(tenant, _info(await object_body(request)))
         return done()
 
     @router.post("/{tenant}")
     async def update_tenant(tenant: PathText, request: Request) -> Response:
-        tenants.update(tenant, _info(await object_body(request)))
+        await tenants.update(tenant, _info(await object_body(request)))
         return done()
 
     @router.delete("/{tenant}")
@@ -50,7 +50,7 @@ def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, setti
             for name in namespaces:
                 await remove_namespace(topics, schemas, resources, NamespaceName.parse(name))
             namespaces = []
-        tenants.delete(tenant, bool(namespaces))
+        await tenants.delete(tenant, bool(namespaces))
         return done()
 
     return router

@@ -45,7 +45,7 @@ def require_listener(advertised_listener: str | None) -> None:
         raise ServiceNotReadyError(f"the broker do not have {advertised_listener} listener")
 
 
-def partition_count(
+async def partition_count(
     resources: Resources,
     auto: AutoTopicCreation,
     name: TopicName,
@@ -79,7 +79,7 @@ def partition_count(
     if auto.partitions:
         if not room(name.namespace, auto.partitions):
             raise NotAllowedError("Exceed maximum number of topics in namespace.")
-        resources.partitioned.create(name, auto.partitions)
+        await resources.partitioned.create(name, auto.partitions)
     return auto.partitions
 
 

@@ -92,7 +92,7 @@ class PartitionCreator:
         first, end = self._partitioned.unmade(name), self._partitioned.count(name)
         if first is not None:
             await self.make_durably(name, first, end)
-            self._partitioned.made(name, end)
+            await self._partitioned.made(name, end)
 
     def start(self) -> None:
         """Create the partitions that are noted, while the broker serves; needs a running loop."""

@@ -62,7 +62,7 @@ class HealthCheck:
         broker = service.broker_id
         space = f"pulsar/{service.settings.clusterName}/{broker}" if with_cluster else f"pulsar/{broker}"
         async with self._one_at_a_time:
-            self._forget_others(broker)
+            await self._forget_others(broker)
             topic = service.system_topic(TopicName.parse(f"persistent://{space}/{HEARTBEAT}"))
             try:
                 async with asyncio.timeout(_SECONDS_MAX):
@@ -90,7 +90,7 @@ class HealthCheck:
             log.open_ledger()
             topic.trim_to(log.end, 0)
 
-    def _forget_others(self, broker: str) -> None:
+    async def _forget_others(self, broker: str) -> None:
         """Delete the topics that earlier runs of this broker at other ports left."""
         if self._tidy:
             return
@@ -98,5 +98,5 @@ class HealthCheck:
         candidates = [text for text in self._service.store.names() if text.startswith(_FIRST) and text.endswith(_LAST)]
         for name in map(TopicName.parse, candidates):
             if is_heartbeat(name) and name.namespace.local_name != broker:
-                self._service.delete(name, force=True)
+                await self._service.delete(name, force=True)
         self._tidy = True

@@ -50,20 +50,20 @@ class InactiveTopicRemoval:
                 topic, now - since
             ):
                 _say(gone, "%s is deleted: it has not been used for %d s", topic.name.fqn, (now - since) // 1000)
-                self._service.delete(topic.name, force=True)
-                self._parent_goes(topic.name)
+                await self._service.delete(topic.name, force=True)
+                await self._parent_goes(topic.name)
                 del self._idle_since[topic]
                 gone += 1
         if gone > NAMED_PER_PASS:
             log.info("%d topics that nobody has used were deleted; the first %d are named", gone, NAMED_PER_PASS)
         return gone
 
-    def _parent_goes(self, name: TopicName) -> None:
+    async def _parent_goes(self, name: TopicName) -> None:
         service = self._service
         if not service.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled or not name.is_partition:
             return
         if service.resources.partitioned.count(name.parent) and not service.directory.has_partitions(name.parent):
-            service.resources.partitioned.delete(name.parent)
+            await service.resources.partitioned.delete(name.parent)
 
     async def delete_subscriptions(self) -> int:
         """Delete durable subscriptions without consumers whose last progress is too long ago; returns how many."""

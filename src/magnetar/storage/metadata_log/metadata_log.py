@@ -218,7 +218,7 @@ class MetadataLog:
 
     # changing ----------------------------------------------------------------------------------------------------
 
-    def put(self, path: str, data: bytes, expected: int | None = None) -> int:
+    async def put(self, path: str, data: bytes, expected: int | None = None) -> int:
         if not is_path(path):
             raise MetadataError(f"{path!r} cannot be the path of a metadata record")
         known = self._facts.get(path)
@@ -228,7 +228,7 @@ class MetadataLog:
         self._commit(MetadataChange(self.last + 1, found + 1, path, data))
         return found + 1
 
-    def delete(self, path: str, expected: int | None = None) -> None:
+    async def delete(self, path: str, expected: int | None = None) -> None:
         known = self._facts.get(path)
         if known is None:
             raise NotFoundError(f"{path} does not exist")
@@ -247,7 +247,7 @@ class MetadataLog:
             self.doubt = doubt
             raise
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._stop_rewriting()
         for copy in self._copies:
             copy.close()

@@ -15,6 +15,7 @@ from magnetar.storage.metadata_log import metadata_copy, metadata_log
 from magnetar.storage.metadata_log.metadata_log import MetadataLog, examine
 from magnetar.storage.metadata_log.metadata_scan import COPIES, change_line, read_copy
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
+from tests.support.at_once import at_once
 
 A, B = COPIES
 State = dict[str, bytes]
@@ -48,10 +49,10 @@ def state(log: MetadataLog) -> State:
 def filled(files: FileSystem, count: int = 12) -> State:
     log = MetadataLog(files)
     for i in range(count):
-        log.put(f"/policies/{i % 5}", b'{"ttl":%d}' % i)
-    log.delete("/policies/1")
-    log.put("/odd", b"two\nlines \xff")
-    log.close()
+        at_once(log.put(f"/policies/{i % 5}", b'{"ttl":%d}' % i))
+    at_once(log.delete("/policies/1"))
+    at_once(log.put("/odd", b"two\nlines \xff"))
+    at_once(log.close())
     return state(log)
 
 
@@ -88,7 +89,7 @@ def test_every_single_flip_is_healed_named_and_kept() -> None:
             damaged = content(files, name)
             found = examine(files)
             log = MetadataLog(files)
-            log.close()
+            at_once(log.close())
             assert state(log) == expected, (name, offset)
             assert log.doubt is None
             if not log.damage:
@@ -125,7 +126,7 @@ def test_zeroed_cut_swapped_and_missing_copies_are_healed() -> None:
         assert state(log) == expected, (seed, kind)
         assert log.doubt is None
         assert log.damage or name == B, (seed, kind)
-        log.close()
+        at_once(log.close())
 
 
 def test_different_records_lost_in_both_copies_are_put_together() -> None:
@@ -150,14 +151,14 @@ def test_the_same_record_lost_in_both_is_a_doubt_that_stays_until_somebody_accep
     assert log.doubt is not None
     assert "1 changes (11)" in log.doubt
     assert state(log) != expected
-    log.put("/new", b"1")
-    log.close()
+    at_once(log.put("/new", b"1"))
+    at_once(log.close())
     log = MetadataLog(files.reopened())
     assert log.doubt is not None, "mended files must not hide what was lost"
     assert log.get("/new") == Record(b"1", 0)
     log.accept()
     assert log.doubt is None
-    log.close()
+    at_once(log.close())
     assert MetadataLog(log._files).doubt is None
     assert len([name for name in log._files.names() if name.startswith("quarantine-metadata")]) == 2
 
@@ -189,9 +190,9 @@ def test_a_copy_whose_bytes_the_disk_does_not_give_is_put_aside_as_it_is(
     log = MetadataLog(files)
     assert log.doubt is None
     assert any(f"{name} cannot be read" in text for text in log.damage)
-    log.put("/new", b"1")
+    at_once(log.put("/new", b"1"))
     assert state(log) == expected | {"/new": b"1"}
-    log.close()
+    at_once(log.close())
     monkeypatch.undo()
     assert content(files, f"quarantine-{name}-1") == lost
     again = MetadataLog(files)
@@ -210,14 +211,14 @@ def test_a_refused_change_leaves_things_as_before(operation: Operation) -> None:
         files.fail(operation, skip=skip, times=2)
         for i in range(3):
             try:
-                log.put("/policies/0", b"new %d" % i)
+                at_once(log.put("/policies/0", b"new %d" % i))
                 expected["/policies/0"] = b"new %d" % i
             except MetadataError as error:
                 assert "nothing was changed" in str(error)
             assert state(log) == expected
-        log.put("/last", b"1")
+        at_once(log.put("/last", b"1"))
         expected["/last"] = b"1"
-        log.close()
+        at_once(log.close())
         again = MetadataLog(files.crash(random.Random(skip)))
         assert state(again) == expected, (operation, skip)
         assert again.doubt is None
@@ -272,12 +273,12 @@ def test_a_full_disk_is_asked_once_more_when_room_was_made() -> None:
         files.faults.capacity_bytes = None
         return True
 
-    MetadataLog(files).close()
+    at_once(MetadataLog(files).close())
     with pytest.raises(MetadataError):
-        MetadataLog(files).put("/x", b"1")
+        at_once(MetadataLog(files).put("/x", b"1"))
     log = MetadataLog(files)
     log.make_room = make_room
-    assert log.put("/x", b"1") == 0
+    assert at_once(log.put("/x", b"1")) == 0
     assert asked == [1]
 
 
@@ -290,7 +291,7 @@ def test_it_opens_on_a_full_disk_even_if_a_copy_must_be_mended() -> None:
     assert state(log) == expected
     assert log.doubt is None
     files.faults.capacity_bytes = None
-    log.put("/x", b"1")
+    at_once(log.put("/x", b"1"))
     assert log.in_both
     assert examine(files).facts.damage == []
 
@@ -303,7 +304,7 @@ def test_it_stays_small_and_no_change_takes_long(monkeypatch: pytest.MonkeyPatch
     most = 0
     for i in range(600):
         before = files.counters.appended_bytes
-        log.put(f"/p/{i % 40}", b"x" * 50)
+        at_once(log.put(f"/p/{i % 40}", b"x" * 50))
         most = max(most, files.counters.appended_bytes - before)
         if i > 200:
             assert len(content(files, A)) < 2 * log._lines + 2_000 + 80 * 60
@@ -323,11 +324,11 @@ def test_a_copy_that_somebody_removed_or_replaced_is_written_anew() -> None:
     filled(files)
     log = MetadataLog(files)
     files.remove(A)
-    log.put("/x", b"1")
+    at_once(log.put("/x", b"1"))
     replace(files, "other", b"something else")
     files.rename("other", B)
-    log.put("/y", b"2")
-    log.close()
+    at_once(log.put("/y", b"2"))
+    at_once(log.close())
     assert examine(files).facts.damage == []
     assert state(MetadataLog(files)) == state(log)
     assert any(content(files, name) == b"something else" for name in files.names() if name.startswith("quarantine-"))
@@ -338,7 +339,7 @@ def test_another_brokers_copy_is_not_taken() -> None:
     expected = filled(files)
     filled(other, 3)
     mine = MetadataLog(files)
-    mine.close()
+    at_once(mine.close())
     replace(files, A, content(other, A))
     with pytest.raises(PersistenceError, match="different brokers"):
         MetadataLog(files)

@@ -34,7 +34,7 @@ def test_what_somebody_has_just_sought_back_to_is_not_trimmed(sought: bool) -> N
         await _filled(client, "persistent://public/default/other")  # what the cache held of the first is evicted
         machine = world.machine
         kept: JsonObject = {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1}
-        machine.broker.resources.topic_policies.update(TopicName.parse(T), "retention", kept)
+        await machine.broker.resources.topic_policies.update(TopicName.parse(T), "retention", kept)
         await asyncio.sleep(90)
         topic = machine.broker.service.topics[T]
         machine.loop.hold(machine._threads["reader"])

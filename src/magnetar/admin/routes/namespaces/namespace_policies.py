@@ -148,7 +148,7 @@ def _write_routes(router: APIRouter, topics: TopicsPort, resources: Resources, s
             return wrong_method("GET", POLICIES[policy].method)
         name = namespace_name(tenant, namespace)
         _existing(resources, name, policy)
-        _store(resources, settings, name, POLICIES[policy].key, None)
+        await _store(resources, settings, name, POLICIES[policy].key, None)
         await topics.policies_in_force()
         return done()
 
@@ -176,7 +176,7 @@ async def _set(
         _check_retention(policies, value)
     elif policy == "replication":
         _check_clusters(resources, value)
-    _store(resources, settings, name, about.key, value)
+    await _store(resources, settings, name, about.key, value)
     await topics.policies_in_force()
     return done(about.status)
 
@@ -195,7 +195,7 @@ def _stored(policies: JsonObject, key: str, cluster: str) -> Json:
     return value
 
 
-def _store(resources: Resources, settings: Settings, name: NamespaceName, key: str, value: Json) -> None:
+async def _store(resources: Resources, settings: Settings, name: NamespaceName, key: str, value: Json) -> None:
     namespaces = resources.namespaces
     field, _, per_cluster = key.partition(".")
     if per_cluster:
@@ -203,7 +203,7 @@ def _store(resources: Resources, settings: Settings, name: NamespaceName, key: s
         rates: JsonObject = dict(before) if isinstance(before, dict) else {}
         rates[settings.clusterName] = value
         value = {cluster: rate for cluster, rate in rates.items() if rate is not None}
-    namespaces.update(name, **{field: value})
+    await namespaces.update(name, **{field: value})
 
 
 # rules between policies ----------------------------------------------------------------------------------------------
@@ -237,12 +237,12 @@ def _property_routes(router: APIRouter, resources: Resources) -> None:
     async def set_properties(tenant: PathText, namespace: PathText, request: Request) -> Response:
         name = namespace_name(tenant, namespace)
         added = v.mapping(v.texts(await json_body(request) or {}))
-        resources.namespaces.update(name, properties={**properties_of(name), **added})
+        await resources.namespaces.update(name, properties={**properties_of(name), **added})
         return done()
 
     @router.delete(path)
     async def clear_properties(tenant: PathText, namespace: PathText) -> Response:
-        resources.namespaces.update(namespace_name(tenant, namespace), properties={})
+        await resources.namespaces.update(namespace_name(tenant, namespace), properties={})
         return done()
 
     @router.get(NAMESPACE + "/property/{key}")
@@ -253,7 +253,7 @@ def _property_routes(router: APIRouter, resources: Resources) -> None:
     @router.put(NAMESPACE + "/property/{key}/{value}")
     async def set_property(tenant: PathText, namespace: PathText, key: PathText, value: PathText) -> Response:
         name = namespace_name(tenant, namespace)
-        resources.namespaces.update(name, properties={**properties_of(name), key: value})
+        await resources.namespaces.update(name, properties={**properties_of(name), key: value})
         return done()
 
     @router.delete(NAMESPACE + "/property/{key}")
@@ -261,5 +261,5 @@ def _property_routes(router: APIRouter, resources: Resources) -> None:
         name = namespace_name(tenant, namespace)
         properties = properties_of(name)
         found = properties.pop(key, None)
-        resources.namespaces.update(name, properties=properties)
+        await resources.namespaces.update(name, properties=properties)
         return done(200) if found is None else Response(str(found), media_type="application/json")

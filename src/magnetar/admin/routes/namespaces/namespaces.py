@@ -52,7 +52,7 @@ def _namespace_routes(
     async def create_namespace(tenant: PathText, namespace: PathText, request: Request) -> Response:
         wanted = await object_body(request)
         namespace_name(tenant, namespace)
-        namespaces.create(tenant, namespace, None if wanted is None else checked(wanted, settings.clusterName))
+        await namespaces.create(tenant, namespace, None if wanted is None else checked(wanted, settings.clusterName))
         return done()
 
     @router.delete(NAMESPACE)
@@ -63,7 +63,7 @@ def _namespace_routes(
         if namespaces.exists(name) and (force or is_empty(topics, resources, name)):
             await remove_namespace(topics, schemas, resources, name)
         else:
-            namespaces.delete(name, has_topics=not is_empty(topics, resources, name))
+            await namespaces.delete(name, has_topics=not is_empty(topics, resources, name))
         return done()
 
 

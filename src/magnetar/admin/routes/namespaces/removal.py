@@ -41,21 +41,21 @@ async def remove_partitioned(
     if not force and any(map(topics.clients_of, existing)):
         raise PreconditionFailedError("Topic has active producers/subscriptions")
     # partitions first: after a crash in between the parent is still there, and the removal can be asked for again
-    with resources.partitioned.removal(topic):
+    async with resources.partitioned.removal(topic):
         # a partition whose making had begun may be among them by now
         for some in batched(topics.partitions_of(topic)):
             await asyncio.gather(*(topics.delete_topic(one, force=force) for one in some if topics.topic_exists(one)))
-        resources.topic_policies.delete(topic)
-        schemas.purge(topic)
-        resources.partitioned.delete(topic)
+        await resources.topic_policies.delete(topic)
+        await schemas.purge(topic)
+        await resources.partitioned.delete(topic)
 
 
-def forget_schemas(resources: Resources, namespace: NamespaceName) -> None:
+async def forget_schemas(resources: Resources, namespace: NamespaceName) -> None:
     """Remove schemas that were registered for topics that never existed."""
     schemas = resources.schemas
     tenant, _, local_name = namespace.text.partition("/")
     for schema in schemas.of_namespace(tenant, local_name):
-        schemas.purge(schema)
+        await schemas.purge(schema)
 
 
 async def remove_namespace(
@@ -68,5 +68,5 @@ async def remove_namespace(
     for last in (False, True):
         for some in batched(one for one in topics.topics_of(namespace) if is_system_topic(one) == last):
             await asyncio.gather(*(topics.delete_topic(one, force=True) for one in some if topics.topic_exists(one)))
-    forget_schemas(resources, namespace)
-    resources.namespaces.delete(namespace, has_topics=False)
+    await forget_schemas(resources, namespace)
+    await resources.namespaces.delete(namespace, has_topics=False)

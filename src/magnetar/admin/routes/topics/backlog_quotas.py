@@ -52,7 +52,7 @@ def _namespace_routes(router: APIRouter, topics: TopicsPort, resources: Resource
                 "Backlog Quota exceeds configured retention quota for namespace. "
                 "Please increase retention quota and retry"
             )
-        namespaces.update(name, backlog_quota_map={**quotas_of(name), backlogQuotaType: quota})
+        await namespaces.update(name, backlog_quota_map={**quotas_of(name), backlogQuotaType: quota})
         await topics.policies_in_force()
         return done()
 
@@ -62,7 +62,7 @@ def _namespace_routes(router: APIRouter, topics: TopicsPort, resources: Resource
     ) -> Response:
         name = namespace_name(tenant, namespace)
         left = {kind: quota for kind, quota in quotas_of(name).items() if kind != backlogQuotaType}
-        namespaces.update(name, backlog_quota_map=left)
+        await namespaces.update(name, backlog_quota_map=left)
         await topics.policies_in_force()
         return done()
 
@@ -104,7 +104,7 @@ def _topic_routes(router: APIRouter, topics: TopicsPort, resources: Resources, s
                 "Backlog Quota exceeds configured retention quota for topic. Please increase retention quota and retry"
             )
         quotas = {**quotas_of(name, is_global=isGlobal), backlogQuotaType: quota}
-        _store(name, quotas, is_global=isGlobal)
+        await _store(name, quotas, is_global=isGlobal)
         return done()
 
     @router.delete(TOPIC + "/backlogQuota")
@@ -113,12 +113,12 @@ def _topic_routes(router: APIRouter, topics: TopicsPort, resources: Resources, s
         isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
-        _store(name, {**quotas_of(name, is_global=isGlobal), backlogQuotaType: None}, is_global=isGlobal)
+        await _store(name, {**quotas_of(name, is_global=isGlobal), backlogQuotaType: None}, is_global=isGlobal)
         return done()
 
-    def _store(name: TopicName, quotas: JsonObject, *, is_global: bool) -> None:
+    async def _store(name: TopicName, quotas: JsonObject, *, is_global: bool) -> None:
         left: JsonObject = {kind: quota for kind, quota in quotas.items() if quota is not None}
-        records.update(name, stored, left or None, is_global=is_global)
+        await records.update(name, stored, left or None, is_global=is_global)
 
 
 def _shown(limit: str, quota: BacklogQuota) -> Json:

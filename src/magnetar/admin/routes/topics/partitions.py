@@ -77,7 +77,7 @@ def _change_routes(router: APIRouter, topics: TopicsPort, schemas: SchemasPort, 
         check_not_system(name)
         if wanted.partitions > 0 and not topics.room_for(name.namespace, wanted.partitions):
             raise PreconditionFailedError("Exceed maximum number of topics in namespace.")
-        partitioned.create(name, wanted.partitions, wanted.properties, to_make=True)
+        await partitioned.create(name, wanted.partitions, wanted.properties, to_make=True)
         await make_missing(topics, resources, name)
         return done()
 
@@ -91,7 +91,7 @@ def _change_routes(router: APIRouter, topics: TopicsPort, schemas: SchemasPort, 
         more = count - partitioned.count(name)
         if partitioned.count(name) and more > 0 and not topics.room_for(name.namespace, more):
             raise PreconditionFailedError("Exceed maximum number of topics in namespace.")
-        partitioned.grow(name, count)
+        await partitioned.grow(name, count)
         await make_missing(topics, resources, name)
         return done()
 
@@ -139,7 +139,7 @@ async def make_missing(topics: TopicsPort, resources: Resources, topic: TopicNam
     first, end = partitioned.unmade(topic), partitioned.count(topic)
     if first is not None:
         await topics.create_partitions(topic, first, end)
-        partitioned.made(topic, end)
+        await partitioned.made(topic, end)
 
 
 def _wanted(body: Json) -> PartitionedTopic:

@@ -175,7 +175,7 @@ def _write_routes(router: APIRouter, topics: TopicsPort, resources: Resources, s
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         body: Json = messageTTL if policy == "messageTTL" else await json_body(request)
-        return _set(topics, resources, settings, "POST", name, policy, body, isGlobal)
+        return await _set(topics, resources, settings, "POST", name, policy, body, isGlobal)
 
     @router.put(_PATH)
     async def put_policy(
@@ -183,7 +183,7 @@ def _write_routes(router: APIRouter, topics: TopicsPort, resources: Resources, s
         isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
-        return _set(topics, resources, settings, "PUT", name, policy, await json_body(request), isGlobal)
+        return await _set(topics, resources, settings, "PUT", name, policy, await json_body(request), isGlobal)
 
     @router.delete(_PATH)
     async def remove_policy(
@@ -192,16 +192,18 @@ def _write_routes(router: APIRouter, topics: TopicsPort, resources: Resources, s
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         if not POLICIES[policy].removable:
             return wrong_method("GET", POLICIES[policy].method)
-        resources.topic_policies.update(name, policy, None, is_global=isGlobal)
+        await resources.topic_policies.update(name, policy, None, is_global=isGlobal)
         return done()
 
     @router.delete(TOPIC + "/policies")
     async def remove_policies(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        resources.topic_policies.delete(policy_topic(topics, resources, settings, domain, tenant, namespace, topic))
+        await resources.topic_policies.delete(
+            policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
+        )
         return done()
 
 
-def _set(
+async def _set(
     topics: TopicsPort,
     resources: Resources,
     settings: Settings,
@@ -222,7 +224,7 @@ def _set(
         )
     if policy == "retention":
         _check_retention(topics, name, value)
-    resources.topic_policies.update(name, policy, value, is_global=is_global)
+    await resources.topic_policies.update(name, policy, value, is_global=is_global)
     return done()
 
 
@@ -246,10 +248,10 @@ def _dispatch_rate_routes(router: APIRouter, topics: TopicsPort, resources: Reso
         found = resources.topic_policies.get(name, is_global=is_global).get(stored)
         return dict(found) if isinstance(found, dict) else {}
 
-    def store(name: TopicName, subscription: str, value: Json, *, is_global: bool) -> Response:
+    async def store(name: TopicName, subscription: str, value: Json, *, is_global: bool) -> Response:
         rates = {**rates_of(name, is_global=is_global), subscription: value}
         left: Json = {key: rate for key, rate in rates.items() if rate is not None}
-        resources.topic_policies.update(name, stored, left or None, is_global=is_global)
+        await resources.topic_policies.update(name, stored, left or None, is_global=is_global)
         return done()
 
     @router.get(path)
@@ -271,7 +273,7 @@ def _dispatch_rate_routes(router: APIRouter, topics: TopicsPort, resources: Reso
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         body = await json_body(request)
         value = None if body is None else v.dispatch_rate(body)
-        return store(name, subscription, value, is_global=isGlobal)
+        return await store(name, subscription, value, is_global=isGlobal)
 
     @router.delete(path)
     async def remove_dispatch_rate(
@@ -279,4 +281,4 @@ def _dispatch_rate_routes(router: APIRouter, topics: TopicsPort, resources: Reso
         isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
-        return store(name, subscription, None, is_global=isGlobal)
+        return await store(name, subscription, None, is_global=isGlobal)

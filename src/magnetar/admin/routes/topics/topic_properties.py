@@ -32,7 +32,7 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
     async def store(name: TopicName, properties: dict[str, str]) -> Response:
         check_no_shadow(properties)
         if partitioned.get(name) is not None:
-            partitioned.set_properties(name, properties)
+            await partitioned.set_properties(name, properties)
         else:
             await operations.set_topic_properties(name, properties)
         return done()

@@ -83,25 +83,33 @@ def look_up(session: Session, command: c.CommandLookupTopic) -> None:
 def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMetadata) -> None:
     """Answer PARTITIONED_METADATA with the number of partitions (rules 2.7, 2.8)."""
     service = session.service
-    try:
-        name = TopicName.parse(command.topic)
-        count = lookup.partition_count(
-            service.resources,
-            service.policies.auto_topic_creation(name.namespace),
-            name,
-            service.room_for,
-            exists=service.exists(name),
-            may_create=command.metadata_auto_creation_enabled is not False,
-        )
-    except MagnetarError as error:
+
+    def answer(count: int | None, error: MagnetarError | None) -> None:
+        if error is None:
+            session.send(c.CommandPartitionedTopicMetadataResponse(command.request_id, c.MetadataType.Success, count))
+            return
         session.complain(error.code.name, "PARTITIONED_METADATA of %s refused: %s", command.topic, error)
         session.send(
             c.CommandPartitionedTopicMetadataResponse(
                 command.request_id, c.MetadataType.Failed, error=error.code, message=str(error)
             )
         )
+
+    try:
+        name = TopicName.parse(command.topic)
+        auto = service.policies.auto_topic_creation(name.namespace)
+    except MagnetarError as error:
+        answer(None, error)
         return
-    session.send(c.CommandPartitionedTopicMetadataResponse(command.request_id, c.MetadataType.Success, count))
+    count = lookup.partition_count(
+        service.resources,
+        auto,
+        name,
+        service.room_for,
+        exists=service.exists(name),
+        may_create=command.metadata_auto_creation_enabled is not False,
+    )
+    session.run(count, answer, "PARTITIONED_METADATA")
 
 
 def topics_of_namespace(session: Session, command: c.CommandGetTopicsOfNamespace) -> Iterator[int]:

@@ -50,13 +50,18 @@ def _check_schema(
     session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, error: MagnetarError | None
 ) -> None:
     """Check the schema first: a producer whose schema is refused leaves no trace (rule 3.1.10)."""
-    if error is None and not pending.cancelled and not session.closed:
-        try:
-            pending.schema_version = version_for_producer(session.service.schemas, topic.name, command.schema)
-        except MagnetarError as refused:
+
+    def checked(version: bytes | None, refused: MagnetarError | None) -> None:
+        if refused is not None and not pending.cancelled and not session.closed:
             _give_up(session, command, refused)
             return
-    _subscribe_first(session, command, topic, pending, error)
+        pending.schema_version = version or b""
+        _subscribe_first(session, command, topic, pending, None)
+
+    if error is None and not pending.cancelled and not session.closed:
+        session.run(version_for_producer(session.service.schemas, topic.name, command.schema), checked, "PRODUCER")
+    else:
+        _subscribe_first(session, command, topic, pending, error)
 
 
 def _subscribe_first(

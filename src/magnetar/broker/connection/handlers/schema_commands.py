@@ -49,14 +49,14 @@ class SchemaTopic(Protocol):
     def log(self) -> _Log: ...
 
 
-def version_for_producer(registry: SchemaRegistry, topic: TopicName, schema: c.Schema | None) -> bytes:
+async def version_for_producer(registry: SchemaRegistry, topic: TopicName, schema: c.Schema | None) -> bytes:
     """The schema version for PRODUCER_SUCCESS, registered if it is new; empty without a schema.
 
     Raises IncompatibleSchemaError, InvalidSchemaDataError.
     """
     try:
         if schema is not None:
-            return version_bytes(registry.add(topic, definition_of(schema), by_client=True))
+            return version_bytes(await registry.add(topic, definition_of(schema), by_client=True))
         registry.require_schema_of_producer(topic)
     except IncompatibleSchemaError as error:
         text = f"{_INCOMPATIBLE}: {error}"
@@ -64,7 +64,7 @@ def version_for_producer(registry: SchemaRegistry, topic: TopicName, schema: c.S
     return b""
 
 
-def admit_consumer(registry: SchemaRegistry, topic: SchemaTopic, schema: c.Schema | None) -> None:
+async def admit_consumer(registry: SchemaRegistry, topic: SchemaTopic, schema: c.Schema | None) -> None:
     """Check the schema of a consumer; on a topic that is not in use yet it becomes the topic's (rules 10.7, 10.8).
 
     Raises IncompatibleSchemaError, InvalidSchemaDataError.
@@ -75,7 +75,7 @@ def admit_consumer(registry: SchemaRegistry, topic: SchemaTopic, schema: c.Schem
     if registry.versions(topic.name) or _in_use(topic):
         registry.require_readable(topic.name, definition)
     else:
-        registry.add(topic.name, definition, by_client=True)
+        await registry.add(topic.name, definition, by_client=True)
 
 
 def takes_any_schema(schema: c.Schema | None) -> bool:
@@ -133,15 +133,21 @@ def _wanted(registry: SchemaRegistry, name: TopicName, version: bytes | None) ->
 def get_or_create_schema(session: Session, command: c.CommandGetOrCreateSchema) -> None:
     """Answer GET_OR_CREATE_SCHEMA as for a producer, except that type None stands for no schema (rule 10.10)."""
     schema = None if command.schema.type is SchemaType.NONE else command.schema
+
+    def answer(version: bytes | None, error: MagnetarError | None) -> None:
+        if error is None:
+            session.send(c.CommandGetOrCreateSchemaResponse(command.request_id, schema_version=version))
+            return
+        session.complain(error.code.name, "GET_OR_CREATE_SCHEMA of %s refused: %s", command.topic, error)
+        session.send(c.CommandGetOrCreateSchemaResponse(command.request_id, error.code, str(error)))
+
     try:
         name = TopicName.parse(command.topic)
         if not session.service.exists(name):
             text = f"Topic not found {command.topic}"
             session.send(c.CommandGetOrCreateSchemaResponse(command.request_id, ServerError.TopicNotFound, text))
             return
-        version = version_for_producer(session.service.schemas, name, schema)
     except MagnetarError as error:
-        session.complain(error.code.name, "GET_OR_CREATE_SCHEMA of %s refused: %s", command.topic, error)
-        session.send(c.CommandGetOrCreateSchemaResponse(command.request_id, error.code, str(error)))
-        return
-    session.send(c.CommandGetOrCreateSchemaResponse(command.request_id, schema_version=version))
+        answer(None, error)
+    else:
+        session.run(version_for_producer(session.service.schemas, name, schema), answer, "GET_OR_CREATE_SCHEMA")

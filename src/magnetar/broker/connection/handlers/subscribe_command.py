@@ -100,7 +100,20 @@ class _Joining:
         try:
             topic.check_consumer(command.sub_type)
             self._check_rate()
-            admit_consumer(self._session.service.schemas, topic, command.schema)
+        except MagnetarError as refused:
+            self._give_up(refused)
+            return
+        admission = admit_consumer(self._session.service.schemas, topic, command.schema)
+        self._session.run(admission, self._schema_admitted, "SUBSCRIBE")
+
+    def _schema_admitted(self, _: None, error: MagnetarError | None) -> None:
+        command, topic = self._command, self._topic
+        if self._stopped():
+            return
+        if error is not None:
+            self._give_up(error)
+            return
+        try:
             found = topic.subscription(
                 command.subscription,
                 durable=command.durable,
