@@ -9,6 +9,7 @@ notice.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -127,7 +128,9 @@ async def exclusively(stage: Stage, mode: c.ProducerAccessMode) -> None:
 
 
 async def by_admin(stage: Stage, act: Callable[[Any, TopicName], object]) -> None:
-    act(stage.wires.world.machine.broker.service, TopicName.parse(stage.topic))
+    done = act(stage.wires.world.machine.broker.service, TopicName.parse(stage.topic))
+    if inspect.isawaitable(done):
+        await done
     await asyncio.sleep(0.5)
 
 

@@ -7,11 +7,12 @@ them. Nothing here is asked per message: a producer and a consumer each ask once
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 
 from magnetar.broker.policies.effective_policies import EffectivePolicies
 from magnetar.metadata.schemas import History, SchemaStore
-from magnetar.model.errors import IncompatibleSchemaError
+from magnetar.model.errors import BadVersionError, IncompatibleSchemaError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 from magnetar.runtime.clock import Clock
@@ -78,16 +79,25 @@ class SchemaRegistry:
         """
         definition = _stored(definition)
         require_valid(definition)
-        versions = self.versions(topic)
-        found = same(versions, definition)
-        if found is not None:
-            return found.version
+        made: SchemaVersion | None = None
+        while made is None:
+            versions = self.versions(topic)
+            found = same(versions, definition)
+            if found is not None:
+                return found.version
+            self._require_may_follow(topic, versions, definition, by_client=by_client)
+            # if another broker gives the next version meanwhile, all of this is asked again
+            with suppress(BadVersionError):
+                made = await self._store.append(SchemaId.of(topic), definition, self._clock.now_ms())
+        log.info("schema of %s: version %d, %s", topic.parent.fqn, made.version, definition.type.name)
+        return made.version
+
+    def _require_may_follow(
+        self, topic: TopicName, versions: History, definition: SchemaDefinition, *, by_client: bool
+    ) -> None:
         if by_client and not self._policies.of(topic).schema_auto_update_allowed:
             raise IncompatibleSchemaError("Schema not found and schema auto updating is disabled.")
         _require_follows(versions, definition, self.strategy(topic))
-        made = await self._store.append(SchemaId.of(topic), definition, self._clock.now_ms())
-        log.info("schema of %s: version %d, %s", topic.parent.fqn, made.version, definition.type.name)
-        return made.version
 
     def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
         """Check whether :meth:`add` would accept it from an administrator. Raises as it does."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
-from magnetar.model.errors import ConflictError, InvalidValueError, NotFoundError, PreconditionFailedError
+from magnetar.model.errors import InvalidValueError, NotFoundError, PreconditionFailedError
 from magnetar.model.names import is_valid_entity
 from magnetar.model.policies import CLUSTER_FIELDS, JsonObject
 
@@ -49,9 +49,7 @@ class Clusters:
         """Raises ConflictError, PreconditionFailedError for the name, InvalidValueError for an address."""
         if not is_valid_entity(name):
             raise PreconditionFailedError("Cluster name is not valid")
-        if (name,) in self._records:
-            raise ConflictError("Cluster already exists")
-        await self._records.put((name,), _checked(data))
+        await self._records.create((name,), _checked(data), "Cluster already exists")
 
     async def update(self, name: str, data: JsonObject) -> None:
         self.get(name)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import quote, unquote
 
 from magnetar.metadata.store import ABSENT, MetadataStore
-from magnetar.model.errors import MetadataError
+from magnetar.model.errors import BadVersionError, ConflictError, MetadataError
 from magnetar.model.policies import JsonObject
 
 log = logging.getLogger(__name__)
@@ -92,6 +92,31 @@ class Collection:
         expected = self._records[key][1] if key in self._records else ABSENT
         data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
         await self._store.put(self._path(key), data, expected)
+
+    async def create(self, key: Key, value: JsonObject, conflict: str) -> None:
+        """:meth:`put` of a record that must not exist. Raises ConflictError with the text ``conflict`` if it does."""
+        if key in self._records:
+            raise ConflictError(conflict)
+        try:
+            await self.put(key, value)
+        except BadVersionError:
+            raise ConflictError(conflict) from None
+
+    async def change(self, key: Key, changed: Callable[[JsonObject | None], JsonObject | None]) -> None:
+        """Replace a record by what ``changed`` makes of it (None: there is none); durable on return.
+
+        ``changed`` is called again whenever another writer came first; what it raises ends the change.
+        """
+        while True:
+            value = changed(self.get(*key))
+            try:
+                if value is not None:
+                    await self.put(key, value)
+                elif key in self._records:
+                    await self.delete(key)
+            except BadVersionError:
+                continue
+            return
 
     async def delete(self, key: Key) -> None:
         """Remove a record that exists; durable on return. Raises BadVersionError if another writer came first."""

@@ -85,15 +85,17 @@ class Namespaces:
         if self._max_per_tenant and len(self.of_tenant(tenant)) >= self._max_per_tenant:
             raise PreconditionFailedError(f"Exceed the maximum number of namespace in tenant :{tenant}")
         name = NamespaceName.parse(f"{tenant}/{local_name}")
-        if self.exists(name):
-            raise ConflictError("Namespace already exists")
-        await self._records.put(_key(name), policies)
+        await self._records.create(_key(name), policies, "Namespace already exists")
         return name
 
     async def update(self, name: NamespaceName, **changes: Json) -> None:
         """Set policies by their JSON names; ``None`` removes one. Raises NotFoundError."""
-        merged = {**self.policies(name), **changes}
-        await self._records.put(_key(name), {key: value for key, value in merged.items() if value is not None})
+
+        def merged(_: JsonObject | None) -> JsonObject:
+            both = {**self.policies(name), **changes}
+            return {key: value for key, value in both.items() if value is not None}
+
+        await self._records.change(_key(name), merged)
 
     async def delete(self, name: NamespaceName, has_topics: bool) -> None:
         """Raises NotFoundError or ConflictError."""

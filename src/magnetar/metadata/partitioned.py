@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
 from magnetar.model.errors import (
+    BadVersionError,
     ConflictError,
     MetadataError,
     NotAcceptableError,
@@ -72,7 +73,10 @@ class PartitionedTopics:
             raise PreconditionFailedError(f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'")
         if topic in self._topics:
             raise ConflictError("This topic already exists")
-        await self._put(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
+        try:
+            await self._put(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
+        except BadVersionError:
+            raise ConflictError("This topic already exists") from None
 
     async def grow(self, topic: TopicName, partitions: int) -> None:
         """The same count again changes nothing. The new ones are to be made; then comes :meth:`made`."""

@@ -40,9 +40,7 @@ class Tenants:
         checked = self._checked(info)
         if self._max and len(self.names()) >= self._max:
             raise PreconditionFailedError("Exceed the maximum number of tenants")
-        if (name,) in self._records:
-            raise ConflictError("Tenant already exist")
-        await self._records.put((name,), checked)
+        await self._records.create((name,), checked, "Tenant already exist")
 
     async def ensure(self, name: str, cluster: str) -> None:
         """Make it exist, whatever the limit; an existing one stays as it is."""

@@ -44,22 +44,18 @@ class TopicPolicyRecords:
 
     async def update(self, topic: TopicName, name: str, value: Json, *, is_global: bool = False) -> None:
         """Set one policy; ``None`` removes it. Durable on return."""
-        levels = dict(self._records.get(*_key(topic)) or {})
-        policies = {**self.get(topic, is_global=is_global), name: value}
-        kept: JsonObject = {key: value for key, value in policies.items() if value is not None}
-        levels[_level(is_global)] = kept
-        await self._replace(topic, {level: policies for level, policies in levels.items() if policies})
+
+        def updated(levels: JsonObject | None) -> JsonObject | None:
+            policies = {**self.get(topic, is_global=is_global), name: value}
+            kept: JsonObject = {key: value for key, value in policies.items() if value is not None}
+            left = {**(levels or {}), _level(is_global): kept}
+            return {level: policies for level, policies in left.items() if policies} or None
+
+        await self._records.change(_key(topic), updated)
 
     async def delete(self, topic: TopicName) -> None:
-        """All policies of the topic, if any; durable on return."""
-        await self._replace(topic, {})
-
-    async def _replace(self, topic: TopicName, levels: JsonObject) -> None:
-        key = _key(topic)
-        if levels:
-            await self._records.put(key, levels)
-        elif key in self._records:
-            await self._records.delete(key)
+        """Delete all policies of the topic, if any; durable on return."""
+        await self._records.change(_key(topic), lambda _: None)
 
 
 def _topic(key: tuple[str, ...]) -> TopicName:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
+    ConflictError,
     InvalidTopicNameError,
     MetadataError,
     NotAllowedError,
@@ -79,7 +80,11 @@ async def partition_count(
     if auto.partitions:
         if not room(name.namespace, auto.partitions):
             raise NotAllowedError("Exceed maximum number of topics in namespace.")
-        await resources.partitioned.create(name, auto.partitions)
+        try:
+            await resources.partitioned.create(name, auto.partitions)
+        except ConflictError:
+            # another client's lookup came first
+            return resources.partitioned.count(name)
     return auto.partitions
 
 
