@@ -16,6 +16,7 @@ from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import DisconnectedError, RawClient, RawClientError
 from tests.sim.world import World, caught, run_seeds
+from tests.support.late_metadata import late_metadata
 
 TOPICS = [f"persistent://public/default/{name}" for name in ("a", "b")]
 
@@ -133,6 +134,11 @@ async def versions(world: World) -> None:
 
 def test_an_answered_version_stays() -> None:
     run_seeds(versions, 8)
+
+
+def test_with_a_metadata_store_that_answers_late() -> None:
+    """An answered version stays what it was, also when two clients register at the same moment (rule 10.4)."""
+    run_seeds(versions, 6, tamper=late_metadata)
 
 
 def test_a_version_that_is_only_in_memory_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.sim.clients import Publisher
 from tests.sim.world import World, caught, run_seeds
+from tests.support.late_metadata import late_metadata
 
 LOST = (ConnectionError, RawClientError, TimeoutError, MagnetarError, asyncio.CancelledError)
 
@@ -98,6 +99,11 @@ async def holds(world: World, names: dict[str, TopicName], answered: set[str], r
         before = await retained(names["end"])
         await asyncio.sleep(1)
         assert await retained(names["end"]) == before
+
+
+def test_with_a_metadata_store_that_answers_late() -> None:
+    """A topic whose deletion waits for the metadata store is deleted once and whole (rule 4.7.2)."""
+    run_seeds(ends, 6, tamper=late_metadata)
 
 
 def test_what_was_answered_holds() -> None:

@@ -14,7 +14,7 @@ from magnetar.client.bulk.positions import last_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START
-from magnetar.columnar.entries.encryption import UndecryptableError
+from magnetar.columnar.single_entries.encryption import UndecryptableError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.options.encryption_keys import sealing
 from magnetar.spark.options.sink_options import sink_options

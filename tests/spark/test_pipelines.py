@@ -21,7 +21,7 @@ from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.bulk.positions import last_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START
-from magnetar.columnar.entries.encryption import UndecryptableError
+from magnetar.columnar.single_entries.encryption import UndecryptableError
 from magnetar.lakehouse import open_lake
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import Pipeline

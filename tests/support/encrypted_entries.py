@@ -7,7 +7,7 @@ from functools import cache
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from magnetar.columnar.entries.encryption import Encryptor
+from magnetar.columnar.single_entries.encryption import Encryptor
 from magnetar.protocol.entries import build_entry, metadata_of, payload_of
 
 _PEM = serialization.Encoding.PEM

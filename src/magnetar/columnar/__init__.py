@@ -1,8 +1,9 @@
 """Between the bytes of messages and Arrow: entries to columns and back, values to fields and back.
 
-Reading order: the room ``kernels`` (how loops over bytes become machine code), the room ``entries`` (stored entries to
-columns of messages, and back), ``values`` (the seam: bytes of values in, typed columns out) and ``versions`` (which
-schema the writers of values had). Then one way to read values after the other: ``primitives``, the rooms ``avro`` and
-``json``, ``protobuf``, and ``key_value``, which puts two of them together. What they share: ``byte_columns``,
-``bisection`` (which values spoil a batch), ``offset_width`` and ``sql_types``.
+Reading order: the room ``kernels`` (how loops over bytes become machine code), the room ``entries`` (stored entries
+to columns of messages, and back), the room ``single_entries`` (entries that are handled one at a time), ``values``
+(the seam: bytes of values in, typed columns out) and ``versions`` (which schema the writers of values had). Then one
+way to read values after the other: ``primitives``, the rooms ``avro`` and ``json``, ``protobuf``, and ``key_value``,
+which puts two of them together. What they share: ``byte_columns``, ``bisection`` (which values spoil a batch),
+``offset_width`` and ``sql_types``.
 """

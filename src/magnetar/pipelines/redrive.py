@@ -30,7 +30,7 @@ from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, ReadPosition
 from magnetar.columnar.entries.column_builder import ColumnBuilder
-from magnetar.columnar.entries.opener import CryptoFailureAction
+from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve

@@ -1,7 +1,7 @@
 """The few tools around asyncio and the operating system that are used everywhere.
 
-Reading order: ``clock`` (wall-clock time as a seam), ``tasks`` (background tasks with an owner), ``callbacks``
-(awaiting a callback), ``teardown`` (ending many things), ``log`` (lines on standard error), ``descriptors`` and
-``acceptor`` (file descriptors, and the connections that may take them), ``memory_trim`` (freed memory back to the
-system), ``command_line`` (commands whose help answers at once).
+Reading order: ``clock`` (wall-clock time as a seam), ``tasks`` (background tasks with an owner), ``eager``
+(coroutines that begin at once), ``callbacks`` (awaiting a callback), ``teardown`` (ending many things), ``log``
+(lines on standard error), ``descriptors`` and ``acceptor`` (file descriptors, and the connections that may take
+them), ``memory_trim`` (freed memory back to the system), ``command_line`` (commands whose help answers at once).
 """

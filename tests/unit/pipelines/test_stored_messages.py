@@ -11,7 +11,7 @@ import pytest
 
 from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.block import EntryBlock, EntryBytes, block_of
-from magnetar.columnar.entries.opener import CryptoFailureAction, EntryOpener
+from magnetar.columnar.single_entries.opener import CryptoFailureAction, EntryOpener
 from magnetar.pipelines.declaration.model import Pipeline
 from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.redrive import _original

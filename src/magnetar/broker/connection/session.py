@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns
@@ -27,10 +27,7 @@ from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
 from magnetar.protocol.server import ServerConnection, ServerState
-from magnetar.runtime.eager import Done, run_eagerly
 from magnetar.runtime.teardown import call_all
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -246,15 +243,6 @@ class Session:
         if len(text) > _COMPLAINT_MAX:
             text = f"{text[:_COMPLAINT_MAX]}... ({len(text)} characters)"
         self.service.complaints.warning(f"{self.host} {kind}", "%s: %s", self.address, text)
-
-    def run(self, coroutine: Coroutine[Any, Any, T], done: Done[T], name: str) -> None:
-        """Run at once what may have to wait for the metadata store; ``done`` is not called for a closed session."""
-
-        def ended(value: T | None, error: MagnetarError | None) -> None:
-            if not self.closed:
-                done(value, error)
-
-        run_eagerly(coroutine, ended, self.service.tasks, name)
 
     # life --------------------------------------------------------------------------------------------------------
 

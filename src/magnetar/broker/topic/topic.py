@@ -23,7 +23,7 @@ from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.broker.topic.ports import DurableAnswer, Log, SentTotals
 from magnetar.broker.topic.position_search import first_since
-from magnetar.broker.topic.publish.chunking import Chunking
+from magnetar.broker.topic.publish.chunk_record import Chunking
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings

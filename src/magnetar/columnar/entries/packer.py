@@ -14,8 +14,8 @@ import numpy as np
 from crc32c import crc32c
 
 from magnetar.columnar.entries.batch_kernel import NO_ROOM, pack_batch
-from magnetar.columnar.entries.chunk_splitter import split_into_chunks
 from magnetar.columnar.entries.message_columns import BASE64_TEXT, MessageColumns
+from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
 from magnetar.protocol.batches import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Batch, Seal
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EntryMetadata, build_entry

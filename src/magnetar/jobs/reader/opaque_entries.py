@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.columnar.entries.opener import as_single_message
+from magnetar.columnar.single_entries.opener import as_single_message
 from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
 
 CHUNK: Final = "__chunk"

@@ -15,7 +15,7 @@ from magnetar.client.bulk.positions import last_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, ReadPosition
 from magnetar.columnar.entries.column_builder import ColumnBuilder
-from magnetar.columnar.entries.opener import CryptoFailureAction
+from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
 from magnetar.pipelines.evidence.discrepancy import Discrepancy

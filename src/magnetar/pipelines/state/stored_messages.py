@@ -12,7 +12,7 @@ from typing import Final
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.column_builder import ColumnBuilder
-from magnetar.columnar.entries.opener import PROPERTY, CryptoFailureAction
+from magnetar.columnar.single_entries.opener import PROPERTY, CryptoFailureAction
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint

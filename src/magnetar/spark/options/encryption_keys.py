@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from magnetar.columnar.entries.encryption import ANY, Decryptor, Encryptor, public_of
-from magnetar.columnar.entries.opener import CryptoFailureAction
+from magnetar.columnar.single_entries.encryption import ANY, Decryptor, Encryptor, public_of
+from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import Seal
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.chunk_joiner import ChunkJoiner, ReadableEntry
-from magnetar.columnar.entries.opener import EntryOpener
+from magnetar.columnar.single_entries.chunk_joiner import ChunkJoiner, ReadableEntry
+from magnetar.columnar.single_entries.opener import EntryOpener
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import build_entry, measure, metadata_of, payload_of

@@ -7,9 +7,9 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.columnar.entries.chunk_splitter import split_into_chunks
-from magnetar.columnar.entries.encryption import Decryptor, Encryptor
-from magnetar.columnar.entries.opener import EntryOpener
+from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
+from magnetar.columnar.single_entries.encryption import Decryptor, Encryptor
+from magnetar.columnar.single_entries.opener import EntryOpener
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import metadata_of, payload_of
 from tests.support.batch_writer import BatchWriter

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from magnetar.columnar.entries.encryption import ANY, Decryptor, Encryptor, UndecryptableError, oaep
-from magnetar.columnar.entries.opener import CryptoFailureAction, EntryOpener
+from magnetar.columnar.single_entries.encryption import ANY, Decryptor, Encryptor, UndecryptableError, oaep
+from magnetar.columnar.single_entries.opener import CryptoFailureAction, EntryOpener
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.entries import metadata_of, payload_of, split_batch

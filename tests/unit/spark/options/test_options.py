@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from magnetar.client.read_position import ReadPosition
-from magnetar.columnar.entries.opener import CryptoFailureAction
+from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.data_source import PulsarSource

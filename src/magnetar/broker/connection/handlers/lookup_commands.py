@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from magnetar import __version__
+from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.topic_list_answer import put_list
 from magnetar.broker.connection.session import Session
 from magnetar.broker.namespaces import lookup
@@ -109,7 +110,7 @@ def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMet
         exists=service.exists(name),
         may_create=command.metadata_auto_creation_enabled is not False,
     )
-    session.run(count, answer, "PARTITIONED_METADATA")
+    write_metadata(session, count, answer, "PARTITIONED_METADATA")
 
 
 def topics_of_namespace(session: Session, command: c.CommandGetTopicsOfNamespace) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from magnetar.broker.connection.bounds.metadata_bounds import check_producer
+from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.schema_commands import version_for_producer
 from magnetar.broker.connection.open_handles import PendingOpen
 from magnetar.broker.connection.producer_outbox import ProducerOutbox
@@ -59,7 +60,9 @@ def _check_schema(
         _subscribe_first(session, command, topic, pending, None)
 
     if error is None and not pending.cancelled and not session.closed:
-        session.run(version_for_producer(session.service.schemas, topic.name, command.schema), checked, "PRODUCER")
+        write_metadata(
+            session, version_for_producer(session.service.schemas, topic.name, command.schema), checked, "PRODUCER"
+        )
     else:
         _subscribe_first(session, command, topic, pending, error)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any, Final, Protocol
 
+from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.session import Session
 from magnetar.broker.schema_registry import SchemaRegistry
 from magnetar.model.errors import IncompatibleSchemaError, MagnetarError, ServerError
@@ -150,4 +151,6 @@ def get_or_create_schema(session: Session, command: c.CommandGetOrCreateSchema) 
     except MagnetarError as error:
         answer(None, error)
     else:
-        session.run(version_for_producer(session.service.schemas, name, schema), answer, "GET_OR_CREATE_SCHEMA")
+        write_metadata(
+            session, version_for_producer(session.service.schemas, name, schema), answer, "GET_OR_CREATE_SCHEMA"
+        )

@@ -10,6 +10,7 @@ from typing import Any
 
 from magnetar.broker.connection.bounds.metadata_bounds import check_subscribe
 from magnetar.broker.connection.consumer_outbox import ConsumerOutbox
+from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.schema_commands import admit_consumer, takes_any_schema
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
@@ -104,7 +105,7 @@ class _Joining:
             self._give_up(refused)
             return
         admission = admit_consumer(self._session.service.schemas, topic, command.schema)
-        self._session.run(admission, self._schema_admitted, "SUBSCRIBE")
+        write_metadata(self._session, admission, self._schema_admitted, "SUBSCRIBE")
 
     def _schema_admitted(self, _: None, error: MagnetarError | None) -> None:
         command, topic = self._command, self._topic

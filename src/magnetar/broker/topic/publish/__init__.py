@@ -2,6 +2,6 @@
 
 Reading order: ``producer``, ``producers`` (who may publish at the same time), ``topic_epoch`` (generations of exclusive
 producers), ``publish_results`` (receipts), ``publish_checks`` (what policies ask of every message), ``publish_rate``,
-``deduplication`` with ``sequence_ids`` and ``receipt_order``, and ``chunking`` (whether the topic has chunked
+``deduplication`` with ``sequence_ids`` and ``receipt_order``, and ``chunk_record`` (whether the topic has chunked
 messages).
 """

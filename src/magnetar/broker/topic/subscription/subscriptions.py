@@ -11,7 +11,7 @@ from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.ports import Done, SentTotals
-from magnetar.broker.topic.publish.chunking import chunk
+from magnetar.broker.topic.publish.chunk_record import chunk
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import NotAllowedError

@@ -23,9 +23,9 @@ from magnetar.client.bulk.tail import tail_entries
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.block import ALL, NO_INDEX, EntryBlock, EntryBytes, block_of
-from magnetar.columnar.entries.chunk_joiner import ReadableEntry
-from magnetar.columnar.entries.encryption import Decryptor
-from magnetar.columnar.entries.opener import CryptoFailureAction, EntryOpener
+from magnetar.columnar.single_entries.chunk_joiner import ReadableEntry
+from magnetar.columnar.single_entries.encryption import Decryptor
+from magnetar.columnar.single_entries.opener import CryptoFailureAction, EntryOpener
 from magnetar.protocol.entries import measure, publish_time
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.options.source_options import SourceOptions

@@ -1,4 +1,4 @@
-"""A broker whose metadata store answers late, as one that several brokers share: clients meet no difference."""
+"""A broker of the simulator whose metadata store answers late, as one that several brokers share (decision 027)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import asyncio
 from typing import Any
 
 from magnetar.app.node import Broker
-from tests.sim.test_schemas import versions
-from tests.sim.test_topic_ends import ends
-from tests.sim.world import run_seeds
 
 
-def late(broker: Broker) -> None:
+def late_metadata(broker: Broker) -> None:
     """Writes of metadata take up to 20 ms each."""
     store: Any = broker._metadata
     put, delete = store.put, store.delete
@@ -29,12 +26,3 @@ def late(broker: Broker) -> None:
         await delete(path, expected)
 
     store.put, store.delete = late_put, late_delete
-
-
-def test_schema_versions() -> None:
-    """An answered version stays what it was, also when two clients register at the same moment (rule 10.4)."""
-    run_seeds(versions, 6, tamper=late)
-
-
-def test_deleted_topics() -> None:
-    run_seeds(ends, 6, tamper=late)

@@ -18,8 +18,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
-from magnetar.columnar.entries.chunk_joiner import ChunkJoiner, ReadableEntry
-from magnetar.columnar.entries.encryption import Decryptor, UndecryptableError
+from magnetar.columnar.single_entries.chunk_joiner import ChunkJoiner, ReadableEntry
+from magnetar.columnar.single_entries.encryption import Decryptor, UndecryptableError
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
 
