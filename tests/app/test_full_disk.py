@@ -10,17 +10,20 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from magnetar.protocol.commands import SubType
 from magnetar.testing.rawclient import RawClient, RawClientError
-from tests.app.test_standalone import ports, standalone
+from tests.support.connected import connected
+from tests.support.standalone import ports, standalone
 
 T = "persistent://public/default/t"
+
+
 MB = 1 << 20
 
 
@@ -46,17 +49,6 @@ def fill(path: Path) -> None:
                     file.write(b"x" * size)
             except OSError:
                 pass
-
-
-@asynccontextmanager
-async def connected(port: int) -> AsyncIterator[RawClient]:
-    """A client that is closed whatever happens."""
-    client = await RawClient.open("127.0.0.1", port)
-    try:
-        await client.connect()
-        yield client
-    finally:
-        await client.close()
 
 
 async def publish(client: RawClient, count: int) -> int:

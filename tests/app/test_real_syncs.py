@@ -16,8 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from magnetar.testing.rawclient import RawClient
-from tests.app.test_full_disk import connected
-from tests.app.test_standalone import ports
+from tests.support.connected import connected
+from tests.support.standalone import ports
 
 T = "persistent://public/default/t"
 MESSAGES = 20

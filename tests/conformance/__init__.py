@@ -4,6 +4,7 @@
 - `answers`      what a broker said, as JSON in which nothing depends on the run
 - `rest`         the admin interface, seen from outside
 - `probe`        one question: an id, the rule it tests, the settings it needs, a function
+- `transaction_stage`  what the questions about transactions begin with
 - `probes/`      the questions, by subject
 - `brokers`      the brokers that are asked, one per set of settings
 - `recording`    Apache Pulsar's answers as files in tests/conformance/recorded
