@@ -183,7 +183,7 @@ def start_magnetar_before(directory: Path) -> Server:
 
 
 def start_apache_pulsar(directory: Path, **settings: str) -> Server:
-    """With the memory that the project's reference figures were taken with."""
+    """Start Apache Pulsar with the memory that the project's reference figures were taken with."""
     os.environ.setdefault("PULSAR_MEM", PULSAR_MEMORY)
     return apache.start(directory, settings=settings)
 

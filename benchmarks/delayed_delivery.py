@@ -80,7 +80,7 @@ class Gone:
 
 
 def resident_mb() -> float:
-    """Of this process, now."""
+    """Return the resident memory of this process after a collection."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1e6
@@ -158,7 +158,7 @@ def search() -> None:
 
 
 def run(messages: int, spread_ms: int) -> None:
-    """In a process of its own, so that nothing is there before."""
+    """Measure; called in a process of its own, so that nothing is there before."""
     asyncio.run(measure(messages, spread_ms))
 
 

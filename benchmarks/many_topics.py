@@ -42,12 +42,12 @@ def pid_of(server: Server) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of the main thread."""
+    """Return the CPU time of the process's main thread."""
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def megabytes(pid: int) -> float:
-    """Resident."""
+    """Return the resident memory of the process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 

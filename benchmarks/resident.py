@@ -36,7 +36,7 @@ class Watch:
 
     @property
     def cpu(self) -> dict[str, float]:
-        """Of each kind, up to the last sample of each process."""
+        """CPU seconds of each kind of process, up to the last sample of each."""
         return {kind: sum(time for (one, _), time in self._cpu.items() if one == kind) for kind in self.peaks}
 
     def _run(self) -> None:

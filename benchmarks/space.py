@@ -347,7 +347,7 @@ def _latencies(rate: int, found: list[float], grown: int) -> None:
 
 @contextlib.contextmanager
 def copied(original: Path, copy: Path) -> Iterator[Path]:
-    """The same directory for one round."""
+    """Give one round a copy of the directory, and remove it afterwards."""
     shutil.copytree(original, copy)
     try:
         yield copy
@@ -356,7 +356,7 @@ def copied(original: Path, copy: Path) -> Iterator[Path]:
 
 
 def main() -> None:
-    """From the command line."""
+    """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.space", description=__doc__)
     parser.add_argument("what", choices=("scattered", "mix", "latency"))
     parser.add_argument("--gb", type=float, default=0.0, help="3, 20 and 2 unless given")

@@ -38,7 +38,7 @@ SCHEMA = {"type": "record", "name": "R", "fields": [{"name": name, "type": kind}
 
 
 def records(count: int) -> list[dict[str, Any]]:
-    """The same ones each time."""
+    """Return records that are the same at each call."""
     return [
         {
             "id": index * 7919,
@@ -80,7 +80,7 @@ def best(what: Callable[[], Any], rows: int) -> float:
 
 
 def in_batches(decoder: Any, values: Any) -> Callable[[], None]:
-    """As the source does."""
+    """Return a function that decodes the values batch by batch, as the source does."""
 
     def run() -> None:
         for at in range(0, len(values), BATCH):

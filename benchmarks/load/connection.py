@@ -101,7 +101,7 @@ class Connection:
         self.call(frame, Command.SUCCESS)
 
     def start(self) -> None:
-        """From now on nothing blocks."""
+        """Make the socket non-blocking; the bulk traffic follows."""
         self.socket.setblocking(False)
 
     # bulk traffic

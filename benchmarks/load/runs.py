@@ -43,7 +43,7 @@ NESTED: frozenset[Path] = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the fields of one kind of frame lie, counted from the frame's start (its two size words included)."""
+    """The places of the fields of one kind of frame, counted from the frame's start (its two size words included)."""
 
     kind: int
     width: int

@@ -41,7 +41,7 @@ def small_disk(path: Path, size: int) -> Iterator[Path]:
 
 
 def fill(path: Path) -> None:
-    """To the last byte."""
+    """Fill the file system to the last byte."""
     with (path / "somebody_elses").open("wb", buffering=0) as file:
         for size in (1 << 16, 4096, 1):
             try:

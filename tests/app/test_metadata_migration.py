@@ -112,7 +112,7 @@ def test_a_write_ahead_log_that_was_left_does_not_belong_to_the_file_that_refuse
 
 
 def test_rescue_does_not_judge_facts_that_were_not_taken_over(old: Path) -> None:
-    """To accept that there are none would lose all of them."""
+    """``--accept`` would accept that there are none, and lose all of them."""
     data = old / "stopped"
     result = CliRunner().invoke(rescue, ["metadata", str(data), "--accept"])
     assert result.exit_code == 1

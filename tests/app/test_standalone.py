@@ -36,7 +36,7 @@ def fetch(port: int, path: str) -> str:
 
 
 def resident_bytes(pid: int) -> int:
-    """Of the process and its children."""
+    """Return the resident memory of the process and its children."""
     status = Path(f"/proc/{pid}/status").read_text()
     own = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
     assert own

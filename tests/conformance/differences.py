@@ -1,4 +1,4 @@
-"""Where two answers differ, and which differences are on purpose.
+"""Finds where two answers differ, and knows which differences are on purpose.
 
 `docs/differences.md` lists the latter under any heading, a line each: `- `probe-id`: reason` for all of an answer, or
 `- `probe-id` at `/path/*`: reason` for the places that the pattern matches. Nothing else of a listed probe may differ,

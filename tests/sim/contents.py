@@ -23,7 +23,7 @@ async def _keeper(topic: str) -> RawConsumer:
 
 
 async def keep(topic: str) -> None:
-    """From now on nothing is trimmed."""
+    """Make a subscription that acknowledges nothing, so that nothing is trimmed from now on."""
     consumer = await _keeper(topic)
     await consumer.client.close()
 

@@ -67,7 +67,7 @@ class Forge:
         return len(rest).to_bytes(4, "big") + rest
 
     def entry(self) -> bytes:
-        """With a right checksum, and whatever inside."""
+        """Return an entry with a right checksum and random contents."""
         rng = self._rng
         metadata = pb.MessageMetadata(producer_name="evil", sequence_id=1, publish_time=1)
         for field in rng.sample(list(metadata.DESCRIPTOR.fields), rng.randint(0, 4)):

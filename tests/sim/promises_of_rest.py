@@ -80,7 +80,7 @@ async def _consumed(stage: Stage) -> None:
 
 
 async def _unreadable(stage: Stage) -> None:
-    """As if the disk had lost the first two messages and the subscription had met that."""
+    """Put the subscription in the state of having met two messages that the disk has lost."""
     topic = stage.world.machine.broker.service.topics[T]
     topic.subscriptions[SUB].pump.unreadable.waiting = (0, 2)
 

@@ -75,7 +75,7 @@ class Stage:
 
     @property
     def ids(self) -> list[c.MessageIdData]:
-        """Of what ``SUB`` got."""
+        """The ids of the messages that ``SUB`` received."""
         return [message.message_id for message in self.got]
 
     async def rest(self, method: str, path: str, body: object = None) -> Any:

@@ -108,7 +108,7 @@ def test_an_index_that_does_not_survive_is_noticed(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_change_that_is_not_written_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In memory it is known, on disk it is not."""
+    """The simulation notices a change that is known in memory and not on disk."""
     changes = DelayState.changes
 
     def silent(self: DelayState) -> None:

@@ -46,7 +46,7 @@ async def published() -> dict[str, Any]:
 
 
 def held(records: TopicPolicyRecords) -> dict[str, Any]:
-    """The same by the metadata store."""
+    """Return the policies that the metadata store holds, under the keys of the events topic."""
     topics = list(records.topics(NAMESPACE))
     local = {topic.fqn: records.get(topic) for topic in topics}
     everywhere = {f"__G__{topic.fqn}": records.get(topic, is_global=True) for topic in topics}
@@ -89,7 +89,7 @@ def test_events_that_are_not_made_up_for_are_noticed(monkeypatch: pytest.MonkeyP
 
 
 def test_digests_ahead_of_their_events_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if both were not in one block."""
+    """The simulation notices digests and events that are not in one block."""
 
     def early(self: PolicyEventState, op: Any) -> None:
         self.settled.apply(op)

@@ -31,7 +31,7 @@ def ports_of(world: World) -> BrokerPorts:
 
 
 async def terminated(world: World, name: TopicName) -> bool:
-    """By what a producer is told."""
+    """Return whether the topic is terminated, by the answer to a new producer."""
     client = await RawClient.open(HOST, PORT)
     await client.connect()
     try:

@@ -164,12 +164,12 @@ async def all_or_nothing(world: World) -> None:
 
 
 async def on_a_refusing_disk(world: World) -> None:
-    """The same with a disk that refuses again and again."""
+    """Run the pipeline on a disk that refuses again and again."""
     await pipeline(world, ("sync", "append"), 12)
 
 
 async def crashing(world: World) -> None:
-    """The same with crash after crash."""
+    """Run the pipeline through crash after crash."""
     await pipeline(world, ("crash",), 6)
 
 

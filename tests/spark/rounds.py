@@ -307,7 +307,7 @@ class Experiment:
 
 
 def say(line: str) -> None:
-    """With the time, at once."""
+    """Print the line with the time, at once."""
     sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
     sys.stdout.flush()
 

@@ -68,7 +68,7 @@ def sections() -> frozenset[str]:
 
 @cache
 def order() -> dict[str, int]:
-    """Where each rule stands in the book."""
+    """Return the place of each rule in the book."""
     return {rule.number: place for place, rule in enumerate(rules())}
 
 

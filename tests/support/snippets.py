@@ -29,7 +29,7 @@ class Snippet(NamedTuple):
         return f"{self.file}:{self.line}"
 
     def at(self, url: str, directory: Path) -> str:
-        """For a broker and a directory of the test."""
+        """Return the text with the test's broker and directory put in."""
         return _OUTSIDE.sub(f"{directory}/", _BROKER.sub(url, self.text))
 
 

@@ -87,7 +87,7 @@ async def run_at(log: ManagedLedger, start: int) -> StoredRun:
 
 
 def copy_of_disk(files: FaultFileSystem) -> FaultFileSystem:
-    """The same directory on another disk."""
+    """Return another disk that holds the same directory."""
     other = FaultFileSystem(random.Random(3))
     for name in files.names():
         if name == "LOCK":

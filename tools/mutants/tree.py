@@ -40,7 +40,7 @@ class Tree:
         self._write(path, fault.apply(path.read_bytes()))
 
     def restore(self, fault: Fault) -> None:
-        """As it was."""
+        """Write the file back as it was."""
         self._write(self.path / fault.path, (ROOT / fault.path).read_bytes())
 
     def _write(self, path: Path, data: bytes) -> None:

@@ -11,7 +11,7 @@ READY_SECONDS_MAX = 10.0
 
 
 def program() -> Path:
-    """Where the installed package keeps its program."""
+    """Return the path of the program in the installed package."""
     found = importlib.util.find_spec("pulsar_lite")
     if found is None or found.origin is None:
         raise StartFailedError("pulsar-lite is not installed; it is in requirements/all.lock")

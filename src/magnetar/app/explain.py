@@ -76,7 +76,7 @@ def explained(answer: dict[str, Any]) -> list[str]:
 
 
 def located(answer: dict[str, Any]) -> list[str]:
-    """Where the messages of a hash or key are."""
+    """Return lines that say where the messages of a hash or key are."""
     held = f", held by {answer['heldBy']}" if answer["draining"] else ""
     lines = [
         f"hash {answer['hash']} belongs to {answer['owner'] or 'nobody'}{held}; keys {', '.join(answer['keys']) or '-'}"

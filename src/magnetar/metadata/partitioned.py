@@ -100,7 +100,7 @@ class PartitionedTopics:
         return self._unmade.get(topic)
 
     def all_unmade(self) -> dict[TopicName, int]:
-        """Of all topics."""
+        """Return, for each topic that has one, the first partition that may not be there as it should."""
         return dict(self._unmade)
 
     async def made(self, topic: TopicName, end: int) -> None:

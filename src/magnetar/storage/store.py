@@ -272,7 +272,7 @@ class LedgerStore:
 
     @property
     def archive_threads(self) -> Executor:
-        """For work on copies of ledgers, which may take long."""
+        """The threads for work on copies of ledgers, which may take long."""
         return self._threads.archive
 
 

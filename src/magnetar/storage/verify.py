@@ -29,7 +29,7 @@ from magnetar.storage.recovery.recovery import gap_after, newest_lost
 
 
 class FoundExtent(NamedTuple):
-    """Where consecutive entries of a log were found."""
+    """Consecutive entries of a log, and the place where they were found."""
 
     first: int
     end: int

@@ -141,7 +141,7 @@ class RawClient(asyncio.Protocol):
         self._inbox.setdefault(type(command), deque()).append(command)
 
     def new_id(self) -> int:
-        """For requests, producers and consumers alike."""
+        """Return an unused id; requests, producers and consumers share the numbers."""
         self._next_id += 1
         return self._next_id
 
@@ -150,7 +150,7 @@ class RawClient(asyncio.Protocol):
         self.transport.write(b"".join(map(codec.encode, commands)))
 
     def say_bytes(self, data: bytes) -> None:
-        """For what no codec would write."""
+        """Write bytes as they are, also such as no codec would write."""
         self.transport.write(data)
 
     def heard(self, kind: type[C]) -> list[C]:

@@ -41,7 +41,7 @@ class Transaction:
 
     @property
     def deadline_ms(self) -> int:
-        """When it is aborted if it has not ended by then."""
+        """The time at which it is aborted if it has not ended by then."""
         return self.opened_ms + self.ttl_ms
 
 
@@ -172,7 +172,7 @@ class Coordinator:
     # time --------------------------------------------------------------------------------------------------------
 
     def next_deadline(self) -> int | None:
-        """When the next open transaction is due."""
+        """Return when the next open transaction is due; None if none is open."""
         deadlines = self._deadlines
         while deadlines:
             due, txn = deadlines[0]

@@ -176,7 +176,7 @@ class PendingAcks:
         return held
 
     def restore(self, txn: TxnId, held: TransactionAcks) -> None:
-        """From disk."""
+        """Reserve again what ``txn`` held, as read from disk."""
         self.reserve(txn, held.whole, held.parts.values())
         if held.until is not None:
             self.reserve_until(txn, held.until)

@@ -68,7 +68,7 @@ def ack_without_request_id(broker: Broker) -> Json:
 
 
 def batch_cases(broker: Broker, kind: str) -> dict[str, Json]:
-    """The same acks on a batch of ten between two single messages, one topic per case."""
+    """Send the same acks on a batch of ten between two single messages, one topic per case."""
     said: dict[str, Json] = {}
     # bits that are 0 are acked: of ten, 1020 acks the first two
     cases: dict[str, tuple[str, Json]] = {

@@ -36,7 +36,7 @@ _OF_IDS = ("entryId", "partitionIndex", "batchIndex", "batchSize")
 
 @probe("11.4.5")
 def message_ids_by_time(broker: Broker) -> Json:
-    """Of an empty topic, before, in and behind messages, of a partitioned topic and its partition."""
+    """Ids by time: of an empty topic, before, among and after messages, of a partitioned topic and a partition."""
     later = int(time.time() * 1000) + 10**9
     broker.topic_rest("PUT", "t", "")
     said: dict[str, Json] = {"empty": [place(broker, "t", when) for when in (-1, 0, later)]}

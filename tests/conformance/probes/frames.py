@@ -37,7 +37,7 @@ def garbage(broker: Broker) -> Json:
 
 @probe("1.2.1")
 def garbage_first(broker: Broker) -> Json:
-    """The same as the first bytes of a connection."""
+    """Bytes that are no frame, as the first ones of a connection."""
     said: dict[str, Json] = {}
     for name, data in GARBAGE.items():
         wire = broker.raw()

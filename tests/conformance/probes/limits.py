@@ -61,7 +61,7 @@ def limit_types(broker: Broker) -> Json:
 
 @probe("14.6")
 def subscribe_rate(broker: Broker) -> Json:
-    """The same consumer again and again where two in ten seconds are allowed, and another one."""
+    """One consumer subscribes again and again where two times in ten seconds are allowed; others subscribe between."""
     broker.topic_rest("PUT", "t", "")
     broker.topic_rest(
         "POST", "t", "/subscribeRate", {"subscribeThrottlingRatePerConsumer": 2, "ratePeriodInSecond": 10}

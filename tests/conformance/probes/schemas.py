@@ -59,7 +59,7 @@ def schema(kind: str, data: str | bytes = "", **properties: str) -> Json:
 
 
 def without_reasons(said: Json) -> Json:
-    """The same answer with the free part of its texts taken out."""
+    """Return the answer without the free part of its texts."""
     if isinstance(said, dict):
         return {key: without_reasons(value) for key, value in said.items()}
     if isinstance(said, list):

@@ -73,7 +73,7 @@ def shared_batch_overshoot(broker: Broker) -> Json:
 
 @probe("5.1.10")
 def exclusive_batch_overshoot(broker: Broker) -> Json:
-    """The same for Exclusive, which counts entries per read."""
+    """How far batches of ten overshoot the permits of an Exclusive consumer, which counts entries per read."""
     wire = broker.wire()
     subscribe(wire, broker.topic())
     produce_batch(wire, broker.topic(), [[f"{b}.{n}" for n in range(10)] for b in range(30)])

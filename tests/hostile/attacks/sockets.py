@@ -14,7 +14,7 @@ _HTTP_PATIENCE_SECONDS = 45.0
 
 
 def idle(target: Target, scale: float) -> str:
-    """As many idle connections as it takes, on both doors."""
+    """Open as many idle connections as it takes, on both ports."""
     held, count = _crowd(target, scale)
     time.sleep(4.0)
     for each in held:

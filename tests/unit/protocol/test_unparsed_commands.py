@@ -116,7 +116,7 @@ def test_what_stands_between_ids_is_said_with_all_of_them() -> None:
 
 
 def test_a_cumulative_ack_of_several_ids_acknowledges_none() -> None:
-    """With a single id it acknowledges that one."""
+    """An ack with a single id acknowledges that one."""
     cumulative = b"\x10\x01"
     (got,) = acks(ack(ack_id(one_id(5)), kind=cumulative))
     assert [one.ledger for one in got.message_ids] == [5]

@@ -61,7 +61,7 @@ def test_a_module_runs_as_the_interpreter_runs_it(tmp_path: Path) -> None:
 
 
 def test_a_safe_path_stays_whole(tmp_path: Path) -> None:
-    """With PYTHONSAFEPATH nothing comes before what PYTHONPATH names."""
+    """Nothing comes before what PYTHONPATH names if PYTHONSAFEPATH is set."""
     tmp_path.joinpath("probe.py").write_text("import sys\nprint(sys.path[0])")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path}

@@ -12,7 +12,7 @@ from magnetar.spark import repeatability
 
 
 class Task:
-    """As much of Spark's TaskContext as is looked at."""
+    """A stand-in for Spark's TaskContext, with as much of it as is looked at."""
 
     def __init__(self, attempt: int, application: str = "app-1") -> None:
         self._attempt = attempt

@@ -26,7 +26,7 @@ def _memory_views(path: Path) -> Views:
 
 @pytest.fixture(params=[_os_views, _memory_views], ids=["os", "memory"])
 def views(request: pytest.FixtureRequest, tmp_path: Path) -> Views:
-    """The same disk as two processes see it."""
+    """Two views of one disk, as two processes have them."""
     make: Callable[[Path], Views] = request.param
     return make(tmp_path)
 

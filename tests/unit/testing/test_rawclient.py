@@ -121,7 +121,7 @@ async def _play(scenario: Scenario, host: str, port: int) -> None:
 
 
 def play(scenario: Scenario, seeds: int = 20) -> None:
-    """In the simulator over several seeds, then over a socket of this machine."""
+    """Play the scenario in the simulator over several seeds, then over a socket of this machine."""
 
     async def simulated() -> None:
         loop = asyncio.get_running_loop()

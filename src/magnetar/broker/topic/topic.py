@@ -217,7 +217,7 @@ class Topic:
     # compaction --------------------------------------------------------------------------------------------------
 
     def _keep_uncompacted(self) -> None:
-        """From the moment a policy wants compaction, nothing that is not compacted is trimmed."""
+        """Keep entries from trimming until they are compacted, from the moment a policy wants compaction."""
         wanted = self.policies.compaction_threshold > 0
         if wanted and not self.closed and COMPACTION_SUBSCRIPTION not in self.subscriptions:
             self.compaction().prepare()

@@ -24,7 +24,7 @@ from magnetar.model.topic_policies import TopicPolicies
 
 
 class AcknowledgementApi(Protocol):
-    """Where a consumer's acknowledgements go."""
+    """What a consumer's acknowledgements are handed to."""
 
     def take(self, consumer: Consumer, ordinals: Sequence[int], durable: Done | None = None) -> None: ...
     def take_sets(self, consumer: Consumer, acks: Sequence[IndexAck], durable: Done | None = None) -> None: ...
@@ -34,7 +34,7 @@ class AcknowledgementApi(Protocol):
 
 
 class SubscriptionApi(Protocol):
-    """Where a consumer's commands go."""
+    """A subscription as connections use it: a consumer's commands are handed to it."""
 
     @property
     def name(self) -> str: ...
@@ -77,7 +77,7 @@ class SubscriptionApi(Protocol):
 
 
 class TopicApi(Protocol):
-    """Where a client's producers and consumers go."""
+    """A topic as connections use it: a client's producers and consumers are added to it."""
 
     @property
     def name(self) -> TopicName: ...
@@ -89,7 +89,7 @@ class TopicApi(Protocol):
     def checks(self) -> PublishChecks: ...
     @property
     def log(self) -> WritableLog:
-        """Where entries go and ids are looked up."""
+        """The log that entries are appended to and ids are looked up in."""
         ...
 
     @property
@@ -108,12 +108,12 @@ class TopicApi(Protocol):
     def consumer_gone(self, subscription: SubscriptionApi) -> None: ...
     def delete_subscription(self, name: str, done: Done) -> None: ...
     def reading_log(self, *, compacted: bool) -> Log:
-        """Where a reader's ids are looked up before it has a subscription."""
+        """Return the log or view in which a reader's ids are looked up before it has a subscription."""
         ...
 
     def read_by(self, subscription: SubscriptionApi, *, compacted: bool) -> None: ...
     def log_of(self, subscription: SubscriptionApi) -> Log:
-        """The log or view that its consumers read, and where their ids are looked up."""
+        """Return the log or view that its consumers read and in which their ids are looked up."""
         ...
 
     def find_time(

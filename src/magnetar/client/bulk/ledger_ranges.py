@@ -1,8 +1,8 @@
-"""Where the ledgers of a topic begin and end, so that a long range can be cut into parts of known length.
+"""Finds where the ledgers of a topic begin and end, so that a long range can be cut into parts of known length.
 
 The protocol has no question for this, but a reader that is placed far after the last entry of a ledger begins with the
 first entry of the next one, and a reader that is placed there has its mark-delete position at the last entry of the one
-before. Two short sessions per ledger.
+before. This takes two short sessions per ledger.
 """
 
 from __future__ import annotations

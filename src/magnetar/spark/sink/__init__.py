@@ -1,4 +1,4 @@
-"""From rows to entries, each stored once if the query wants that.
+"""The sink: writes rows as entries, each stored once if the query wants that.
 
 In reading order:
 

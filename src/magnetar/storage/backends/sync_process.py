@@ -153,7 +153,7 @@ class SyncProcess:
         return at
 
     def _slice(self) -> Iterator[memoryview]:
-        """As much of what is left as the shared memory holds."""
+        """Yield as much of what is left as the shared memory holds."""
         room, left = _SHARED_BYTES, self._left
         while left and room:
             chunk = left.popleft()

@@ -15,19 +15,19 @@ from magnetar.model.errors import PersistenceError
 
 
 class Offload(NamedTuple):
-    """Where a ledger's copy lies and what must be in it."""
+    """A ledger's copy: its place and what must be in it."""
 
     url: str
     """The place: a directory or a bucket with a prefix."""
     name: str
     """The object in that place; never used twice."""
     digest: str
-    """Over all entries and their message counts, hexadecimal."""
+    """The digest of all entries and their message counts, hexadecimal."""
     entries: int
     bytes: int
-    """Of all entries together."""
+    """The bytes of all entries together."""
     size: int
-    """Of the object."""
+    """The size of the object."""
     recorded_ms: int
     """When the object was checked and recorded."""
     released: bool = False

@@ -220,7 +220,7 @@ async def test_a_disk_that_refuses_a_move_costs_nothing_and_is_left_alone_for_a_
 
 @simulated
 async def test_in_the_weaker_mode_only_what_is_synced_replaces_old_entries(disk: Disk) -> None:
-    """With journalSyncData=false a power loss may take what is young, never what had been on disk for long."""
+    """A power loss with journalSyncData=false may take what is young, never what had been on disk for long."""
     small(disk).settings = replace(SMALL, sync_data=False)
     store = disk.open()
     log = store.open_log("a")

@@ -127,7 +127,7 @@ def test_the_slowest_lose_their_oldest_messages_down_to_nine_tenths(seed: int) -
     ("limit", "mark"), [(101, -1), (100, 0), (99, 0), (91, 0), (90, 1), (89, 1), (50, 5), (10, 9), (1, 9), (0, 9)]
 )
 def test_the_limit_itself_is_too_much(limit: int, mark: int) -> None:
-    """Of ten entries of ten bytes so many go that less than the limit is left, and no more than keep nine tenths."""
+    """So many of ten entries of ten bytes go that less than the limit is left, and no more than keep nine tenths."""
 
     async def main() -> None:
         there = await topic(size_quota(limit, EVICT))

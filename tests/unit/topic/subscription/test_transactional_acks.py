@@ -63,7 +63,7 @@ def test_what_an_abort_gives_back_counts_as_sent_once_more_unless_it_is_acknowle
 
 
 def test_what_is_set_aside_burdens_nobody_and_keeps_its_redeliveries() -> None:
-    """Of a batch the messages that are left still do."""
+    """The messages that are left of a batch still count."""
     stand = Stand(max_unacked_messages_per_consumer=12)
     stand.append(*[4] * 8)
     consumer, connection = stand.join(permits=100)

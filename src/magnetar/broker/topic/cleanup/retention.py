@@ -57,12 +57,12 @@ class RetentionRule(NamedTuple):
 
 
 def stored_ms(published_ms: int, ledger: Ledger, now_ms: int) -> int:
-    """When an entry was stored, as nearly as it can be known."""
+    """Return when an entry was stored, as nearly as it can be known."""
     return max(ledger.opened_ms, min(published_ms, ledger.closed_ms or now_ms))
 
 
 def _published(entry: bytes) -> int:
-    """What cannot be read is as young as its ledger."""
+    """Return the publish time; an entry that cannot be read is as young as its ledger."""
     time = stored_publish_time(entry)
     return 1 << 62 if time is None else time
 
@@ -81,7 +81,7 @@ async def apply_retention(topic: RetainedTopic, now_ms: int) -> int:
 
 
 class RetentionScan:
-    """From the front of the log to the first entry that stays."""
+    """A scan from the front of the log to the first entry that stays."""
 
     def __init__(self, log: ManagedLedger, rule: RetentionRule, now_ms: int) -> None:
         self._log = log
@@ -95,7 +95,7 @@ class RetentionScan:
         self._budget = BUDGET_BYTES
 
     async def to(self, consumed: int) -> tuple[int, int]:
-        """Where to keep from, at most ``consumed``, and the bytes before that in its ledger."""
+        """Return where to keep from, at most ``consumed``, and the bytes before that in its ledger."""
         ledgers = list(self._log.table.ledgers)
         for ledger, following in zip(ledgers, [*ledgers[1:], None], strict=True):
             end = consumed if following is None else following.ordinal

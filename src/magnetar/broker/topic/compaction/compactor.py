@@ -150,7 +150,7 @@ class Compactor(TopicFeature):
     # running -----------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """From now on keep what is not compacted yet."""
+        """Open the compaction cursor if there is none: from now on entries that are not compacted are kept."""
         if self._cursor is None:
             if self._closed:
                 raise ServiceNotReadyError("Topic is temporarily unavailable")

@@ -156,7 +156,7 @@ class DispatchFilter:
             yield first, start
 
     def pass_over(self, cursor: SubscriptionCursor, start: int, end: int) -> tuple[int, bool, list[int]]:
-        """From ``start`` to the first entry that is neither acknowledged nor closed.
+        """Walk from ``start`` to the first entry that is neither acknowledged nor closed.
 
         Returns where that is (or ``end``), whether it is the place or only as far as one turn goes, and the dead
         entries on the way.

@@ -34,11 +34,11 @@ class OrderedReceipts:
         return self._connection.session
 
     def appended(self, entry: PendingEntry) -> None:
-        """From now on this one is the last in flight."""
+        """Note that ``entry`` is the last one in flight."""
         self._last = entry
 
     def duplicate(self, again: PendingEntry) -> None:
-        """A receipt with ids -1, when it is its turn (rule 3.4.3)."""
+        """Send a receipt with ids -1 when it is its turn (rule 3.4.3)."""
         if self._last is None:
             self._connection.receipts(-1, -1, (again,))
         else:

@@ -12,7 +12,7 @@ EPOCH_PROPERTY: Final = "pulsar.topic.epoch"
 
 
 class TopicEpoch(Protocol):
-    """Where it is kept."""
+    """The epoch of a topic's exclusive producer, wherever it is kept."""
 
     @property
     def current(self) -> int | None:
@@ -20,12 +20,12 @@ class TopicEpoch(Protocol):
         ...
 
     def move(self, epoch: int, done: Callable[[], None]) -> None:
-        """From now on it is ``epoch``; ``done`` when that outlives a crash."""
+        """Set it to ``epoch``; ``done`` is called when that outlives a crash."""
         ...
 
 
 class LogEpoch:
-    """In the properties of the topic's log."""
+    """An epoch that is kept in the properties of the topic's log."""
 
     def __init__(self, log: ManagedLedger) -> None:
         self._log = log
@@ -43,7 +43,7 @@ class LogEpoch:
 
 
 class MemoryEpoch:
-    """In memory, for a topic that keeps nothing."""
+    """An epoch that is kept in memory, for a topic that keeps nothing."""
 
     def __init__(self) -> None:
         self.current: int | None = None

@@ -1,4 +1,4 @@
-"""Where ranges are sliced so that a task has about no more than a number of messages or bytes.
+"""Slices ranges so that a task has about no more than a number of messages or bytes.
 
 Options ``maxRecordsPerPartition`` and ``maxBytesPerPartition``; bytes are those of entries as stored. What a range
 holds is given as runs of entries, all of which are the same part of a task. With the limits of a micro-batch every

@@ -1,4 +1,4 @@
-"""From ranges of entries to rows, and the two readers that Spark calls.
+"""Reading: ranges of entries become rows, through the two readers that Spark calls.
 
 In reading order:
 

@@ -1,4 +1,4 @@
-"""From the options and the registry to what reads values.
+"""Makes what reads values, from the options and the registry.
 
 The driver finds out the reader's schema once (`resolved`), it travels with the plan, and every task reads by it,
 whatever the registry says meanwhile. The tasks ask the registry for the writers' versions, as they meet them.
