@@ -1,6 +1,6 @@
 """A large backlog: what it costs to start on it, and to catch up with it (`python -m benchmarks.backlog --gb 5`).
 
-Publishes batches of 100 messages of 1 KB to one topic with a subscription that nobody reads, kills the broker with
+Publishes batches of 100 messages of 1 KB to one topic with a subscription that no client reads, kills the broker with
 SIGKILL, starts it again on the same directory (time to the first receipt), then reads and acknowledges everything while
 its memory is watched.
 """

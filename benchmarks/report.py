@@ -84,7 +84,7 @@ class Results:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on; the load average tells whether the machine was quiet."""
+    """What the figures depend on; the load average says whether the machine was quiet."""
     model = next(
         (
             line.partition(":")[2].strip()
@@ -146,7 +146,7 @@ def _names(results: Results, latencies: bool) -> list[str]:
 
 
 def throughput_table(results: Results) -> str:
-    """Rates, CPU and memory; medians over rounds, the range of the rate behind."""
+    """Rates, CPU and memory; medians over rounds, then the range of the rate."""
     rows = [["workload", "broker", "entries/s", "range", "msg/s", "MB/s", "CPU µs/entry", "peak MB", "generator µs"]]
     for name in _names(results, latencies=False):
         for broker in results.brokers:

@@ -106,7 +106,7 @@ class Directory:
         if self.store.journal.pending_bytes > _PENDING_MAX:
             await self.store.journal.drain()
         elif log.next % 8 == 0:
-            await asyncio.sleep(0)  # as connections do: nobody holds the loop
+            await asyncio.sleep(0)  # as connections do: none holds the loop
         if (ahead := self.ahead()) > 0.02:
             await asyncio.sleep(ahead)
 

@@ -41,7 +41,7 @@ EIGHT = "__key,__topic,__messageId,__publishTime,__eventTime,__partition,__seque
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """How a connector is named and told what to do."""
+    """A connector's name and its options."""
 
     format: str
     value_only: dict[str, str]

@@ -14,7 +14,7 @@ a receiver queue of 1,000 messages, as clients have, which is 10 batches. Every 
 ACK command of its own.
 
 The clock of a produce workload runs from the first byte sent to the last receipt read; of a catch-up, from the first
-FLOW until the broker answers a PING that was sent behind the last ACK; of a tail, from the first byte produced until
+FLOW until the broker answers a PING that was sent after the last ACK; of a tail, from the first byte produced until
 that PONG. CPU time of the broker is taken over the same interval.
 """
 
@@ -209,7 +209,7 @@ def catch_up(workload: Workload, address: Address, count: int, meter: Meter) -> 
 
 
 def subscribed_once(address: Address, topic: str, kind: SubscriptionType) -> None:
-    """Make the subscription before anything is produced, or the broker may delete what nobody waits for."""
+    """Make the subscription before anything is produced, or the broker may delete what no subscription waits for."""
     connection = Connection(address)
     try:
         connection.subscribe(topic, kind, 1)

@@ -76,7 +76,7 @@ def test_no_large_blobs() -> None:
 
 
 def test_every_module_is_used() -> None:
-    """A module that nobody imports and that is no entry point is dead."""
+    """A module that no other imports and that is no entry point is dead."""
     imported: set[str] = set()
     for path in PYTHON:
         for node in ast.walk(ast.parse(path.read_text())):

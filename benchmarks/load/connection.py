@@ -86,7 +86,7 @@ class Connection:
         return body
 
     def lookup(self, topic: str) -> None:
-        """Ask who serves the topic; Apache Pulsar refuses producers on a namespace that nobody looked up."""
+        """Ask who serves the topic; Apache Pulsar refuses producers on a namespace that no client looked up."""
         answer = self.call(wire.lookup(topic, self.next_request()), Command.LOOKUP_RESPONSE)
         if answer.get(3) != 1:
             raise wire.WireError(f"lookup of {topic}: {answer!r}")

@@ -6,7 +6,7 @@ covers these bytes, but CRC is affine: for bodies of one length, ``crc(x ^ d) = 
 table of 256 words per changing byte gives all checksums of a run with a few array look-ups, whatever the entry's size.
 
 Sequence ids are minimal varints as every real client writes them, so a run is built in groups of equal width. Entries
-of up to ``COPIED_MAX`` bytes are laid out one behind the other in one block; larger ones are sent with scatter-gather
+of up to ``COPIED_MAX`` bytes are laid out one after the other in one block; larger ones are sent with scatter-gather
 from one shared body, so that the generator never copies 100 KB per entry.
 """
 
@@ -121,7 +121,7 @@ class Template:
         return np.hstack([np.stack(digits, axis=1), columns])
 
     def body_of(self, number: int) -> bytes:
-        """The whole entry behind its checksum, as it was sent: metadata size, metadata and payload."""
+        """The whole entry after its checksum, as it was sent: metadata size, metadata and payload."""
         body = bytearray(self.body)
         for place, byte in zip(self.places, self.changing(np.array([number]))[0].tolist(), strict=True):
             body[place] = byte
@@ -141,7 +141,7 @@ class SendRun:
     count: int
     block: memoryview  # whole frames, or only their heads if ``shared`` is set
     offsets: Sequence[int]  # of frame i in block; count + 1 of them
-    shared: memoryview | None  # what all large entries have in common behind their head
+    shared: memoryview | None  # what all large entries have in common after their head
     tails: memoryview  # the last INDEX_BYTES of each large entry
 
     def pieces(self, first: int, last: int) -> list[Piece]:
@@ -162,7 +162,7 @@ def send_run(shape: Shape, producer_ids: Ints, sequence_ids: Ints) -> SendRun:
     count = len(sequence_ids)
     large = len(template.body) > COPIED_MAX
     if large and shape.keys:
-        # the key lies in the metadata, which then belongs to the head; the shared part begins behind it
+        # the key lies in the metadata, which then belongs to the head; the shared part begins after it
         shared_at = max(place for place in template.places if place < len(template.body) - INDEX_BYTES) + 1
     else:
         shared_at = 4

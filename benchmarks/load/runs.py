@@ -84,7 +84,7 @@ class Run:
         return bytes(self.rows[row, 8 : self.layout.width])
 
     def entry(self, row: int = 0) -> bytes:
-        """Everything behind the command."""
+        """Everything after the command."""
         start = self.offset + row * self.stride
         return bytes(self.buffer[start + self.layout.width : start + self.stride])
 

@@ -80,7 +80,7 @@ def frame(body: bytes) -> bytes:
 
 
 def read_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
-    """The value and the position behind it."""
+    """The value and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]

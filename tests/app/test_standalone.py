@@ -100,7 +100,7 @@ def test_connections_never_take_the_descriptors_of_the_disk(tmp_path: Path, desc
 
 
 async def crowd(broker: int, http: int, descriptors: int) -> None:
-    """More idle connections than there are descriptors; whoever was there before goes on, the rest hear why."""
+    """More idle connections than there are descriptors; the clients from before go on, the rest hear why."""
     client = await RawClient.open("127.0.0.1", broker)
     await client.connect()
     producer = await client.producer("persistent://public/default/t")

@@ -22,7 +22,7 @@ UNSIGNED_MINUS_ONE = 2**64 - 1
 LATEST = 2**63 - 1
 GENERATED_NAME = re.compile(r"\bstandalone-\d+-\d+\b")
 ADDRESS = re.compile(r"\b(?:127\.0\.0\.1|localhost)(:\d+)?\b")
-# What Java prints of an object; whoever else answers has no reason to print the same.
+# What Java prints of an object; another broker has no reason to print the same.
 JAVA_OBJECT = re.compile(r"\b(Consumer|Producer|PersistentTopic)\{.*\}")
 WORDS: dict[str, str] = {"server_version": "<version>"}
 
@@ -95,7 +95,7 @@ def shape(value: Json) -> Json:
 
 
 def select(value: Json, names: Iterable[str]) -> dict[str, Json]:
-    """The named members of an object; a missing one is told apart from a null."""
+    """The named members of an object; a missing one differs from a null."""
     return {name: value.get(name, "<absent>") for name in names}
 
 

@@ -38,7 +38,7 @@ def produce_batch(wire: Wire, topic: str, batches: Sequence[Sequence[str]], prod
 def subscribe(
     wire: Wire, topic: str, kind: str = "Exclusive", consumer_id: int = 1, *, permits: int = 0, **fields: Json
 ) -> Frame:
-    """Subscribe as `s` unless told otherwise, and give permits if any."""
+    """Subscribe as `s` unless another name is given, and give permits if any."""
     known: dict[str, Json] = {"topic": topic, "subscription": "s", "subType": kind, "consumer_id": consumer_id}
     known["consumer_name"] = f"c{consumer_id}"
     answer = wire.request("SUBSCRIBE", **{**known, **fields})
@@ -78,7 +78,7 @@ def texts(frames: Sequence[Frame]) -> list[str]:
 
 
 def more(wire: Wire, quiet: float = 0.4) -> list[str]:
-    """Messages that still come although nobody expects them."""
+    """Messages that still come although none is expected."""
     return texts(list(wire.rest(quiet)))
 
 

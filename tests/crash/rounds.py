@@ -41,7 +41,7 @@ class Rounds:
         self._rng = random.Random(seed)
 
     async def play(self, number: int) -> str:
-        """One life of the broker; the line that tells of it."""
+        """One life of the broker; returns the line that reports it."""
         rng, history = self._rng, self.history
         before = dict(history.counts)
         port = free_port()

@@ -5,10 +5,10 @@ holes, ended in order or killed, and a foreign one. A case copies one of them, d
 a broker on it, lets every pass of upkeep run, and looks at everything that can be read. Allowed is:
 
 * *harmless*: everything is as it was;
-* *healed*: everything is as it was, and someone was told;
+* *healed*: everything is as it was, and a line of the log says what was wrong;
 * *named*: something is missing, and the start, or a line of the log, says so;
 * *refused*: the start says which file is to be put right, and putting it back heals it;
-* *tail*: the last write before a kill, which cannot be told from one that was cut off.
+* *tail*: the last write before a kill, which cannot be distinguished from one that was cut off.
 
 Never allowed: a message, an acknowledgement or a policy that is not what was written; a policy in doubt that deletes; a
 start that names damage which ``verify`` does not find.

@@ -38,7 +38,7 @@ def command(kind: str, **fields: Any) -> bytes:
 
 
 def frame(body: bytes, entry: bytes = b"") -> bytes:
-    """Both sizes before a command's bytes, and an entry behind it."""
+    """Both sizes before a command's bytes, and an entry after it."""
     return struct.pack(">II", 4 + len(body) + len(entry), len(body)) + body + entry
 
 

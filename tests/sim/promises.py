@@ -48,7 +48,7 @@ async def _send(stage: Stage) -> None:
 
 
 async def _send_many_and_close(stage: Stage) -> list[str]:
-    """CLOSE_PRODUCER says that all before it is stored, and its answer comes behind the receipts."""
+    """CLOSE_PRODUCER says that all before it is stored, and its answer comes after the receipts."""
     heard: list[str] = []
     stage.client.on_command = lambda command: heard.append(type(command).__name__)
     for number in range(3):

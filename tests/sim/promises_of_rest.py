@@ -71,7 +71,7 @@ async def _without(stage: Stage) -> None:
 
 
 async def _consumed(stage: Stage) -> None:
-    """Ledgers that nobody needs any more."""
+    """Make ledgers that no subscription needs any more."""
     for number in range(stage.world.storage.ledger_entries_max + 5):
         stage.producer.send(b"%d" % number)
     await stage.producer.receipt(stage.producer.next_sequence_id - 1)

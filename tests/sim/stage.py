@@ -45,7 +45,7 @@ class Stage:
     def __init__(self, world: World) -> None:
         self.world = world
         self.client: RawClient
-        """Whoever asks."""
+        """The connection that asks."""
         self.producer: RawProducer
         self.consumer: RawConsumer
         """On ``SUB``, Shared, with everything that was sent at first delivered and nothing acknowledged."""

@@ -73,7 +73,7 @@ def difference(before: Sight, after: Sight) -> dict[str, tuple[Any, Any]]:
 
 
 def asked_of_refusing_metadata(promise: Promise) -> Simulation:
-    """A fact that cannot be kept is refused and seen by nobody; asked again it is, and it outlives a power failure."""
+    """A fact that cannot be kept is refused, no client sees it; asked again it is, and it outlives a power failure."""
 
     async def simulation(world: World) -> None:
         stage = Stage(world)

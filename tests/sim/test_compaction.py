@@ -199,7 +199,7 @@ async def read_all(world: World, count: int) -> list[Message]:
 
 
 async def check(world: World, watcher: Watcher, horizon_min: int) -> int:
-    """Exactly the survivors below the horizon and the whole log behind it; the horizon."""
+    """Exactly the survivors below the horizon and the whole log after it; the horizon."""
     end = -1
     for _ in range(20):
         await asyncio.sleep(1.0)

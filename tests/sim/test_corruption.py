@@ -67,7 +67,7 @@ async def flipped(world: World, caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def waited_for(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """A subscription comes to what is damaged, names it once, waits, and goes on behind it when it may."""
+    """A subscription comes to what is damaged, names it once, waits, and goes on after it when it may."""
     await world.boot()
     world.start(Publisher(world, "t", T, size=200).run(120))
     await world.quiet(1.0)

@@ -70,7 +70,7 @@ async def trouble(world: World) -> None:
 async def full(world: World) -> None:
     """While the disk is full: no receipt, PersistenceError, other topics are read; then it goes on by itself."""
     await world.boot()
-    for topic in (T, OTHER):  # or what nobody needs would be trimmed, and the disk not full for long
+    for topic in (T, OTHER):  # or what no subscription needs would be trimmed, and the disk not full for long
         world.start(Subscriber(world, f"k{topic}", topic, S, SubType.Shared, Habit(keeps=1.0)).run())
     await asyncio.sleep(0.2)
     await world.finish(Publisher(world, "before", OTHER).run(50))

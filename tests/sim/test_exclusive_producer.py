@@ -33,7 +33,7 @@ class Leader:
         self.world = world
         self.name = name
         self.owned = owned
-        """Whoever became owner anew, in the order in which they heard of it."""
+        """The producers that became owner anew, in the order in which they heard of it."""
         self.receipted: list[str] = []
         self.refused: set[ServerError] = set()
         self.stopped = False

@@ -1,4 +1,4 @@
-"""Whatever one client says, in whatever order: nobody else loses or repeats anything, and it all works after.
+"""Whatever one client says, in whatever order: no other client loses or repeats anything, and it all works after.
 
 A hostile client opens what a client may open, on a topic of its own and on that of others, and then sends every command
 with boundary values in every field. Beside it a witness publishes and consumes on all four types; in the end a client

@@ -68,7 +68,7 @@ def forget_requeued(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New entries wake nobody, and neither does a FLOW."""
+    """New entries wake no consumer, and neither does a FLOW."""
     monkeypatch.setattr(Subscription, "entries_appended", lambda self: None)
 
     def flow(self: Subscription, consumer: Any, permits: int) -> None:

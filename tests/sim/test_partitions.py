@@ -146,7 +146,7 @@ async def growth(world: World) -> None:
 
 
 async def finished(broker: Broker) -> None:
-    """What a crash interrupted is made behind the start."""
+    """What a crash interrupted is made after the start."""
     for _ in range(50):
         if not broker.resources.partitioned.all_unmade():
             return

@@ -1,4 +1,4 @@
-"""``__change_events`` tells what the metadata store holds, after any crash (rule 8.1)."""
+"""``__change_events`` says what the metadata store holds, after any crash (rule 8.1)."""
 
 from __future__ import annotations
 

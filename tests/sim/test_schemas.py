@@ -28,7 +28,7 @@ def definition(number: int) -> bytes:
 
 
 class Ledger:
-    """What clients were told of one topic."""
+    """The schema versions of one topic that clients have been answered."""
 
     def __init__(self) -> None:
         self.answered: dict[int, bytes] = {}
@@ -37,7 +37,7 @@ class Ledger:
         self.deleted_until = -1
         """Versions up to this one are gone, on purpose."""
         self.unanswered: set[bytes] = set()
-        """Schemas of requests that a crash cut off: they may have got a number that nobody was told yet."""
+        """Schemas of requests that a crash cut off: they may have got a number that no client received yet."""
 
     def told(self, version: int, data: bytes, highest_before: int) -> None:
         """Somebody who asked when ``highest_before`` had been given got this version."""

@@ -60,7 +60,7 @@ async def exclusive(world: World) -> None:
 
 
 async def failover(world: World) -> None:
-    """Whoever ranks first is served; when it breaks off, the next one gets everything unacknowledged, in order."""
+    """The consumer that ranks first is served; when it breaks off, the next gets all unacknowledged ones in order."""
     await world.boot()
     consumers = [Subscriber(world, f"c{i}", T, S, SubType.Failover, Habit(leaves=0.02)) for i in range(3)]
     world.start(Publisher(world, "p", T).run(200), *(consumer.run() for consumer in consumers))

@@ -51,7 +51,7 @@ NAMES = ("consumed", "kept", "half", "forever", "old", "expiring", "nobody")
 
 
 async def unused(world: World) -> None:
-    """After a restart nobody uses the topics any more; what they need not keep goes, and they are not loaded for it."""
+    """After a restart no client uses the topics any more; what they need not keep goes; they are not loaded for it."""
     await world.boot()
     topics = {name: f"persistent://public/default/{name}" for name in NAMES}
     consumers = []

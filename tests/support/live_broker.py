@@ -15,7 +15,7 @@ _PATIENCE = 30
 
 
 def free_port() -> int:
-    """A port that nobody listens on at the moment."""
+    """A port that no process listens on at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

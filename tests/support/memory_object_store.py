@@ -56,4 +56,4 @@ class _Draft:
         return len(data)
 
     def abandon(self) -> None:
-        """Nothing to do: what was not committed is in nobody's way."""
+        """Nothing to do: what was not committed does no harm."""

@@ -74,7 +74,7 @@ def simulated(test: Callable[[Disk], Coroutine[Any, Any, None]]) -> Callable[[],
 
 
 async def readable(log: ManagedLedger) -> dict[int, bytes]:
-    """Every entry that can be read, by ordinal; reading goes on behind what cannot."""
+    """Every entry that can be read, by ordinal; reading goes on after what cannot."""
     assert log.end - log.first < 10_000, f"{log.end} entries, which nobody wrote"
     out: dict[int, bytes] = {}
     at = log.first

@@ -36,7 +36,7 @@ def small(disk: Disk) -> Disk:
 
 
 async def filled(store: LedgerStore, segments: int = 12) -> tuple[list[ManagedLedger], ManagedLedger]:
-    """Much traffic that everybody has consumed, and few messages of other topics that nobody has."""
+    """Much traffic that every subscription has consumed, and few messages of other topics that none has."""
     busy = store.open_log("busy")
     quiet = [store.open_log(f"quiet {i}") for i in range(len(LIVING))]
     for managed in quiet:

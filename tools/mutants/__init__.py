@@ -1,4 +1,4 @@
 """Single faults put into the product by machine, to see whether the tests notice them (docs/decisions/024).
 
-``python -m tools.mutants`` samples them, judges each by the tests that pass its line, and prints what nobody noticed.
+``python -m tools.mutants`` samples them, judges each by the tests that run its line and prints those that none notices.
 """

@@ -71,7 +71,7 @@ class Choice:
                     self._by_line.setdefault((name, line), set()).add(test)
 
     def for_fault(self, fault: Fault) -> Chosen:
-        """Tests to run, in that order. A line of a module or class is run by whoever imports it."""
+        """Tests to run, in that order. A line of a module or class is run by the tests that import it."""
         first, last = fault.lines
         passing: set[str] = set()
         for line in range(first, last + 1):

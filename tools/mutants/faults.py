@@ -37,7 +37,7 @@ _ARITHMETIC: Final = {
     ast.BitXor: ("^", "&"),
 }
 _FOR_PEOPLE: Final = {"complain", "complaints"}
-"""Calls of these, and of the module's ``log``, are told to people; nothing else depends on them."""
+"""Calls of these, and of the module's ``log``, are read by people; nothing else depends on them."""
 _SPOKEN: Final = {"__repr__", "__str__", "__del__"}
 
 
@@ -56,7 +56,7 @@ class Fault:
     lines: tuple[int, int]
     """First and last line of the statement, or of its head: who passes one of them can notice the fault."""
     in_function: bool
-    """Otherwise it is passed by whoever imports the module."""
+    """Otherwise it is passed by the tests that import the module."""
     before: str
     """Its line, or lines, joined and stripped."""
     after: str

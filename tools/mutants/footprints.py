@@ -1,7 +1,7 @@
 """Which test passes which line: a plugin for pytest, by the interpreter's own tracing.
 
 ``pytest -p tools.mutants.footprints`` with FOOTPRINTS_OF (prefixes of files, joined by colons) and FOOTPRINTS_TO (the
-file to write) set. Lines passed while a module is imported belong to nobody.
+file to write) set. Lines passed while a module is imported belong to no test.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Tree:
 
     def _write(self, path: Path, data: bytes) -> None:
         path.write_bytes(data)
-        # compiled modules are told apart by size and second: two faults may share both
+        # compiled modules are distinguished by size and second: two faults may share both
         self._writes += 1
         moment = int(path.stat().st_mtime) - 1_000_000 + self._writes
         os.utime(path, (moment, moment))

@@ -26,7 +26,7 @@ class SuiteError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Ports of the broker under test. A port of 0 leaves the suite's own number, where nobody should listen."""
+    """Ports of the broker under test. A port of 0 leaves the suite's own number, where nothing should listen."""
 
     broker: int
     http: int

@@ -1,7 +1,7 @@
 """Our own broker, `magnetar standalone`, as a child process.
 
-It is asked for port 0 unless told otherwise and prints a line that holds its addresses, `pulsar://host:port` and, if it
-has a web service, `http://host:port`, once it serves; the ports are read from its output.
+It is asked for port 0 unless another is given and prints a line that holds its addresses, `pulsar://host:port` and, if
+it has a web service, `http://host:port`, once it serves; the ports are read from its output.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class StartFailedError(Exception):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody used a moment ago. All are held open together, so they differ."""
+    """Ports of the loopback that no process used a moment ago. All are held open together, so they differ."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -67,7 +67,7 @@ def standalone(
 
 
 def _require_packages(configuration: Configuration) -> None:
-    """A broker that was told to offload must be able to. Raises InvalidValueError."""
+    """A broker that is configured to offload must be able to. Raises InvalidValueError."""
     url = configuration.settings.offloadUrl
     if url:
         from magnetar.offload.object_store import require_packages

@@ -192,7 +192,7 @@ class Node:
             settings.bindAddress, settings.webServicePort, settings.maxHttpServerConnections, descriptors
         )
         service.web_service_url = f"http://{host}:{rest.port}"
-        # a few are left to HTTP, so that whoever has to look after a full broker gets in
+        # a few are left to HTTP, so that an operator who looks after a full broker gets in
         spare = min(_HTTP_SPARE, descriptors.room // 4)
         connection_limit = ConnectionLimit(
             settings.brokerMaxConnections, settings.brokerMaxConnectionsPerIp, descriptors, spare

@@ -50,7 +50,7 @@ class RestPort:
     async def close(self) -> None:
         """Finish running requests and release the port."""
         if self._building is not None and not self._building.done():
-            # a thread cannot be stopped: what it imports is needed by nobody then, but has to end
+            # a thread cannot be stopped: what it imports is not needed any more, but has to end
             await asyncio.wait([self._building])
         if self._server is not None:
             await self._server.close()

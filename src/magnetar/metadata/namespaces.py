@@ -20,7 +20,7 @@ from magnetar.model.policies import (
 
 
 class Namespaces:
-    """Policies per namespace; legacy names with a cluster are known to nobody."""
+    """Policies per namespace; legacy names with a cluster are unknown."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Namespaces:
     ) -> None:
         self._views: dict[NamespaceName, NamespacePolicies] = {}
         self.changed: Callable[[NamespaceName], None] = _nothing
-        """Called after each change of a namespace's policies, whoever made it."""
+        """Called after each change of a namespace's policies, made here or elsewhere."""
         self._records = Collection(store, "/namespaces", 2, self._follow)
         self._tenants = tenants
         self._cluster = cluster

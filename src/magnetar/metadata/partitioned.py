@@ -112,7 +112,7 @@ class PartitionedTopics:
 
     @asynccontextmanager
     async def removal(self, topic: TopicName) -> AsyncIterator[None]:
-        """While the partitions go: none is made, whoever asks for it. Raises NotFoundError, MetadataError."""
+        """Refuse to make any partition while they are removed. Raises NotFoundError, MetadataError."""
         found = self._existing(topic)
         if topic in self._unmade:
             await self._put(topic, found, None)

@@ -4,9 +4,9 @@
 
     records(path TEXT PRIMARY KEY, version INTEGER, data BLOB)      user_version = 1
 
-SQLite takes a damaged frame of its write-ahead log for the end of it and forgets whatever stands behind, without a
-word. So the frames are looked at first. The checksum of each goes on from the one before it *as it is stored*, so a
-whole frame behind a bad one can be told: then nothing is read, for what it would say is not what was last written.
+SQLite takes a damaged frame of its write-ahead log for the end of it and forgets whatever follows, without a word.
+So the frames are looked at first. The checksum of each goes on from the one before it *as it is stored*, so a
+whole frame after a bad one is recognized: then nothing is read, for what it would say is not what was last written.
 
 Where it stood an empty file of a later format stands afterwards: those versions would make a new one otherwise, know no
 policies and delete by that. They refuse this one, by name.
@@ -86,7 +86,7 @@ def _read(database: sqlite3.Connection, path: str) -> list[tuple[str, Record]]:
 
 
 def _check_log(path: str) -> None:
-    """Raises MetadataError if frames that were committed stand behind a bad one."""
+    """Raises MetadataError if frames that were committed stand after a bad one."""
     if not os.path.exists(path):
         return
     with open(path, "rb") as file:

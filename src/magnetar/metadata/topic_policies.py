@@ -2,7 +2,7 @@
 
 They stand in the metadata store and nowhere else: a change is durable when its request is answered, whatever happens
 next. Apache Pulsar keeps them as messages of the namespace's ``__change_events`` topic, which can be read late after a
-restart; here that topic only tells of changes (:mod:`magnetar.broker.policies.policy_events`). Partitions share the
+restart; here that topic only reports changes (:mod:`magnetar.broker.policies.policy_events`). Partitions share the
 policies of their parent (rule 8.4).
 
 A policy set with ``isGlobal=true`` is kept beside the local one, and gives way to it.
@@ -26,11 +26,11 @@ class TopicPolicyRecords:
 
     def __init__(self, store: MetadataStore) -> None:
         self.changed: Callable[[TopicName], None] = _nothing
-        """Called with the topic (a parent, never a partition) after each change, whoever made it."""
+        """Called with the topic (a parent, never a partition) after each change, made here or elsewhere."""
         self._records = Collection(store, "/topic-policies", 4, lambda key: self.changed(_topic(key)))
 
     def get(self, topic: TopicName, *, is_global: bool = False) -> JsonObject:
-        """By policy name; not to be changed. Empty if there are none."""
+        """Return the policies by name, not to be changed; empty if there are none."""
         found = self._records.get(*_key(topic))
         if found is None:
             return _NONE
@@ -38,7 +38,7 @@ class TopicPolicyRecords:
         return level if isinstance(level, dict) else _NONE
 
     def topics(self, namespace: NamespaceName | None = None) -> Iterator[TopicName]:
-        """Those that have policies, in one namespace or in all."""
+        """Yield the topics that have policies, in one namespace or in all."""
         prefix = () if namespace is None else (namespace.tenant, namespace.text)
         yield from map(_topic, self._records.below(*prefix))
 

@@ -6,7 +6,7 @@ growing map from place to value; a subscription has a start and a set of confirm
 
 Promises checked:
 
-* *durable before receipt*: at ``Drained`` every receipted value behind the subscription's start was delivered or acked;
+* *durable before receipt*: at ``Drained`` every receipted value after the subscription's start was delivered or acked;
 * *positions*: no two values share a place, one value has two only if a retry was allowed, a place never changes its
   value, and whatever was receipted before a send began stands before it, hence order per producer and across producers;
 * *no invention*: what is delivered was sent;
@@ -60,7 +60,7 @@ class Receipted:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """The subscription exists; everything behind ``start`` belongs to it."""
+    """The subscription exists; everything after ``start`` belongs to it."""
 
     topic: str
     subscription: str
@@ -114,7 +114,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """The client sent the ack; nobody knows whether it arrived."""
+    """The client sent the ack; whether it arrived is not known."""
 
     topic: str
     subscription: str
@@ -135,7 +135,7 @@ class AckConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """The cursor was moved: delivery starts again behind ``before``, acks are forgotten (rule 5.9.4)."""
+    """The cursor was moved: delivery starts again after ``before``, acks are forgotten (rule 5.9.4)."""
 
     topic: str
     subscription: str

@@ -2,8 +2,8 @@
 
 A :class:`Network` gives ``create_server`` and ``create_connection`` of its :class:`~magnetar.testing.simloop.SimLoop`
 something to stand on; both can also be called here directly. Each connection is a :class:`Link`, which a simulation
-may cut, or freeze in one direction or both (half-open: bytes stop, nobody is told) and thaw again. What goes wrong by
-chance rather than by plan is the :class:`~magnetar.testing.transport.Weather`.
+may cut, or freeze in one direction or both (half-open: bytes stop, neither end is notified) and thaw again. What goes
+wrong by chance rather than by plan is the :class:`~magnetar.testing.transport.Weather`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Link:
             self._loop.call_later(delay, end.vanish, error, None, context=end.context)
 
     def freeze(self, direction: Direction = Direction.BOTH) -> None:
-        """Bytes stop flowing and nobody is told."""
+        """Bytes stop flowing and neither end is notified."""
         for pipe in self._pipes(direction):
             pipe.frozen = True
 

@@ -1,10 +1,10 @@
-"""A client that says exactly what a test tells it to: Pulsar frames over any asyncio transport, nothing on its own.
+"""A client that says exactly what a test asks for: Pulsar frames over any asyncio transport, nothing on its own.
 
 It runs in a simulation (:class:`~magnetar.testing.simloop.SimLoop` with a network) and against real sockets alike,
 as all it uses is ``loop.create_connection``. Every command that arrives goes, in order, to ``on_command`` and then to
-whoever waits for it, or into an inbox by type until somebody asks; only PING is answered by itself (rules of group 12),
-unless ``answer_pings`` is off. Requests get their answer by request id; ERROR becomes :class:`RawClientError`; the end
-of the connection fails everything that waits with :class:`DisconnectedError`.
+the caller that waits for it, or into an inbox by type until somebody asks; only PING is answered by itself (rules
+of group 12), unless ``answer_pings`` is off. Requests get their answer by request id; ERROR becomes
+:class:`RawClientError`; the end of the connection fails everything that waits with :class:`DisconnectedError`.
 
 Entries are made here from a handful of metadata fields, on purpose without the product's own code for them:
 
@@ -80,7 +80,7 @@ def make_entry(
 
 
 def payload_of(entry: bytes) -> bytes:
-    """The payload behind header and metadata."""
+    """The payload after header and metadata."""
     (metadata_size,) = struct.unpack_from(">I", entry, ENTRY_HEADER_SIZE - 4)
     return entry[ENTRY_HEADER_SIZE + metadata_size :]
 

@@ -49,7 +49,7 @@ class SimulationStuckError(SimulationError):
 
 
 class Connector(Protocol):
-    """What stands behind ``create_connection`` and ``create_server`` (:class:`magnetar.testing.network.Network`)."""
+    """What implements ``create_connection`` and ``create_server`` (:class:`magnetar.testing.network.Network`)."""
 
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
@@ -145,7 +145,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
-        return self.call_soon(callback, *args, context=context)  # there is one thread; nobody has to be woken
+        return self.call_soon(callback, *args, context=context)  # there is one thread; none has to be woken
 
     @override
     def call_at(
@@ -313,8 +313,8 @@ class Process:
             callback()
 
     def _unwind(self, task: asyncio.Task[Any]) -> None:
-        # A suspended coroutine would run its `finally` blocks whenever it is collected, that is at a moment nobody
-        # can repeat. So they run here, against a disk and a network which are dead already.
+        # A suspended coroutine would run its `finally` blocks whenever it is collected, that is at a moment that
+        # no other run repeats. So they run here, against a disk and a network which are dead already.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         coroutine = task.get_coro()
         if coroutine is None:

@@ -8,7 +8,7 @@ Wire and arrived together hold at most ``window_bytes``, as kernel buffers do; w
 buffer, whose size drives ``pause_writing``/``resume_writing``. Delivery re-chunks: a reader gets one byte, a few, or
 all that has arrived, whatever the writer's pieces were. All chance comes from the loop's rng.
 
-How a connection ends: ``close`` flushes, then sends an end mark behind the bytes; ``abort`` and the death of a process
+How a connection ends: ``close`` flushes, then sends an end mark after the bytes; ``abort`` and the death of a process
 drop the buffer and send either the end mark or a reset, and a reset may overtake bytes that were in flight; a
 cut (:class:`magnetar.testing.network.Link`) loses everything in flight. Each end's callbacks run in the context it was
 made in, so that the callbacks of a killed :class:`~magnetar.testing.simloop.Process` never run.
@@ -271,7 +271,7 @@ class SimTransport(asyncio.Transport):
         self._lose(error)
 
     def die(self) -> None:
-        """The process at this end was killed: no callback here, the kernel tells the peer."""
+        """The process at this end was killed: no callback here, the kernel notifies the peer."""
         if not self._gone:
             self._gone = self._closing = True
             self.out.lose(self._loop.rng.choice((Mark.END, Mark.RESET)))
@@ -297,7 +297,7 @@ class SimTransport(asyncio.Transport):
     def feed(self, data: bytes) -> None:
         """Bytes for the protocol."""
         if self._closing:
-            # nobody reads here any more: the kernel answers with a reset
+            # nothing reads here any more: the kernel answers with a reset
             if self._gone and not self.peer.gone and not self.out.in_flight:
                 self.out.lose(Mark.RESET)
             return

@@ -128,7 +128,7 @@ def compaction_status(broker: Broker) -> Json:
 
 @probe("4.7.4", "5.9.12", "5.9.13")
 def compacted_single_messages(broker: Broker) -> Json:
-    """Last values, no key, deletions with and without a size and null_value; behind the horizon; compacted again."""
+    """Last values, no key, deletions with and without a size and null_value; after the horizon; compacted again."""
     wire = broker.wire()
     open_producer(wire, broker.topic())
     empty: dict[str, Json] = {"uncompressed_size": 0}

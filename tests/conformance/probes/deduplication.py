@@ -61,7 +61,7 @@ def overlapping_batch(broker: Broker) -> Json:
 
 @probe("3.1.5", "3.4.9")
 def last_sequence_id(broker: Broker) -> Json:
-    """What a returning producer is told: after closing, after unloading, under another name."""
+    """What answer a returning producer gets: after closing, after unloading, under another name."""
     wire, topic = broker.wire(), broker.topic()
     _deduplicated(broker, wire)
     open_producer(wire, topic, 1, producer_name="p")

@@ -73,7 +73,7 @@ def delayed_nack(broker: Broker) -> Json:
 
 @probe("7.8", "5.7.4")
 def delayed_acknowledged_before(broker: Broker) -> Json:
-    """Nobody is connected when it becomes due; a new consumer gets it then and not before."""
+    """No consumer is connected when it becomes due; a new consumer gets it then and not before."""
     wire, topic = broker.wire(), broker.topic()
     subscribe(wire, topic, "Shared", permits=100)
     publish(wire, topic, [4.0, 0])

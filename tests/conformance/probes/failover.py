@@ -13,7 +13,7 @@ ACTIVATION_SECONDS = 2.0
 
 
 def changes(wire: Wire) -> list[str]:
-    """What a connection was told within the activation delay and a bit, in words."""
+    """What a connection received within the activation delay and a bit, in words."""
     return [word(each) for each in wire.rest(ACTIVATION_SECONDS)]
 
 
@@ -25,7 +25,7 @@ def word(frame: Frame) -> str:
 
 @probe("5.4.5", "5.4.6")
 def failover_first_consumer(broker: Broker) -> Json:
-    """The first Failover consumer: what it is told, and that it waits for about a second."""
+    """The first Failover consumer: what it is notified of, and that it waits for about a second."""
     wire = broker.wire()
     started = time.monotonic()
     answer = broker.say(subscribe(wire, broker.topic(), "Failover"))
@@ -80,7 +80,7 @@ def failover_partitions(broker: Broker) -> Json:
 
 @probe("5.4.4", "5.4.6", "5.4.8")
 def failover_switch(broker: Broker) -> Json:
-    """A better consumer takes over: who is told what, and what comes again."""
+    """A better consumer takes over: who is notified of what, and what comes again."""
     broker.topic_rest("PUT", "t", "/partitions", 1)
     topic = broker.topic("t-partition-0")
     first, second = broker.wire(), broker.wire()
@@ -100,7 +100,7 @@ def failover_switch(broker: Broker) -> Json:
 
 @probe("5.4.5", "5.4.6")
 def failover_joins_waiting(broker: Broker) -> Json:
-    """A consumer that joins without becoming active: who is told."""
+    """A consumer that joins without becoming active: who is notified."""
     broker.topic_rest("PUT", "t", "/partitions", 1)
     topic = broker.topic("t-partition-0")
     first, second = broker.wire(), broker.wire()

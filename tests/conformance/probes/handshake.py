@@ -29,7 +29,7 @@ def connected_max_message_size(broker: Broker) -> Json:
 
 @probe("1.2.2", "1.2.5", "1.2.7", "14.12")
 def connect_with_flags(broker: Broker) -> Json:
-    """Feature flags of the client, and a field that nobody knows."""
+    """Feature flags of the client, and a field that the protocol does not have."""
     flags = {"supports_auth_refresh": True, "supports_broker_entry_metadata": True, "supports_partial_producer": True}
     wire = broker.raw()
     data = command("CONNECT", client_version="oracle", protocol_version=21, feature_flags=flags)
@@ -95,7 +95,7 @@ def broker_only_command(broker: Broker) -> Json:
 
 @probe("1.3.10")
 def ping_pong(broker: Broker) -> Json:
-    """A PING after CONNECT, and a PONG that nobody asked for."""
+    """A PING after CONNECT, and a PONG without a PING."""
     wire = broker.wire()
     wire.send("PONG")
     wire.send("PING")

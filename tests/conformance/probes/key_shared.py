@@ -136,7 +136,7 @@ def sticky_errors(broker: Broker) -> Json:
 
 @probe("5.6.8", "0.4", "15.2", "5.6.3")
 def sticky_delivery(broker: Broker) -> Json:
-    """Keys by sticky ranges; a slot that nobody covers waits until someone does."""
+    """Keys by sticky ranges; a slot that no consumer covers waits until one does."""
     low, high = broker.wire(), broker.wire()
     subscribe(low, broker.topic(), "Key_Shared", 1, keySharedMeta=sticky([(0, 6066)]), permits=100)
     subscribe(high, broker.topic(), "Key_Shared", 2, keySharedMeta=sticky([(6068, 40000)]), permits=100)

@@ -95,7 +95,7 @@ def np_key_shared(broker: Broker) -> Json:
 
 @probe("13.4", "5.4.5")
 def np_failover(broker: Broker) -> Json:
-    """Who is told what, who gets what, and how fast another takes over."""
+    """Who is notified of what, who gets what, and how fast another takes over."""
     wire = broker.wire()
     open_producer(wire, topic(broker))
     first, second = broker.wire(), broker.wire()

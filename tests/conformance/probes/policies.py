@@ -1,4 +1,4 @@
-"""Policies, ends and upkeep of topics through REST, and what clients are told of them."""
+"""Policies, ends and upkeep of topics through REST, and what clients are notified of."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def namespace_policies(broker: Broker) -> Json:
 
 @probe("4.7.1", "5.9.11", "3.1.6")
 def terminated(broker: Broker) -> Json:
-    """A topic's end: who is told what."""
+    """A topic's end: who is notified of what."""
     wire = broker.wire()
     open_producer(wire, broker.topic(), 1)
     ended = broker.topic_rest("POST", "t", "/terminate")
@@ -165,7 +165,7 @@ def topic_life(broker: Broker) -> Json:
 
 @probe("8.1", "8.2")
 def change_events(broker: Broker) -> Json:
-    """The topic that tells of changed policies: keys and what is left of a deleted topic, and who sees it in a list."""
+    """The topic that reports changed policies: keys and what is left of a deleted topic, and who sees it in a list."""
     space = f"public/{broker.probe_id}"
     broker.rest("PUT", f"namespaces/{space}", {})
     broker.rest("PUT", f"persistent/{space}/t")

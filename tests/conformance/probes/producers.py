@@ -150,7 +150,7 @@ def producer_access_modes(broker: Broker) -> Json:
 
 @probe("4.2.5", "4.1.5", "3.3.1", "3.3.6")
 def unload_closes_producers(broker: Broker) -> Json:
-    """Unloading a topic: what producer and consumer are told, a SEND that comes too late, the position afterwards."""
+    """Unloading a topic: what producer and consumer receive, a SEND that comes too late, the position afterwards."""
     wire = broker.wire()
     subscribe(wire, broker.topic(), "Shared", permits=10)
     open_producer(wire, broker.topic(), producer_name="p")

@@ -74,7 +74,7 @@ def redeliver_epoch(broker: Broker) -> Json:
 
 @probe("5.8.3", "5.8.4")
 def redelivery_count_kept(broker: Broker) -> Json:
-    """The count after the consumer closes: with another one there, and with nobody left."""
+    """The count after the consumer closes: with another one there, and with none left."""
     first, second = broker.wire(), broker.wire()
     subscribe(first, broker.topic(), "Shared", 1, permits=100)
     produce(first, broker.topic(), ["0"])

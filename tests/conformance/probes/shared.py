@@ -11,7 +11,7 @@ from tests.conformance.wire import Wire
 
 
 def backlog(broker: Broker, count: int) -> Wire:
-    """A topic with ``count`` messages that wait for the Shared subscription `s`; nobody is connected."""
+    """A topic with ``count`` messages that wait for the Shared subscription `s`; no consumer is connected."""
     wire = broker.wire()
     subscribe(wire, broker.topic(), "Shared", 99)
     wire.request("CLOSE_CONSUMER", consumer_id=99)

@@ -152,7 +152,7 @@ def unsubscribe(broker: Broker) -> Json:
 
 @probe("5.9.9")
 def unsubscribe_by_force(broker: Broker) -> Json:
-    """UNSUBSCRIBE with force while another consumer is connected, and what that one is told."""
+    """UNSUBSCRIBE with force while another consumer is connected, and what that one receives."""
     wire, other = broker.wire(), broker.wire()
     subscribe(wire, broker.topic(), "Shared")
     subscribe(other, broker.topic(), "Shared", 2)

@@ -110,7 +110,7 @@ def txn_isolation(broker: Broker) -> Json:
 
 @probe("9.8", profile="transactions")
 def txn_timeout(broker: Broker) -> Json:
-    """A transaction that nobody ends."""
+    """A transaction that no client ends."""
     stage = Stage(broker)
     wire, topic = stage.wire, broker.topic()
     subscribe(wire, topic, "Shared", permits=100)

@@ -1,4 +1,4 @@
-"""Making the broker hold on to bytes: unfinished frames, endless names, answers that nobody reads."""
+"""Making the broker hold on to bytes: unfinished frames, endless names, answers that the client does not read."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def chunk(key: str, uuid: str, number: int, of: int) -> bytes:
 
 
 def test_chunks_stay_or_go_together() -> None:
-    """Apache Pulsar 4.0.8 keeps the last chunk alone, of which nobody can make a message."""
+    """Apache Pulsar 4.0.8 keeps the last chunk alone, of which no client can make a message."""
     first = [chunk("a", "u1", i, 3) for i in range(3)]
     second = [chunk("a", "u2", i, 2) for i in range(2)]
     assert list(compacted([*first, *second])) == [3, 4]

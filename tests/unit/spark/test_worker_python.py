@@ -1,4 +1,4 @@
-"""Workers run the driver's Python, or one that has what they need, or the session is told what to set."""
+"""Workers run the driver's Python, or one that has what they need, or the error of the session says what to set."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, size=st.integers(1, 900), keep=SHARES)
     def power_off_in_the_middle(self, name: str, size: int, keep: float) -> None:
-        """Entries that no one was told about may be there or not, but only a whole front part of them."""
+        """Entries without a receipt may be there or not, but only a whole front part of them."""
 
         async def main() -> None:
             managed, model = await self.log(name)

@@ -80,7 +80,7 @@ def test_what_compaction_keeps_of_trimmed_ledgers_is_not_hidden_by_transactions(
 
 
 def test_the_last_message_of_a_compacted_reader_is_one_that_it_gets() -> None:
-    """Transactions and compaction: what is open or aborted behind the horizon is not to be waited for (rule 5.9.12)."""
+    """Transactions and compaction: what is open or aborted after the horizon is not to be waited for (rule 5.9.12)."""
 
     async def main() -> None:
         place = LoadedTopic()
@@ -240,7 +240,7 @@ def producer_on(topic: Topic, name: str, mode: ProducerAccessMode) -> Producer:
 
 
 def test_who_waits_for_the_topic_obeys_the_policies_of_the_day_when_it_is_admitted() -> None:
-    """Exclusive producers and policies: the queue is told, too (rule 3.2.4)."""
+    """Exclusive producers and policies: the queue is notified, too (rule 3.2.4)."""
 
     async def main() -> None:
         place = LoadedTopic()

@@ -2,7 +2,7 @@
 refusing disks, unloads, kills. Against a model of what each entry is and who has it.
 
 No entry goes out early, before its transaction is committed, after it was acknowledged, while a transaction holds it,
-or while a consumer has it; of a batch exactly what nobody has acknowledged. In the end everything was delivered.
+or while a consumer has it; of a batch exactly what is not acknowledged. In the end everything was delivered.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Walk:
         self.place.topic.transacting().end(TxnId(0, number), commit=commit, sent=sent)
 
     def take(self, ordinal: int, entry: Entry) -> int:
-        """Messages of it that nobody has acknowledged in any way, some of them."""
+        """Some of its messages that no consumer has acknowledged in any way."""
         left = entry.bits & ~entry.acked & ~self.holding(ordinal)
         return left & self.rng.randint(1, ALL) if entry.bits == ALL else left
 

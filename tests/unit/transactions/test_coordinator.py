@@ -92,7 +92,7 @@ class Machine(RuleBasedStateMachine):
     def crash(self) -> None:
         self.waiting.clear()
         self.boot()
-        # ids that nobody was told may be given again, what was durable may not
+        # ids that no client received may be given again, what was durable may not
         self.given = self.disk.next
         self.model = {t.id.least: ("OPEN", t.deadline_ms, set(t.partitions)) for t in self.disk.all.values()}
 

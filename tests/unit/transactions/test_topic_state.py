@@ -1,7 +1,7 @@
 """What a topic keeps of transactions, through lost groups and crashes, against a list of entries (rules 9.9 to 9.12).
 
 The model is the log itself: what stands at each ordinal, and what became of each transaction. A group is written, lost
-or cut off by a crash; a restart has a snapshot of some moment and the changes behind it.
+or cut off by a crash; a restart has a snapshot of some moment and the changes after it.
 """
 
 from __future__ import annotations

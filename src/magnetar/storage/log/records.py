@@ -5,7 +5,7 @@ records; everything is little-endian.
 
 Segment header (48 bytes): ``magic "MGTRLOG1" | number u64 | previous_length u64 | first_block u64 | created_ms u64 |
 secret u32 | crc32c u32 of all before``. ``previous_length`` is how much of the segment before it counts: what a failed
-write left behind it is void. ``secret`` is one random number per directory.
+write left after it is void. ``secret`` is one random number per directory.
 
 Block header (32 bytes): ``magic u32 | records u32 | length u64 (of the records) | sequence u64 | secret u32 |
 crc32c u32 of all before``. The secret keeps a producer from publishing bytes that look like a block of this directory.
@@ -15,7 +15,7 @@ next multiple of 4096 has the one with the next sequence, what is between them i
 Record: ``kind u8 | flags u8 | zero u16 | length u32 (of the body) | crc32c u32 of these eight bytes and the body``,
 then the body.
 What follows distinguishes torn from corrupt: a write is only begun when the one before it is durable, so a damaged
-block with a whole one behind it was damaged later.
+block with a whole one after it was damaged later.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def test_trimming_waits_for_entries_that_are_still_being_written() -> None:
 
 
 class HeldExecutor(InlineExecutor):
-    """Keeps the work until it is told to do it."""
+    """Keeps the work until the test has it done."""
 
     def __init__(self) -> None:
         self.held: list[tuple[Future[Any], Any]] = []

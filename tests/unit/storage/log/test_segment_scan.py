@@ -152,7 +152,7 @@ def test_blocks_from_the_void_sequence_on_do_not_count(before: int | None) -> No
 
 @pytest.mark.parametrize(("before", "corrupt"), [(None, True), (4, True), (3, False), (2, False)])
 def test_void_blocks_behind_damage_do_not_make_it_a_corruption(before: int | None, corrupt: bool) -> None:
-    """Nothing that counts follows: no one was told that what is unreadable had succeeded."""
+    """Nothing that counts follows: no writer was answered that what is unreadable had succeeded."""
     broken = bytearray(block(2, b"y" * 20))
     broken[50] ^= 1
     data = segment(block(0, b"x"), block(1, b"x"), bytes(broken), block(3, b"z"))

@@ -93,7 +93,7 @@ def test_every_single_flip_is_healed_named_and_kept() -> None:
             assert state(log) == expected, (name, offset)
             assert log.doubt is None
             if not log.damage:
-                # the newline after the second copy's last line cannot be told from a write that was cut off
+                # the newline after the second copy's last line looks like a write that was cut off
                 assert name == B, (name, offset)
                 assert offset >= content(files, A).rfind(b"\n", 0, size - 1)
             assert log.damage == found.facts.damage

@@ -70,7 +70,7 @@ async def test_a_topic_whose_birth_met_a_full_disk_survives_with_what_came_later
 
 @simulated
 async def test_a_ledger_that_could_not_be_written_takes_no_entries(disk: Disk) -> None:
-    """The failure of its record was told to no one: the next start stopped at entries of an unknown ledger."""
+    """The failure of its record was reported to no one: the next start stopped at entries of an unknown ledger."""
     store = disk.open()
     log = store.open_log("a")
     await publish(store, log, 0, 3)

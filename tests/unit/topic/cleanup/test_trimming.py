@@ -46,7 +46,7 @@ def subscribe(topic: Topic, name: str, mark: int, *, durable: bool = True) -> No
 def test_ledgers_that_every_durable_subscription_has_consumed_go_and_are_counted(
     marks: tuple[int, ...], gone: int
 ) -> None:
-    """A reader keeps none: it goes on behind them (rule 4.4.1)."""
+    """A reader keeps none: it goes on after them (rule 4.4.1)."""
 
     async def main() -> None:
         store, topic = await loaded(TopicPolicies(), 3 * IN_A_LEDGER + 2)

@@ -219,7 +219,7 @@ def test_a_reader_finishes_the_view_it_began(tell: Callable[[Story], None]) -> N
 
 
 def test_trimming_and_expiry_leave_compacted_readers_alone(tell: Callable[[Story], None]) -> None:
-    """A plain non-durable cursor jumps behind what was trimmed; a compacted one still has the view to read."""
+    """A plain non-durable cursor jumps over what was trimmed; a compacted one still has the view to read."""
 
     async def story(store: LedgerStore) -> None:
         topic = loaded(store)

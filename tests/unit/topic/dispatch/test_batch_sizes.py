@@ -68,7 +68,7 @@ def test_what_clients_that_claim_no_size_acknowledge_of_the_largest_batch_counts
 
 @pytest.mark.parametrize("claimed", ABSURD)
 def test_a_cursor_keeps_no_more_than_was_sent(claimed: int) -> None:
-    """What an acknowledgement costs follows its words, whoever forgot to cut them."""
+    """What an acknowledgement costs follows its words, even if they were not cut."""
     cursor = Cursor(Ends(), 1, "s", -1, None)
     cursor.acknowledge_indexes(5, (0b110,), max(claimed, 0))
     assert len(cursor.remaining_indexes(5)) <= 1

@@ -108,7 +108,7 @@ def test_who_is_connected_or_has_something_in_flight_stays_and_the_next_one_goes
 
 
 def test_whoever_is_late_makes_room_for_those_who_are_not() -> None:
-    """Nobody goes for being too many when enough go for being late, and nobody is counted twice."""
+    """No producer goes for being too many when enough go for being late, and none is counted twice."""
     there = Remembering("a", "b", "c", "d")
     there.connected.update("cd")
     assert there.left(50) == ["b", "c", "d"], "four are one too many"

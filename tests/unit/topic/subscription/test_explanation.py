@@ -1,4 +1,4 @@
-"""Why is nothing arriving: each obstacle is named, and standing still is told from waiting."""
+"""Why is nothing arriving: each obstacle is named, and standing still is distinguished from waiting."""
 
 from __future__ import annotations
 

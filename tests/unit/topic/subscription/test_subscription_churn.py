@@ -1,8 +1,8 @@
 """Everything gets through, whatever consumers, sockets and the disk do meanwhile.
 
 Random events from a seed on a whole subscription with storage's own cursor. Every delivery is judged when it happens:
-no acknowledged entry, nobody else has it out, one holder per key and first deliveries of a key in order on Key_Shared
-(rules 5.6.9, 5.6.10, 5.6.15). In the end every entry must have been acknowledged.
+no acknowledged entry, no other consumer has it out, one holder per key and first deliveries of a key in order on
+Key_Shared (rules 5.6.9, 5.6.10, 5.6.15). In the end every entry must have been acknowledged.
 """
 
 from __future__ import annotations
