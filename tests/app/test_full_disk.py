@@ -116,6 +116,6 @@ def test_a_first_start_on_a_full_disk_says_so(tmp_path: Path) -> None:
         fill(disk)
         with standalone(disk / "data") as (process, line):
             assert line == ""
-            told = process.communicate(timeout=10)[1]
-            assert "No space left on device" in told
+            stderr = process.communicate(timeout=10)[1]
+            assert "No space left on device" in stderr
             assert process.returncode == 1

@@ -209,8 +209,8 @@ async def check(world: World, watcher: Watcher, horizon_min: int) -> int:
         end = world.machine.broker.service.topics[T].log.end
         if len(entries) != end:
             continue
-        behind = [message for entry in entries[horizon:] for message in entry]
-        expected = [*last_per_key([message for entry in entries[:horizon] for message in entry]), *behind]
+        after = [message for entry in entries[horizon:] for message in entry]
+        expected = [*last_per_key([message for entry in entries[:horizon] for message in entry]), *after]
         got = await read_all(world, len(expected))
         if view_of(world) is not view or len(watcher.entries()) != end:
             continue

@@ -55,10 +55,10 @@ async def flipped(world: World, caplog: pytest.LogCaptureFixture) -> None:
         after = await readable(world.machine.broker.store.open_log(topic))
         assert {o: v for o, v in after.items() if before[topic].get(o) != v} == {}, "something wrong was read"
         lost += len(before[topic]) - len(after)
-    told = [*world.machine.broker.store.damage]
-    told += [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "WARNING")]
+    reported = [*world.machine.broker.store.damage]
+    reported += [record.getMessage() for record in caplog.records if record.levelname in ("ERROR", "WARNING")]
     if lost:
-        assert told, f"{lost} entries are missing after a flip at {name}+{offset}, and nobody says so"
+        assert reported, f"{lost} entries are missing after a flip at {name}+{offset}, and nobody says so"
         assert lost < 120, "more than one damaged place can explain"
     for one, content in image.items():
         now = [n for n in world.machine.files.names() if n == one or (n.startswith("quarantine-") and one in n)]

@@ -213,13 +213,13 @@ def test_waiting_ends_when_patience_does() -> None:
 
 def test_everything_heard_is_told_in_order_and_kept_until_taken() -> None:
     async def scenario(client: RawClient, broker: MiniBroker) -> None:
-        told: list[c.Command] = []
-        client.on_command = told.append
+        received: list[c.Command] = []
+        client.on_command = received.append
         client.answer_pings = False
         for frame in (c.CommandActiveConsumerChange(7, True), c.CommandPing(), c.CommandCloseConsumer(7, -1)):
             broker.transport.write(codec.encode(frame))
         assert await client.hear(c.CommandCloseConsumer) == c.CommandCloseConsumer(7, -1)
-        assert told == [c.CommandActiveConsumerChange(7, True), c.CommandPing(), c.CommandCloseConsumer(7, -1)]
+        assert received == [c.CommandActiveConsumerChange(7, True), c.CommandPing(), c.CommandCloseConsumer(7, -1)]
         assert client.heard(c.CommandActiveConsumerChange) == [c.CommandActiveConsumerChange(7, True)]
         assert client.heard(c.CommandCloseConsumer) == []
         assert client.pings == 2

@@ -32,9 +32,9 @@ def test_fake_and_stored_cursor_have_one_face() -> None:
     log.append(*[1] * 10)
     stored = StoredCursor(_Ends(), 1, "c", -1, None)
     for cursor in (as_cursor(stored), as_cursor(FakeCursor(log))):
-        told: list[str] = []
-        cursor.acknowledge([0, 2, 5, 99], partial(told.append, "acked"))
-        assert told == ["acked"]
+        answers: list[str] = []
+        cursor.acknowledge([0, 2, 5, 99], partial(answers.append, "acked"))
+        assert answers == ["acked"]
         assert (cursor.mark_delete, cursor.backlog()) == (0, 7)
         assert (cursor.next_unacknowledged(2), cursor.next_acknowledged(3, 9), cursor.next_acknowledged(6, 9)) == (
             3,

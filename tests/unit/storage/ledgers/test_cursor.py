@@ -19,11 +19,11 @@ class Ends:
 def test_a_non_durable_cursor_remembers_no_changes_for_a_record() -> None:
     """Readers may live for weeks: every acknowledged entry once stayed in a list that no one emptied."""
     cursor = Cursor(Ends(), 1, "reader", -1, None)
-    told: list[str] = []
+    answers: list[str] = []
     for ordinal in range(0, ENTRIES, 2):
-        cursor.acknowledge((ordinal,), lambda: told.append("whole"))
-        cursor.acknowledge_indexes(ordinal + 1, (0b10,), 2, lambda: told.append("part"))
-    assert len(told) == ENTRIES
+        cursor.acknowledge((ordinal,), lambda: answers.append("whole"))
+        cursor.acknowledge_indexes(ordinal + 1, (0b10,), 2, lambda: answers.append("part"))
+    assert len(answers) == ENTRIES
     assert not cursor._fresh
     assert not cursor._dirty_partial
     assert cursor.backlog() == ENTRIES // 2

@@ -149,10 +149,10 @@ def test_a_whole_state_replaces_what_was_before_it() -> None:
         await life.appended(1, 2)
         life.state.known = [5]
         life.state.whole = True
-        told: list[bool] = []
-        life.feature_state.touch(lambda: told.append(True))
+        answers: list[bool] = []
+        life.feature_state.touch(lambda: answers.append(True))
         await store.journal.drain()
-        assert told
+        assert answers
         store = opened(await killed(store, files))
         assert Life(store).state.known == [5]
 

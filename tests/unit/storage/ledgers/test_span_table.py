@@ -126,8 +126,8 @@ class SpanMachine(RuleBasedStateMachine):
     @invariant()
     def spans_are_in_order_and_known_to_the_store(self) -> None:
         spans = list(self.table)
-        for before, behind in pairwise(spans):
-            assert before.first < before.end <= behind.first < behind.end
+        for before, after in pairwise(spans):
+            assert before.first < before.end <= after.first < after.end
         by_segment = {span.segment for span in spans}
         for number in range(1, self.segment + 1):
             found = self.home.occupancy.spans(number)
@@ -175,11 +175,11 @@ def test_both_sides_of_a_middle_that_was_moved_keep_their_own_places() -> None:
     _, spans = table()
     spans.place(1, 5, 0, 9, 48, 90)
     spans.move(ExtentPlace(2, 5, 3, 6, 48, 30), 0)
-    before, _, behind = spans
+    before, _, after = spans
     assert before.places is not None
-    assert behind.places is not None
-    assert before.places is not behind.places
-    assert before.places.to_bytes() == behind.places.to_bytes()
+    assert after.places is not None
+    assert before.places is not after.places
+    assert before.places.to_bytes() == after.places.to_bytes()
 
 
 def test_what_was_hidden_in_front_goes_with_what_is_moved() -> None:

@@ -218,13 +218,13 @@ def test_an_error_in_one_topics_callback_does_not_keep_the_others_results_back()
             raise ZeroDivisionError
 
         bad.on_durable = mistake
-        told: list[str] = []
-        good.on_group = lambda: told.append("group")
+        calls: list[str] = []
+        good.on_group = lambda: calls.append("group")
         bad.append(b"x", 1, None)
         good.append(b"y", 1, None)
-        store.journal.barrier(lambda: told.append("barrier"))
+        store.journal.barrier(lambda: calls.append("barrier"))
         await store.journal.drain()
-        assert told == ["barrier", "group"]
+        assert calls == ["barrier", "group"]
         assert await read(good) == [b"y"]
 
     run(main())

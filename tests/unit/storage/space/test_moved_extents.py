@@ -137,8 +137,8 @@ async def test_of_a_span_that_was_cut_only_its_own_extents_are_read(disk: Disk) 
     await publish(store, log, 0, 9)
     await roll(store)
     log.spans.move(ExtentPlace(99, log.table.ledgers[-1].id, 3, 6, 48, 100), 0)
-    before, _, behind = log.spans
-    for span, first, end in ((before, 0, 3), (behind, 6, 9)):
+    before, _, after = log.spans
+    for span, first, end in ((before, 0, 3), (after, 6, 9)):
         living = await store._reader.living([(span, first)], 1 << 20)
         assert [(one.first, one.end) for one in living] == [(o, o + 1) for o in range(first, end)]
 

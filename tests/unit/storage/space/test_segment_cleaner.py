@@ -144,19 +144,19 @@ async def test_a_segment_that_cannot_be_read_is_named_once(disk: Disk) -> None:
     span = next(iter(quiet[1].spans))
     places = store._reader._indexes.places(span)
     disk.files.flip_bit(segment_name(span.segment), places.offsets[0] + places.lengths[0] - 2)
-    told: list[str] = []
+    logged: list[str] = []
     handler = logging.Handler()
-    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("magnetar.storage.space.segment_cleaner")
     logger.addHandler(handler)
     try:
         await passes(store)
     finally:
         logger.removeHandler(handler)
-    assert [text for text in told if "stays as it is" in text] == [
-        text for text in told if segment_name(span.segment) in text
+    assert [text for text in logged if "stays as it is" in text] == [
+        text for text in logged if segment_name(span.segment) in text
     ]
-    assert len([text for text in told if "stays as it is" in text]) == 1
+    assert len([text for text in logged if "stays as it is" in text]) == 1
 
 
 @simulated

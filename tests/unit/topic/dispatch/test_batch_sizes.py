@@ -95,13 +95,13 @@ def test_a_batch_of_two_hundred_is_acknowledged_bit_by_bit(sub_type: SubType, cl
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True, active_consumer_failover_delay_ms=0)
     consumer, connection = stand.join(sub_type=sub_type, permits=1000)
     stand.append(200)
-    told: list[str] = []
+    answers: list[str] = []
     left = ALL | ALL << 64 | ALL << 128 | ALL << 192
     for index in (0, 63, 64, 130, 199):
         left &= ~(1 << index)
         words = tuple(left >> at & ALL for at in (0, 64, 128, 192))
-        stand.subscription.acks.take_sets(consumer, [IndexAck(0, words, claimed)], lambda: told.append(""))
-    assert len(told) == 5
+        stand.subscription.acks.take_sets(consumer, [IndexAck(0, words, claimed)], lambda: answers.append(""))
+    assert len(answers) == 5
     assert stand.cursor.live[0] == left & (1 << 200) - 1
     stand.subscription.acks.take(consumer, [0])
     stand.append(1)
@@ -112,12 +112,12 @@ def test_a_batch_of_two_hundred_is_acknowledged_bit_by_bit(sub_type: SubType, cl
 def test_any_seek_leaves_the_next_one_possible(claimed: int) -> None:
     stand = Stand()
     stand.append(3, 1, 1)
-    told: list[str] = []
+    answers: list[str] = []
     for times, words in enumerate(((), (0b10,), (ALL,) * 100, (0,)), 1):
         _, connection = stand.join(permits=100)
-        stand.subscription.seek_to(0, lambda: told.append(""), words, claimed)
+        stand.subscription.seek_to(0, lambda: answers.append(""), words, claimed)
         assert connection.closed == 1
-        assert len(told) == times
+        assert len(answers) == times
     stand.join(permits=100)
     stand.subscription.seek_to(1)
     _, connection = stand.join(permits=100)

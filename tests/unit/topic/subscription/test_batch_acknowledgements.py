@@ -17,9 +17,9 @@ def test_foreign_and_unknown_acks() -> None:
     stand.append_many(5)
     a, _ = stand.join("a", permits=100)
     b, _ = stand.join("b", permits=100)
-    told: list[str] = []
-    stand.subscription.acks.take(b, [0, 1, 0, 99], partial(told.append, "ok"))
-    assert told == ["ok"]
+    answers: list[str] = []
+    stand.subscription.acks.take(b, [0, 1, 0, 99], partial(answers.append, "ok"))
+    assert answers == ["ok"]
     assert (a.state.unacked, b.state.unacked) == (3, 0)
     assert stand.subscription.stats().backlog_entries == 3
 
@@ -29,9 +29,9 @@ def test_cumulative_ack_is_ignored_but_answered() -> None:
     stand = Stand()
     stand.append_many(5)
     a, _ = stand.join("a", permits=100)
-    told: list[str] = []
-    stand.subscription.acks.take_until(a, 4, partial(told.append, "ok"))
-    assert told == ["ok"]
+    answers: list[str] = []
+    stand.subscription.acks.take_until(a, 4, partial(answers.append, "ok"))
+    assert answers == ["ok"]
     assert stand.subscription.stats().backlog_entries == 5
 
 
@@ -41,10 +41,10 @@ def test_batch_index_acks(sub_type: SubType) -> None:
     stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
     stand.append(10, 10, 1)
     a, connection = stand.join("a", sub_type, permits=100)
-    told: list[str] = []
+    answers: list[str] = []
     acks = [IndexAck(0, (0b1111111100,), 10), IndexAck(1, (0,), 10)]
-    stand.subscription.acks.take_sets(a, acks, partial(told.append, "ok"))
-    assert told == ["ok"]
+    stand.subscription.acks.take_sets(a, acks, partial(answers.append, "ok"))
+    assert answers == ["ok"]
     if sub_type is SubType.Shared:
         assert a.state.unacked == 9
     permits = a.state.permits
@@ -62,12 +62,12 @@ def test_batch_index_acks_switched_off() -> None:
     stand = Stand()
     stand.append(10, 10)
     a, _ = stand.join("a", SubType.Exclusive, permits=100)
-    told: list[str] = []
-    stand.subscription.acks.take_sets(a, [IndexAck(0, (0,), 10)], partial(told.append, "ok"))
-    assert told == ["ok"]
+    answers: list[str] = []
+    stand.subscription.acks.take_sets(a, [IndexAck(0, (0,), 10)], partial(answers.append, "ok"))
+    assert answers == ["ok"]
     assert stand.subscription.stats().backlog_entries == 2
-    stand.subscription.acks.take_until(a, 1, partial(told.append, "ok"), IndexAck(1, (1,), 10))
-    assert len(told) == 2
+    stand.subscription.acks.take_until(a, 1, partial(answers.append, "ok"), IndexAck(1, (1,), 10))
+    assert len(answers) == 2
     assert stand.cursor.mark_delete == 0
 
 

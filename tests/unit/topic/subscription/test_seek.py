@@ -19,9 +19,9 @@ def test_seek_disconnects_and_resets() -> None:
     stand.append(1, 4, 1)
     a, a_connection = stand.join("a", permits=100)
     stand.subscription.acks.take(a, [0, 2])
-    told: list[int] = []
-    stand.subscription.seek_to(1, lambda: told.append(a_connection.closed), (0b1100,), 4)
-    assert told == [1], "CLOSE_CONSUMER comes before SUCCESS"
+    answers: list[int] = []
+    stand.subscription.seek_to(1, lambda: answers.append(a_connection.closed), (0b1100,), 4)
+    assert answers == [1], "CLOSE_CONSUMER comes before SUCCESS"
     assert stand.subscription.consumers == []
     stand.subscription.remove_consumer(a)  # the connection may still say so
     stand.subscription.flow(a, 10)
