@@ -14,6 +14,7 @@ import pytest
 from magnetar.model.errors import ServerError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
+from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.frames import FRAME_PADDING
 from magnetar.testing.rawclient import RawClient, RawClientError, make_entry
 from tests.wire.bench import Wires, on_broker
@@ -107,7 +108,7 @@ def test_a_command_before_connect_closes(first: c.Command, caplog: pytest.LogCap
 
     with caplog.at_level(logging.WARNING):
         beside_a_bystander(attack)
-    assert f"{type(first).__name__} from a client while nothing was said" in caplog.text
+    assert f"{name_of(type(first))} from a client while nothing was said" in caplog.text
 
 
 def test_no_permits_close_the_connection_of_a_consumer_that_exists(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -19,8 +20,8 @@ from magnetar.broker.upkeep.periodic_passes import Upkeep
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
-from magnetar.metadata.store import MetadataStore
-from magnetar.model.errors import MagnetarError, MetadataError, ServerError
+from magnetar.metadata.store import ABSENT, MetadataStore
+from magnetar.model.errors import BadVersionError, MagnetarError, MetadataError, ServerError
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
 from magnetar.protocol.commands import CommandError
@@ -99,10 +100,15 @@ class Broker:
 
     async def _instance(self) -> int:
         """A number that no earlier life of this broker had: part of generated producer names (rule 3.1.1)."""
-        record = self._metadata.get(_INSTANCE_PATH)
-        number = 0 if record is None else int(record.data) + 1
+        number: int | None = None
         try:
-            await self._metadata.put(_INSTANCE_PATH, str(number).encode())
+            while number is None:
+                record = self._metadata.get(_INSTANCE_PATH)
+                wanted = 0 if record is None else int(record.data) + 1
+                with suppress(BadVersionError):  # another broker took that number
+                    expected = ABSENT if record is None else record.version
+                    await self._metadata.put(_INSTANCE_PATH, str(wanted).encode(), expected)
+                    number = wanted
         except MetadataError as error:
             # a full disk must not keep the broker from starting; no counter reaches these numbers
             log.warning("%s; this life of the broker gets a number by chance", error)
@@ -133,11 +139,11 @@ class Broker:
         await self.service.partitions.close()
         await self.service.offloader.close()
         await self.compaction_monitor.close()
-        await self.service.tasks.close()
         self.service.close()
         for connection in list(self.connections):
             connection.close("the broker stops")
         await self.store.close()
+        await self.service.tasks.close()
         await self.resources.close()
 
 

@@ -1,7 +1,7 @@
 """The schema registry: which versions may be added to a topic's schema, by its policies (rules of group 10).
 
-Versions are added synchronously and durable when a call returns, so an answer to a client may promise
-them. Nothing here is asked per message: a producer and a consumer each ask once, when they come.
+Versions are durable when :meth:`SchemaRegistry.add` returns, so an answer to a client may promise them. Nothing here
+is asked per message: a producer and a consumer each ask once, when they come.
 """
 
 from __future__ import annotations

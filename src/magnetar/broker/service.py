@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+from contextlib import suppress
 from random import Random
 
 from magnetar.broker.namespaces.partition_creation import PartitionCreator
@@ -29,7 +30,6 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
     MagnetarError,
-    MetadataError,
     NotAllowedError,
     NotFoundError,
     PreconditionFailedError,
@@ -62,6 +62,8 @@ class BrokerService:
         self.rng = rng
         self._instance = 0
         self._producer_names = 0
+        self._leaving: set[str] = set()
+        """Topics whose deletion waits for the metadata store: they are not loaded meanwhile."""
         self.tasks = TaskGroup("broker")
         """What commands wait for that cannot be answered at once."""
         self.stuck_total = 0
@@ -105,7 +107,8 @@ class BrokerService:
         enabled = self.settings.transactionCoordinatorEnabled
         assign = TopicName.parse(ASSIGN_TOPIC)
         if enabled and not self.resources.partitioned.count(assign):
-            await self.resources.partitioned.create(assign, 1)
+            with suppress(ConflictError):  # another broker was first
+                await self.resources.partitioned.create(assign, 1)
         self.coordinator.start(enabled=enabled)
         if self._tells_policies:
             self._policy_events.start()
@@ -213,6 +216,8 @@ class BrokerService:
         return not most or self.directory.count(namespace) + topics <= most
 
     def _load(self, name: TopicName) -> Topic:
+        if name.fqn in self._leaving:
+            raise ServiceNotReadyError("Topic is being deleted")
         if self.directory.add(name):
             self.changes.created(name)
         topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name), self._publishing)
@@ -273,21 +278,24 @@ class BrokerService:
         topic = self.find(name)
         if topic is None:
             raise NotFoundError(f"Topic {name.fqn} not found")
-        _require_unused(topic, force=force)
-        if not name.is_partition:
-            # first: a topic of this name that comes later must not find them after a crash in between
-            await self.resources.topic_policies.delete(name)
-            # the store may have let others run meanwhile
-            topic = self.find(name)
-            if topic is None:
-                raise NotFoundError(f"Topic {name.fqn} not found")
-            _require_unused(topic, force=force)
-        # from here on nothing waits and no client meets a closed topic
+        connected = len(topic.producers) + topic.consumer_count()
+        if connected and not force:
+            raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
+        # whatever fails from here on, no client is given a closed topic
         self.topics.pop(name.fqn, None)
         topic.close()
         if topic.compactor is not None:
             topic.compactor.forget()
-        self.store.delete_log(name.fqn, lambda: run_eagerly(self._forget_schema(name), _ignore, self.tasks, "schema"))
+        self._leaving.add(name.fqn)
+        try:
+            if not name.is_partition:
+                # first: a topic of this name that comes later must not find them after a crash in between
+                await self.resources.topic_policies.delete(name)
+            self.store.delete_log(
+                name.fqn, lambda: run_eagerly(self._forget_schema(name), _ignore, self.tasks, "schema")
+            )
+        finally:
+            self._leaving.discard(name.fqn)
         self.directory.remove(name)
         self.changes.deleted(name)
 
@@ -307,7 +315,7 @@ class BrokerService:
             return
         try:
             await self.schemas.purge(name)
-        except MetadataError as error:
+        except MagnetarError as error:
             log.error("topic %s is deleted, its schema is still there (DELETE it by REST): %s", name.fqn, error)
 
     def unload(self, name: TopicName) -> None:
@@ -333,12 +341,6 @@ class BrokerService:
             topic.close()
         self.topics.clear()
         self.nonpersistent_topics.close()
-
-
-def _require_unused(topic: Topic, *, force: bool) -> None:
-    connected = len(topic.producers) + topic.consumer_count()
-    if connected and not force:
-        raise PreconditionFailedError(f"Topic has {connected} connected producers/consumers")
 
 
 def _ignore(_: None, error: MagnetarError | None) -> None: ...

@@ -21,6 +21,7 @@ from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLo
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
 from magnetar.protocol.client import ClientConnection
+from magnetar.protocol.commands.names import name_of
 from magnetar.runtime.clock import steady_seconds
 
 Answer = TypeVar("Answer")
@@ -123,7 +124,7 @@ class Connection:
         if isinstance(answer, c.CommandError):
             raise RefusedError(what, answer.error, answer.message)
         if not isinstance(answer, expected):
-            raise ClientError(f"{what}: the broker answered with {type(answer).__name__}")
+            raise ClientError(f"{what}: the broker answered with {name_of(type(answer))}")
         return answer
 
     def send(self, command: c.Command) -> None:

@@ -23,6 +23,7 @@ _ILLEGAL: Final = {
     "brokerServiceUrl": "Illegal broker service url, example: ",
     "brokerServiceUrlTls": "Illegal broker service tls url, example: ",
 }
+_NEVER: Final = object()
 _ALWAYS_SHOWN: Final = ("brokerClientTlsEnabled", "tlsAllowInsecureConnection", "brokerClientTlsEnabledWithKeyStore")
 
 
@@ -61,10 +62,9 @@ class Clusters:
 
     async def ensure(self, name: str, data: JsonObject) -> None:
         """Make it exist with these fields; other fields stay, and an unchanged record is not written."""
-        old = self._records.get(name)
-        new = {**(old or {}), **_checked(data)}
-        if new != old:
-            await self._records.put((name,), new)
+        checked = _checked(data)
+        if any((self._records.get(name) or {}).get(field, _NEVER) != value for field, value in checked.items()):
+            await self._records.change((name,), lambda old: {**(old or {}), **checked})
 
 
 def _is_address(text: str, scheme: str) -> bool:

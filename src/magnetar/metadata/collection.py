@@ -7,18 +7,22 @@ fails changes nothing here.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final
 from urllib.parse import quote, unquote
 
 from magnetar.metadata.store import ABSENT, MetadataStore
-from magnetar.model.errors import BadVersionError, ConflictError, MetadataError
+from magnetar.model.errors import BadVersionError, ConflictError, MetadataError, NotFoundError
 from magnetar.model.policies import JsonObject
 
 log = logging.getLogger(__name__)
 
 Key = tuple[str, ...]
+_TRIES: Final = 100
 
 
 class Collection:
@@ -105,9 +109,10 @@ class Collection:
     async def change(self, key: Key, changed: Callable[[JsonObject | None], JsonObject | None]) -> None:
         """Replace a record by what ``changed`` makes of it (None: there is none); durable on return.
 
-        ``changed`` is called again whenever another writer came first; what it raises ends the change.
+        ``changed`` is called again when another writer came first; what it raises ends the change. Raises
+        BadVersionError after a hundred such tries.
         """
-        while True:
+        for left in reversed(range(_TRIES)):
             value = changed(self.get(*key))
             try:
                 if value is not None:
@@ -115,9 +120,16 @@ class Collection:
                 elif key in self._records:
                     await self.delete(key)
             except BadVersionError:
+                if not left:
+                    raise
+                await asyncio.sleep(0)
                 continue
             return
 
     async def delete(self, key: Key) -> None:
-        """Remove a record that exists; durable on return. Raises BadVersionError if another writer came first."""
-        await self._store.delete(self._path(key), self._records[key][1])
+        """Remove a record that exists; durable on return. Raises BadVersionError if another writer came first.
+
+        One that another writer has removed meanwhile is gone as well.
+        """
+        with suppress(NotFoundError):
+            await self._store.delete(self._path(key), self._records[key][1])

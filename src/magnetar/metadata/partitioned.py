@@ -114,10 +114,10 @@ class PartitionedTopics:
     async def removal(self, topic: TopicName) -> AsyncIterator[None]:
         """Refuse to make any partition while they are removed. Raises NotFoundError, MetadataError."""
         found = self._existing(topic)
-        if topic in self._unmade:
-            await self._put(topic, found, None)
         self._leaving.add(topic)
         try:
+            if topic in self._unmade:
+                await self._put(topic, found, None)
             yield
         finally:
             self._leaving.discard(topic)

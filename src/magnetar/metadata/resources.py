@@ -7,6 +7,8 @@ and ``pulsar/system``.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from magnetar.config.settings import Settings
 from magnetar.metadata.clusters import Clusters
 from magnetar.metadata.namespaces import Namespaces
@@ -15,7 +17,7 @@ from magnetar.metadata.schemas import SchemaStore
 from magnetar.metadata.store import MetadataStore
 from magnetar.metadata.tenants import Tenants
 from magnetar.metadata.topic_policies import TopicPolicyRecords
-from magnetar.model.errors import NotFoundError
+from magnetar.model.errors import ConflictError, NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.model.system_topics import is_heartbeat
@@ -46,7 +48,8 @@ class Resources:
         for tenant, namespace in (("public", "default"), ("pulsar", "system")):
             await self.tenants.ensure(tenant, self._cluster)
             if not self.namespaces.exists(NamespaceName.parse(f"{tenant}/{namespace}")):
-                await self.namespaces.create(tenant, namespace)
+                with suppress(ConflictError):  # another broker was first
+                    await self.namespaces.create(tenant, namespace)
 
     async def announce(self, service_url: str, broker_service_url: str) -> None:
         """Record where this cluster is reached, once the ports are bound."""

@@ -19,11 +19,12 @@ import base64
 import binascii
 import json
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
 from magnetar.metadata.store import ABSENT, MetadataStore
-from magnetar.model.errors import MetadataError
+from magnetar.model.errors import MetadataError, NotFoundError
 from magnetar.model.policies import Json, JsonObject
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 
@@ -80,7 +81,8 @@ class SchemaStore:
         if not history[-1].deleted:
             await self.append(schema, SchemaDefinition(SchemaType.NONE), history[-1].timestamp_ms, deleted=True)
         for version in self.history(schema):
-            await self._store.delete(_path(schema, version.version))
+            with suppress(NotFoundError):  # another writer purges as well
+                await self._store.delete(_path(schema, version.version))
 
     def of_namespace(self, tenant: str, namespace: str) -> list[SchemaId]:
         """Schemas of a namespace, with or without a topic."""

@@ -45,7 +45,8 @@ class Tenants:
     async def ensure(self, name: str, cluster: str) -> None:
         """Make it exist, whatever the limit; an existing one stays as it is."""
         if (name,) not in self._records:
-            await self._records.put((name,), self._checked({"adminRoles": [], "allowedClusters": [cluster]}))
+            made = self._checked({"adminRoles": [], "allowedClusters": [cluster]})
+            await self._records.change((name,), lambda there: there or made)
 
     async def update(self, name: str, info: JsonObject | None) -> None:
         """Raises PreconditionFailedError or NotFoundError."""

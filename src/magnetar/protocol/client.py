@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
+from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.frames import MAX_FRAME_SIZE
 
@@ -126,12 +127,12 @@ class ClientConnection:
             return Arrival(command, None)
         request_id: int | None = getattr(command, "request_id", None)
         if kind is not c.CommandError and kind not in _ANSWER_KINDS:
-            raise ProtocolError(f"{kind.__name__} from a broker")
+            raise ProtocolError(f"{name_of(kind)} from a broker")
         request = None if request_id is None else self._requests.get(request_id)
         if request is None or request_id is None:
             return None
         if kind is not c.CommandError and ANSWERS[type(request)] is not kind:
-            raise ProtocolError(f"{kind.__name__} as the answer to {type(request).__name__}")
+            raise ProtocolError(f"{name_of(kind)} as the answer to {name_of(type(request))}")
         if not (isinstance(command, c.CommandProducerSuccess) and not command.producer_ready):
             # A producer that waits for exclusive access gets two answers (rule 3.2.4).
             del self._requests[request_id]
@@ -141,7 +142,7 @@ class ClientConnection:
         if isinstance(command, c.CommandConnected):
             self._connected = True
         elif not isinstance(command, c.CommandAuthChallenge | c.CommandError | c.CommandPing | c.CommandPong):
-            raise ProtocolError(f"{type(command).__name__} from a broker before CONNECTED")
+            raise ProtocolError(f"{name_of(type(command))} from a broker before CONNECTED")
         return Arrival(command, None)
 
 

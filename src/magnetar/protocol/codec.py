@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError, Message
 from magnetar.model.errors import ProtocolError
 from magnetar.model.ids import signed, unsigned
 from magnetar.protocol import commands as c
+from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.frames import BROKER_METADATA_MAGIC, command_frame
 from magnetar.protocol.generated import pulsar_pb2 as pb
 
@@ -338,9 +339,9 @@ def parse(kind: type[M], data: bytes) -> M:
     try:
         message = kind.FromString(data)
     except DecodeError as error:
-        raise ProtocolError(f"{kind.__name__} of {len(data)} bytes is not protobuf: {error}") from None
+        raise ProtocolError(f"{name_of(kind)} of {len(data)} bytes is not protobuf: {error}") from None
     if not message.IsInitialized():
-        raise ProtocolError(f"{kind.__name__} of {len(data)} bytes lacks a required field")
+        raise ProtocolError(f"{name_of(kind)} of {len(data)} bytes lacks a required field")
     return message
 
 
@@ -372,7 +373,7 @@ def decode(body: bytes, entry: bytes = b"", checksum_ok: bool = True, *, limited
         raise ProtocolError(f"a command of type {base.type} without its body")
     name, shape = known
     if limited and len(body) > _PARTS_FROM and (parts := _parts(base)) > PARTS_MAX:
-        raise ProtocolError(f"{shape.make.__name__} with {parts} items in its lists, at most {PARTS_MAX} are allowed")
+        raise ProtocolError(f"{name_of(shape.make)} with {parts} items in its lists, at most {PARTS_MAX} are allowed")
     values = [read(getattr(base, name)) for _, read in shape.readers]
     if shape.make is c.CommandSend:
         values += entry, checksum_ok

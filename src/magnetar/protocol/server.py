@@ -14,6 +14,7 @@ from typing import Final
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
+from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.frames import MAX_FRAME_SIZE
 
@@ -115,7 +116,7 @@ class ServerConnection:
         if kind is c.CommandAuthResponse and self._challenged:
             self._challenged = False
             return
-        raise ProtocolError(f"{kind.__name__} from a client while {self.state.value}")
+        raise ProtocolError(f"{name_of(kind)} from a client while {self.state.value}")
 
     def challenge(self) -> None:
         """Note that AUTH_CHALLENGE is being sent: one AUTH_RESPONSE may come."""

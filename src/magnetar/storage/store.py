@@ -1,7 +1,7 @@
-"""The embedded ledger store: one directory, all topics' logs, one journal.
+"""The embedded ledger store: all topics' logs in one journal.
 
-Owns the three threads that touch the disk (writer: group commit; reader: entries; keeper: indexes, checkpoints,
-removal of dead segments), the cache's budget, and the numbers that must never be given twice.
+It owns the cache's budget and the numbers that must never be given twice; the journal's backend and the threads it
+works on are handed in (:class:`magnetar.storage.local_store.LocalLedgerStore` has those of a directory).
 """
 
 from __future__ import annotations

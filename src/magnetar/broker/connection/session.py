@@ -26,6 +26,7 @@ from magnetar.broker.topic.publish.producer import Producer
 from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
+from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.server import ServerConnection, ServerState
 from magnetar.runtime.teardown import call_all
 
@@ -217,7 +218,7 @@ class Session:
     def not_supported(self, command: c.Command) -> None:
         """Answer a command of a feature that does not exist here, if the client waits for an answer."""
         request_id = getattr(command, "request_id", None)
-        name = type(command).__name__.removeprefix("Command")
+        name = name_of(type(command))
         text = f"{name} is not available in this version of magnetar"
         if request_id is None:
             self.complain(name, "ignored: %s", text)

@@ -292,6 +292,9 @@ class Topic:
 
         If the topic retains more than that, :func:`apply_retention` lets go instead.
         """
+        if self.closed:
+            # the subscriptions are gone from here, their cursors and what they have not consumed are not
+            return 0
         if self.compactor is not None:
             self.compactor.upkeep()
         if self.policies.retention != _NO_RETENTION:
@@ -303,6 +306,8 @@ class Topic:
 
     def trim_to(self, keep_from: int, hidden_bytes: int) -> int:
         """Let go of exactly what lies before ``keep_from``; how many ledgers went."""
+        if self.closed:
+            return 0
         dropped = self.log.trim(keep_from, hidden_bytes)
         self._trimmed()
         return dropped

@@ -45,7 +45,9 @@ class _Sender:
         if not self.settled.done():
             self.settled.set_exception(error)
 
-    def dropped(self, count: int) -> None: ...
+    def dropped(self, count: int) -> None:
+        if not self.settled.done():
+            self.settled.set_exception(PersistenceError("the topic was unloaded meanwhile"))
 
 
 class HealthCheck:

@@ -105,8 +105,9 @@ class Upkeep:
             unstored.collect_one(one)
         dropped = 0
         async for topic in in_turns(list(self._service.topics.values())):
-            dropped += topic.trim()
-            topic.checks.tidy()
+            if not topic.closed:
+                dropped += topic.trim()
+                topic.checks.tidy()
         await self._give_back(dropped)
         return dropped
 

@@ -1,8 +1,8 @@
 """The commands of the wire (rules of 1.3), with the names of PulsarApi.proto, grouped by subject.
 
 Reading order: ``ids`` (what commands are made of), ``connection`` (handshake, keep-alive, plain answers), ``lookups``,
-``producer``, ``consumer``, ``schemas``, ``topic_list_watchers``, ``transactions``, and ``unparsed`` (a command that is
-too long to be read at once).
+``producer``, ``consumer``, ``schemas``, ``topic_list_watchers``, ``transactions``, ``unparsed`` (a command that is
+too long to be read at once) and ``names`` (what people call them).
 
 A field without a default is always written. One whose default is None is written when it is not None, so "absent" and
 "zero" stay different. Any other field is written when it differs from its default, which is the wire's default too.

@@ -9,7 +9,7 @@ blocks and is called from the store's threads, or by a start before anything els
 FileNotFoundError says that what was asked for is not there, and :func:`is_full` that space is used up.
 
 The implementations are :class:`magnetar.storage.backends.local_journal.LocalJournal` and, for tests,
-:class:`magnetar.storage.backends.memory_journal.MemoryJournal`; one suite runs over all of them.
+:class:`magnetar.testing.memory_journal.MemoryJournal`; one suite runs over all of them.
 """
 
 from __future__ import annotations

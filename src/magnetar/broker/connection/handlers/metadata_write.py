@@ -15,8 +15,17 @@ T = TypeVar("T")
 def write_metadata(session: Session, coroutine: Coroutine[Any, Any, T], done: Done[T], command: str) -> None:
     """Begin ``coroutine`` at once; ``done`` is called with its result, unless the session is closed by then."""
 
+    async def guarded() -> T:
+        try:
+            return await coroutine
+        except MagnetarError:
+            raise
+        except Exception:
+            session.close("a fault of the broker", fault=False)
+            raise
+
     def ended(value: T | None, error: MagnetarError | None) -> None:
         if not session.closed:
             done(value, error)
 
-    run_eagerly(coroutine, ended, session.service.tasks, command)
+    run_eagerly(guarded(), ended, session.service.tasks, command)

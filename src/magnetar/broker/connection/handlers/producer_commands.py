@@ -72,6 +72,8 @@ def _subscribe_first(
 ) -> None:
     """Create the initial subscription of the producer, which exists before its first message (rule 3.1.9)."""
     name = command.initial_subscription_name
+    if error is None and topic.closed:
+        error = ServiceNotReadyError("Topic is temporarily unavailable")
     if (
         error is not None
         or not name

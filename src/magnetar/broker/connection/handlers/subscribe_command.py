@@ -90,6 +90,8 @@ class _Joining:
         command, topic = self._command, self._topic
         if self._stopped():
             return
+        if error is None and topic.closed:
+            error = ServiceNotReadyError("Topic is temporarily unavailable")
         if error is not None:
             self._give_up(error)
             return
@@ -162,7 +164,7 @@ class _Joining:
         back = self._command.start_message_rollback_duration_sec
         if self._stopped():
             self._topic.consumer_gone(subscription)
-        elif back > 0:
+        elif back > 0 and not self._topic.closed:
             now = self._session.service.clock.now_ms()
             self._topic.read_by(subscription, compacted=self._command.read_compacted)
             self._topic.find_time(now - back * 1000, lambda found: self._rolled_back(subscription, found), subscription)

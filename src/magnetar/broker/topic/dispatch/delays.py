@@ -237,8 +237,7 @@ class Delays(DispatchRule, TopicFeature):
             self._gating = False
             self._topic.remove_dispatch_rule(self)
 
-    # what the dispatch filter
-    # asks-----------------------------------------------------------------------------------------
+    # what the dispatch filter asks ---------------------------------------------------------------------------------
 
     @override
     def holds_for(self, sub_type: SubType) -> bool:

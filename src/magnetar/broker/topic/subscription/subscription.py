@@ -198,8 +198,7 @@ class Subscription:
         """``log.end`` moved; call once per group of entries."""
         self.pump.turn()
 
-    # -- dispatch filter: what is not to be sent, or not yet
-    # ------------------------------------------------------------
+    # -- dispatch filter: what is not to be sent, or not yet -------------------------------------------------------
 
     def add_dispatch_rule(self, rule: DispatchRule) -> None:
         """Ask ``rule`` before anything is read, from now on.

@@ -30,6 +30,7 @@ class Subscriptions(Mapping[str, Subscription]):
         self._log = log
         self._settings = settings
         self._clock = clock
+        self._closed = False
         self._by_name: dict[str, Subscription] = {}
         self._chunks = False
         self.rules: tuple[DispatchRule, ...] = ()
@@ -113,6 +114,7 @@ class Subscriptions(Mapping[str, Subscription]):
         """Disconnect every consumer and forget the subscriptions; their cursors stay with the log."""
         call_all(self._topic.name, [subscription.close for subscription in self._by_name.values()])
         self._by_name.clear()
+        self._closed = True
         self.rules = ()
 
     # what concerns all of them -----------------------------------------------------------------------------------
@@ -169,6 +171,8 @@ class Subscriptions(Mapping[str, Subscription]):
 
         Without any everything counts as consumed (rule 4.2.3).
         """
+        if self._closed:
+            raise RuntimeError(f"{self._topic.name}: the subscriptions of a closed topic say nothing about its cursors")
         marks = [s.cursor.mark_delete for s in self._by_name.values() if s.durable]
         return min(marks, default=self._log.end - 1)
 
