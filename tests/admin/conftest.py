@@ -8,8 +8,8 @@ import pytest
 
 from magnetar.admin.application import create_app
 from magnetar.config.settings import Settings
-from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 from tests.support.at_once import at_once

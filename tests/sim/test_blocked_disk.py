@@ -13,13 +13,13 @@ from magnetar.admin.application import create_app
 from magnetar.app.node import Broker
 from magnetar.broker.connection.handlers.command_table import HANDLERS
 from magnetar.config.settings import Settings
-from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MetadataError
 from magnetar.protocol import commands as c
 from magnetar.storage.backends.segment_writer import LocalSegmentWriter
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.write_group import DirtyCursor, DirtyFeatureState, Done, Failed
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 from magnetar.testing.rawclient import RawClientError
 from tests.admin.fake_broker import FakeBroker
 from tests.sim import promises, promises_of_rest

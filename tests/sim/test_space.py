@@ -10,9 +10,9 @@ import pytest
 from magnetar.app.node import Broker
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import SubType
+from magnetar.storage import recovery
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.write_group import PendingMove
-from magnetar.storage.recovery import recovery
 from magnetar.storage.space import segment_cleaner
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.store import LedgerStore

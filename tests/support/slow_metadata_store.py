@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from magnetar.metadata.memory import MemoryMetadataStore
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 
 
 class SlowMetadataStore(MemoryMetadataStore):

@@ -26,7 +26,7 @@ from magnetar.storage.log import records
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
 from magnetar.storage.log.write_group import Failed
-from magnetar.storage.recovery.recovery import Recovered, newest_lost, recover
+from magnetar.storage.recovery import Recovered, newest_lost, recover
 from magnetar.storage.space.full_disk import FullDisk
 from magnetar.storage.space.segment_cleaner import SegmentCleaner
 from magnetar.storage.space.segment_keeper import SegmentKeeper

@@ -25,7 +25,7 @@ from magnetar.storage.log.segment import SegmentIndex
 from magnetar.storage.log.segment_scan import SegmentScan
 from magnetar.storage.metadata_log.metadata_log import examine
 from magnetar.storage.metadata_log.metadata_scan import COPIES
-from magnetar.storage.recovery.recovery import gap_after, newest_lost
+from magnetar.storage.recovery import gap_after, newest_lost
 
 
 class FoundExtent(NamedTuple):

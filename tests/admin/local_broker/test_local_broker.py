@@ -12,13 +12,13 @@ import pytest
 from magnetar.admin.local_broker.broker import local_ports
 from magnetar.app.node import Broker
 from magnetar.config.settings import Settings
-from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.model.errors import PersistenceError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from magnetar.runtime.clock import SystemClock
 from magnetar.testing.faultfiles import FaultFileSystem
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 from magnetar.testing.rawclient import RawConsumer, payload_of
 from tests.support.real_broker import TOPIC, RealBroker, real_broker, run_on_broker
 

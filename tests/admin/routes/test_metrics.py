@@ -12,9 +12,9 @@ from magnetar.admin.routes.metrics import _pieces
 from magnetar.admin.routes.topic_metrics import LINES_PER_PIECE, TopicSeries
 from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
 from magnetar.config.settings import Settings
-from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient

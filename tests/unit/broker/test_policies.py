@@ -12,11 +12,11 @@ from magnetar.broker.policies.broker_policies import of_broker
 from magnetar.broker.policies.effective_policies import EffectivePolicies
 from magnetar.broker.policies.policy_rules import resolve
 from magnetar.config.settings import Settings
-from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, Json, Retention
 from magnetar.model.topic_policies import BacklogQuota, DispatchRate, QuotaPolicy, TopicPolicies
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.support.at_once import at_once
 
 NAMESPACE = NamespaceName.parse("public/default")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from magnetar.config.settings import Settings
-from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import MetadataStore
 from magnetar.model.errors import MagnetarError, MetadataError
@@ -17,6 +16,7 @@ from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import AutoTopicCreation, JsonObject, PartitionedTopic, Retention, bundles
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.support.at_once import at_once
 
 STANDALONE: JsonObject = {"adminRoles": [], "allowedClusters": ["standalone"]}

@@ -10,13 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.schemas import SchemaStore
 from magnetar.model.errors import BadVersionError, MetadataError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.support.at_once import at_once
 from tests.support.slow_metadata_store import SlowMetadataStore
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.metadata.memory import MemoryMetadataStore
 from magnetar.metadata.store import ABSENT, MetadataStore, Record
 from magnetar.model.errors import BadVersionError, NotFoundError
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.support.at_once import at_once
 
 

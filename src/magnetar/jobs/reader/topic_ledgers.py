@@ -19,7 +19,7 @@ from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.managed_ledger import LogHome, ManagedLedger
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
-from magnetar.storage.recovery.recovery import recover
+from magnetar.storage.recovery import recover
 from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeatureState
 
 _TOPICS: Final = "persistent://"

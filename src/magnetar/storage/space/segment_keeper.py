@@ -20,7 +20,7 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log import checkpoint
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span, index_bytes
-from magnetar.storage.recovery.recovery import Recovered
+from magnetar.storage.recovery import Recovered
 from magnetar.storage.space.occupancy import Occupancy
 
 log = logging.getLogger(__name__)

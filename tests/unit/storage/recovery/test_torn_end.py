@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from magnetar.storage import recovery
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.metadata_log.metadata_copy import set_aside
-from magnetar.storage.recovery import recovery
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.segment_bytes import block, segment
 from tests.support.store_lives import disk
