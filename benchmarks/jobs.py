@@ -130,7 +130,7 @@ JOBS: dict[str, Callable[[SparkSession, Where], int]] = {
 
 
 def run_one(name: str, where: Where, memory: str) -> None:
-    """In a process of its own: seconds and messages as JSON, the last line on standard output."""
+    """Run it in a process of its own: seconds and messages as JSON, the last line on standard output."""
     begun = time.perf_counter()
     spark = local_session(name, cores=2, memory=memory, brief=name not in ("read", "stream"))
     started = time.perf_counter()
@@ -165,7 +165,7 @@ def measured(name: str, where: Where, memory: str) -> dict[str, Any]:
 
 
 def entries_of(messages: int, size: int, batch: int, name: str) -> Iterator[tuple[bytes, int, int, int]]:
-    """As `Producer.send` takes them. Values are letters that zstd halves; a message of its own says its size."""
+    """Yield entries as `Producer.send` takes them. Values are letters that zstd halves; a lone one says its size."""
     keys = max(messages // 10, 1)
     random = np.random.default_rng(7)
     packer = Packer(name, max_messages=batch, max_bytes=1 << 21)

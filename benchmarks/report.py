@@ -1,4 +1,4 @@
-"""From samples to tables: medians over rounds, ratios to the first broker's rivals, and the JSON that is kept.
+"""Makes tables of samples: medians over rounds, ratios to the first broker's rivals, and the JSON that is kept.
 
 A sample with problems (an entry lost, altered, out of order, delivered again to a later consumer after its ack, or a
 run that did not finish) is shown with an exclamation mark and its problems are listed below the table: a wrong answer

@@ -37,7 +37,7 @@ from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.rawclient import RawClient
 
 PASS_SECONDS: Final = 10.0
-"""As in `magnetar.broker.upkeep.periodic_passes`."""
+"""The same interval as in `magnetar.broker.upkeep.periodic_passes`."""
 _PENDING_MAX: Final = 4 << 20
 _TOPIC: Final = "persistent://public/default/space-"
 

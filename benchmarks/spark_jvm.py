@@ -1,4 +1,4 @@
-"""The same workloads as `benchmarks.spark_rows` by StreamNative's connector on Apache Pulsar, for paired runs.
+"""Runs the workloads of `benchmarks.spark_rows` with StreamNative's connector on Apache Pulsar, for paired runs.
 
 Runs in an environment of its own, since that connector does not load with today's pyspark: Spark 3.4.1 for Scala 2.13
 (PyPI's pyspark 3.4.1 with the jars of Maven's spark-sql_2.13 in place of its own, and jackson-annotations 2.17.2, which

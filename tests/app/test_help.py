@@ -36,7 +36,7 @@ OURS = (
 EXTRAS = ["cryptography", "deltalake", "numba", "numpy", "obstore", "pandas", "polars", "ptars", "pyarrow", "pyiceberg",
           "pyspark", "sqlalchemy", "yaml"]  # fmt: skip
 MODULES_MAX = 320
-"""Of the standard library, too; the pages need about 270 together."""
+"""The most modules that a page may import, those of the standard library too; the pages need about 270 together."""
 
 WALK = """
 import contextlib, importlib, io, json, sys

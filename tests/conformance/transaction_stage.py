@@ -76,7 +76,7 @@ class Stage:
         return [self.broker.say(each) for each in self.wire.rest(0.6)]
 
     def say(self, got: Frame) -> Json:
-        """As Broker.say, with transactions and places by name."""
+        """Say it as Broker.say does, with transactions and places by name."""
         said = self.broker.say(got)
         if not isinstance(said, dict):
             return said

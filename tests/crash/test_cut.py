@@ -32,7 +32,7 @@ class Durable(NamedTuple):
     segment: int
     length: int
     logs: dict[str, tuple[list[bytes], dict[str, tuple[int, list[tuple[int, int]]]]]]
-    """By name: entries; cursors with mark-delete and acknowledged ranges above it."""
+    """Per log, by name: entries; cursors with mark-delete and acknowledged ranges above it."""
 
 
 class Built(NamedTuple):

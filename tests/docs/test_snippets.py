@@ -88,7 +88,7 @@ def test_a_command(snippet: Snippet, words: list[str]) -> None:
 
 
 def _taken(words: list[str]) -> None:
-    """By the real command line: the command exists, and has these arguments and options."""
+    """The real command line judges: the command exists, and has these arguments and options."""
     app = main.app
     if words[0] in main.PASSED_ON:
         app, words = importlib.import_module(f"magnetar.{main.PASSED_ON[words[0]]}.command").app, words[1:]

@@ -39,7 +39,7 @@ class Stream:
 
 
 class Witness:
-    """From :meth:`start` to :meth:`stop`; then :meth:`faults` says what went wrong."""
+    """Watches from :meth:`start` to :meth:`stop`; then :meth:`faults` says what went wrong."""
 
     def __init__(self, url: str, name: str) -> None:
         self._client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))

@@ -185,7 +185,7 @@ class Subscriber:
             await asyncio.sleep(self.world.rng.uniform(0.02, 0.3))
 
     def leave(self) -> None:
-        """From now on this life does not count: its entries may go to others."""
+        """Stop counting this life: its entries may go to others."""
         connection, self.connection = self.connection, None
         if connection is not None:
             connection.over = True

@@ -48,7 +48,7 @@ class Stage:
         """The connection that asks."""
         self.producer: RawProducer
         self.consumer: RawConsumer
-        """On ``SUB``, Shared, with everything that was sent at first delivered and nothing acknowledged."""
+        """A Shared consumer on ``SUB``, with everything that was sent at first delivered and nothing acknowledged."""
         self.got: list[c.CommandMessage] = []
         self.kept: Any = None
         """What the preparation of a promise leaves for its question."""

@@ -18,7 +18,7 @@ from tests.sim.world import T, World, caught, run_seed, run_seeds
 
 S = "sub"
 ACK_DELAY_S = 0.02
-"""As docs/guarantees.md says; a disk write comes on top."""
+"""The time that docs/guarantees.md says; a disk write comes on top."""
 
 
 async def holes(world: World) -> None:

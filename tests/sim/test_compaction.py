@@ -70,7 +70,7 @@ def inside_of(place: MessagePosition, entry: bytes) -> list[Message]:
 
 
 def last_per_key(messages: list[Message]) -> list[Message]:
-    """As naive as possible: what compaction leaves of them."""
+    """Return what compaction leaves of them, computed as naively as possible."""
     last = {message.key: message for message in messages}
     return sorted(message for message in last.values() if message.value)
 
@@ -104,7 +104,7 @@ class Watcher:
             consumer.ack_unconfirmed(message.message_id, cumulative=True)
 
     def entries(self) -> list[list[Message]]:
-        """By ordinal: the log never skips one."""
+        """Entries by ordinal; the log never skips one."""
         return [self.log[place] for place in sorted(self.log)]
 
 

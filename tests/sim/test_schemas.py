@@ -33,7 +33,7 @@ class Ledger:
     def __init__(self) -> None:
         self.answered: dict[int, bytes] = {}
         self.highest = -1
-        """Of all numbers given, deletions included."""
+        """The highest of all numbers given, deletions included."""
         self.deleted_until = -1
         """Versions up to this one are gone, on purpose."""
         self.unanswered: set[bytes] = set()

@@ -172,7 +172,7 @@ def run_seeds(simulation: Simulation, count: int, **options: Any) -> None:
 
 
 def caught(simulation: Simulation, tamper: Tamper, count: int, **options: Any) -> int:
-    """With how many of so many seeds the simulation noticed that the build is wrong; must be at least one."""
+    """Return with how many of the seeds the simulation noticed that the build is wrong; must be at least one."""
     noticed = 0
     for seed in range(count):
         try:

@@ -81,7 +81,7 @@ def _now() -> int:
 
 
 async def write_mixed(client: RawClient, topic: str) -> Written:
-    """On an empty topic. The last transaction stays open, and what follows it cannot be read."""
+    """Write the log on an empty topic. The last transaction stays open, and what follows it cannot be read."""
     await client.lookup(COORDINATOR)
     assert (
         await client.request(c.CommandTcClientConnectRequest(client.new_id(), 0), c.CommandTcClientConnectResponse)

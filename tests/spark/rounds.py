@@ -196,7 +196,7 @@ class Experiment:
     ) -> None:
         self.batches = 0
         self.refusal = ""
-        """With which error the variant ``refused`` ended."""
+        """The error with which the variant ``refused`` ended."""
         self._directory = directory
         self._variant = variant
         self._rng = random.Random(seed)

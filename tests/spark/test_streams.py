@@ -196,7 +196,7 @@ def read_by_bounds(url: str) -> None:
 
 
 def test_a_micro_batch_takes_about_the_time_that_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that only micro-batches move: a hundredth of a second for each message, and one to plan."""
+    """The clock here is moved by micro-batches only: a hundredth of a second for each message, and one to plan."""
     now = [0.0]
     monkeypatch.setattr(stream_module, "steady_seconds", lambda: now[0])
     monkeypatch.setattr(rate_estimator, "FIRST", 10)

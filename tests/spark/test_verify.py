@@ -28,7 +28,7 @@ pytestmark = [
 ]
 KINDS = ("parquet", "delta", "iceberg")
 ROWS = 150
-"""In three micro-batches."""
+"""Rows of three micro-batches together."""
 
 
 def findings(pipeline: Pipeline, spark: Any) -> list[str]:

@@ -123,7 +123,7 @@ def types(depth: int) -> st.SearchStrategy[Case]:
 
 
 def written(schema: Any, *values: Any) -> Any:
-    """As fastavro writes them, as messages' values; a value that is bytes already stays."""
+    """Return the values as messages hold them, as fastavro writes them; a value that is bytes already stays."""
     known = fastavro.parse_schema(schema)
     found = []
     for value in values:

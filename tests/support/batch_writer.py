@@ -47,7 +47,7 @@ class BatchWriter:
         self.digest_bits = digest_bits
         """May be changed between two calls of `pack`, as far as the sequence ids leave room."""
         self.digest = 0
-        """Of everything packed so far; `digest_bits` wide."""
+        """The digest of everything packed so far, `digest_bits` wide."""
         self._checksum = 0
         self._compression = compression
         self._seal = seal

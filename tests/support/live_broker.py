@@ -44,7 +44,7 @@ class LiveBroker:
             raise AssertionError((self._directory / "broker.log").read_text())
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """By default as Ctrl-C does; SIGKILL for an accident."""
+        """End it, by default as Ctrl-C does; with SIGKILL as an accident does."""
         process = self._process
         if process is not None:
             process.send_signal(number)

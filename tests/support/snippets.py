@@ -56,6 +56,6 @@ def python(*, spark: bool) -> list[Snippet]:
 
 
 def commands(snippet: Snippet) -> list[list[str]]:
-    """Of a shell's: words without comments, lines that go on put together."""
+    """Return the commands of a shell snippet: words without comments, lines that go on put together."""
     lines = snippet.text.replace("\\\n", " ").splitlines()
     return [words for line in lines if (words := shlex.split(line, comments=True))]

@@ -80,7 +80,7 @@ def test_what_expires_at_a_consumer_leaves_the_backlog_and_does_not_come_again()
 
 
 def test_a_delayed_message_does_not_block_its_key() -> None:
-    """With Key_Shared a delayed message lets later ones of its key pass and comes by its own time (rule 7.9)."""
+    """A delayed message on Key_Shared lets later ones of its key pass and comes by its own time (rule 7.9)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()

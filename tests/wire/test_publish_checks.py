@@ -150,7 +150,7 @@ def test_batches() -> None:
 
 
 def test_of_a_chunked_message_the_last_chunk_counts() -> None:
-    """Of a chunked message only the last chunk's sequence id is compared and recorded (rule 3.4.7)."""
+    """Only the sequence id of the last chunk of a chunked message is compared and recorded (rule 3.4.7)."""
 
     async def test(wires: Wires) -> None:
         producer = await (await wires.open()).producer(T, "p")

@@ -126,7 +126,7 @@ def test_lookup_names_this_broker() -> None:
 
 
 def test_key_shared_may_be_switched_off() -> None:
-    """With subscriptionKeySharedEnable=false a Key_Shared consumer is refused by name, others are not (rule 5.6.20)."""
+    """A Key_Shared consumer is refused by name if subscriptionKeySharedEnable=false, others are not (rule 5.6.20)."""
 
     async def test(wires: Wires) -> None:
         client = await wires.open()

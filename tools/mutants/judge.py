@@ -84,7 +84,7 @@ class Judge:
         return Judgement("noticed", found[1] if found else " ".join(text[-300:].split()), seconds)
 
     def _run(self, tests: Sequence[str], output: int, bound_s: float) -> None:
-        """In the fork; does not return."""
+        """Run the tests in the fork; does not return."""
         code = 70
         try:
             os.setsid()

@@ -23,7 +23,7 @@ from magnetar.storage.metadata_log.metadata_scan import COPIES
 log = logging.getLogger(__name__)
 
 _FACTS: Final = "metadata.sqlite"
-"""Of versions before the metadata log, with what SQLite puts beside it; now one that they refuse."""
+"""The file of versions before the metadata log; now one that they refuse. SQLite puts others beside it."""
 _DONE: Final = "migrated-"
 
 

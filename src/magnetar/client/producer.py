@@ -36,7 +36,7 @@ class _Unconfirmed(NamedTuple):
     messages: int
     entry: bytes
     is_chunk: bool = False
-    """Of its message only the last chunk counts, the others have ``messages`` 0."""
+    """Only the last chunk of a message counts it, the others have ``messages`` 0."""
 
 
 class Producer:

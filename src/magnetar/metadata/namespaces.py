@@ -58,7 +58,7 @@ class Namespaces:
         return _key(name) in self._records
 
     def policies(self, name: NamespaceName) -> JsonObject:
-        """As shown by REST; not to be changed. Raises NotFoundError."""
+        """Return the policies as REST shows them, not to be changed. Raises NotFoundError."""
         found = self._records.get(*_key(name))
         if found is None:
             raise NotFoundError("Namespace does not exist")
@@ -72,7 +72,7 @@ class Namespaces:
         return found
 
     async def create(self, tenant: str, local_name: str, wanted: JsonObject | None = None) -> NamespaceName:
-        """With default policies, overlaid by the known fields of ``wanted``. Tenant is checked before namespace."""
+        """Create it with default policies, overlaid by the known fields of ``wanted``; the tenant is checked first."""
         if not is_valid_entity(local_name):
             raise PreconditionFailedError("Namespace name is not valid")
         allowed = _texts(self._tenants.get(tenant)["allowedClusters"])

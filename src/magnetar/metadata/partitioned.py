@@ -79,7 +79,7 @@ class PartitionedTopics:
             raise ConflictError("This topic already exists") from None
 
     async def grow(self, topic: TopicName, partitions: int) -> None:
-        """The same count again changes nothing. The new ones are to be made; then comes :meth:`made`."""
+        """Set a larger count; the same one changes nothing. The new ones are to be made; then comes :meth:`made`."""
         if partitions <= 0:
             raise NotAcceptableError("Number of partitions should be more than 0")
         found = self._topics.get(topic)

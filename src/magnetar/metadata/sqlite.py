@@ -26,7 +26,7 @@ from magnetar.model.errors import MetadataError
 
 FORMAT: Final = 1
 _MOVED: Final = FORMAT + 1
-"""Of the empty file: the facts are in the metadata log."""
+"""The format of the empty file: the facts are in the metadata log."""
 BESIDE: Final = ".new"
 """Ends the name of the empty file while it is made."""
 _DATABASE: Final = struct.Struct(">16s44xI")

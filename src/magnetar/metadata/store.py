@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Protocol
 log = logging.getLogger(__name__)
 
 ABSENT: Final = -1
-"""As expected version: the record must not exist yet."""
+"""The expected version of a record that must not exist yet."""
 
 
 class Record(NamedTuple):

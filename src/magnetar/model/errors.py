@@ -64,7 +64,7 @@ class UnsupportedPatternError(InvalidTopicNameError):
 
 
 class InvalidNamespaceNameError(MagnetarError):
-    """On the wire it closes the connection (rule 1.3.19)."""
+    """An invalid namespace name; on the wire it closes the connection (rule 1.3.19)."""
 
     status = 412
 

@@ -33,7 +33,7 @@ class LedgerDigest:
         self.messages += sum(numbers)
 
     def add_columns(self, data: Any, lengths: Any, counts: Any) -> None:
-        """The same from columns: all entries in one buffer, lengths and counts as arrays of u32. Counts no messages."""
+        """Add entries as columns: all in one buffer, lengths and counts as arrays of u32. Counts no messages."""
         self._data.update(data)
         self._lengths.update(lengths)
         self._counts.update(counts)

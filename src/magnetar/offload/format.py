@@ -70,7 +70,7 @@ class LedgerFileInfo:
     entries: int
     messages: int
     bytes: int
-    """Of the entries, as stored in the broker."""
+    """The bytes of the entries, as stored in the broker."""
     first_publish_ms: int | None
     last_publish_ms: int | None
     digest: str
@@ -106,7 +106,7 @@ class LedgerWriter:
         self._digest = LedgerDigest()
         self._parts: list[_Part] = []
         self._rows = self._size = 0
-        """Of the parts: what the next group will have."""
+        """Rows and bytes of the parts: what the next group will have."""
         self._written = 0
         self._groups: list[int] = []
         self._indexes: list[int] = []
@@ -121,7 +121,7 @@ class LedgerWriter:
         self.add_columns(b"".join(entries), sizes, numbers, np.fromiter(map(_time, entries), np.int64, n))
 
     def add_columns(self, data: Any, sizes: Any, counts: Any, times: Any) -> None:
-        """The same as columns: entries one after the other in a buffer, their sizes (u32), message counts (i32) and
+        """Add entries as columns: one after the other in a buffer, their sizes (u32), message counts (i32) and
         publish times (i64, ``NO_TIME`` where there is none). The buffer is copied."""
         ends = np.cumsum(sizes, dtype=np.int64)
         view, at, n = memoryview(data), 0, len(sizes)

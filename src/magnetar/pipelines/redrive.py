@@ -191,7 +191,7 @@ class RedriveSelection:
     pipeline: Pipeline
     lookup: Lookup
     sources: Mapping[str, TopicSource]
-    """By topic-partition."""
+    """The source of each topic-partition."""
     only: TopicSource | None
     """The source with a key whose topics this sender serves; None for the topics of all others."""
     all_plans: list[RedrivePlan]

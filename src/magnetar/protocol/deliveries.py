@@ -41,9 +41,9 @@ class Deliveries:
         self._tail = b""
         """What follows the entry number of a plain MESSAGE: the partition, which ends the message id, and the epoch."""
         self._heads: list[bytes] = []
-        """By length of the entry number's varint: consumer and message id up to that number."""
+        """Consumer and message id up to the entry number, per length of that number's varint."""
         self._plain: list[tuple[bytes, int]] = []
-        """By the same length: command size to entry number of a plain MESSAGE, and the total without entry."""
+        """Command size to entry number of a plain MESSAGE, and the total without entry, per the same length."""
 
     def _prepare(self, ledger: int, epoch: int | None) -> None:
         position = b"\x08" + varint(ledger) + b"\x10"

@@ -1,4 +1,4 @@
-"""From callbacks to ``await``: the broker's inside calls back, REST and background tasks await."""
+"""Turns callbacks into ``await``: the broker's inside calls back, REST and background tasks await."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the JSON text of an Avro schema to its tree, as strict as Apache Avro 1.11 is.
+"""Parses the JSON text of an Avro schema into its tree, as strict as Apache Avro 1.11 is.
 
 Default values are kept and not checked here: Pulsar admits a default that does not fit its type until a reader needs
 it (:mod:`magnetar.schema.avro_resolution`). Errors name the place as a path of fields.

@@ -170,7 +170,7 @@ class _Replay:
         self._nameless: set[int] = set()
         """Logs whose birth lies in a damaged block."""
         self.sequence = -1
-        """Of the block whose records are being applied."""
+        """The number of the block whose records are being applied."""
         self.damaged = False
         """Whether a damaged block came before: only then can a log be unknown that was not deleted."""
 

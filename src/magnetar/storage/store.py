@@ -69,7 +69,7 @@ class LedgerStore:
         self.ids = [0, 0, 0]
         """Highest log, ledger and cursor id ever given."""
         self.secret = secrets.randbits(32)
-        """Of a new directory; an old one has its own."""
+        """The secret of a new directory; an old one has its own."""
         self._owner: int | None = None
         """What the metadata say that the secret is."""
         self.discarded: dict[str, Offload] = {}

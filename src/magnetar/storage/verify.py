@@ -93,7 +93,7 @@ class _Verification:
         self._report = VerifyReport()
         self._names = files.names()
         self._extents: dict[int, dict[int, list[FoundExtent]]] = {}
-        """By segment, then by log."""
+        """Extents per segment and log."""
         self._lengths: dict[int, int] = {}
         """Bytes of a segment that are known to have been durable."""
         self._let_go = _LetGo()

@@ -81,7 +81,7 @@ class _Subscription:
     holder: dict[MessagePosition, str] = field(default_factory=dict)
     """Delivered entry to the consumer which holds it: it may come again only after a cause."""
     holder_of_key: dict[MessagePosition, str] = field(default_factory=dict)
-    """The same, but without what the holder has sent an ack for."""
+    """Delivered entry to its holder, without what the holder has sent an ack for."""
     confirmed: dict[MessagePosition, int] = field(default_factory=dict)
     """Confirmed ack to its time."""
     confirmed_upto: tuple[MessagePosition, int] = (BEGINNING, -1)

@@ -80,7 +80,7 @@ class Machine:
         return self._stop_during(calls, self.power_off)
 
     def kill_during(self, calls: int) -> asyncio.Future[None]:
-        """The same for :meth:`kill`."""
+        """Do as :meth:`power_off_during` does, with :meth:`kill`."""
         return self._stop_during(calls, self.kill)
 
     def _stop_during(self, calls: int, end: Callable[[], None]) -> asyncio.Future[None]:

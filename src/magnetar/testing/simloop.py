@@ -194,7 +194,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return job.done
 
     def hold(self, executor: Any) -> None:
-        """From now on nothing that is given to this executor of one thread begins: its disk hangs."""
+        """Begin nothing more that is given to this executor of one thread: its disk hangs."""
         lane = self._lanes.setdefault(id(executor), Lane(executor))
         if lane.held is None:
             lane.held = []

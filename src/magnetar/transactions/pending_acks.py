@@ -58,7 +58,7 @@ def _bits(words: Sequence[int]) -> int:
 
 
 def partial_batch(ordinal: int, ack_set: Sequence[int], batch_size: int) -> PartialBatch:
-    """From an acknowledgement: the bits that are set in its words stay."""
+    """Make one from an acknowledgement: the bits that are set in its words stay."""
     size = min(batch_size or 64 * len(ack_set), _BATCH_MAX)
     return PartialBatch(ordinal, ((1 << size) - 1) & ~_bits(ack_set), size)
 

@@ -242,7 +242,7 @@ def test_policies_of_an_unknown_topic_are_404(shared_world: World) -> None:
 
 
 def test_topic_policies_switched_off() -> None:
-    """With topicLevelPoliciesEnabled=false topics have no policies; the Python test suite runs like that (rule 8.3)."""
+    """Topics have no policies with topicLevelPoliciesEnabled=false; the Python test suite runs like that (rule 8.3)."""
     rest, broker, _ = world(Settings(topicLevelPoliciesEnabled=False))
     broker.topics = {NAME: {}}
     refused = rest.get(TOPIC + "/retention")

@@ -46,7 +46,7 @@ def delayed_types(broker: Broker) -> Json:
 
 @probe("7.5", "5.10.1")
 def delayed_order_and_stats(broker: Broker) -> Json:
-    """By time, however they were sent; msgDelayed before and after."""
+    """The order is by time, however they were sent; msgDelayed before and after."""
     wire, topic = broker.wire(), broker.topic()
     subscribe(wire, topic, "Shared", permits=100)
     publish(wire, topic, [8.0, 5.0, 0])

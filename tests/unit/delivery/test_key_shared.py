@@ -108,7 +108,7 @@ def test_look_ahead_is_bounded() -> None:
 
 
 def test_out_of_order_skips_all_guards() -> None:
-    """With allowOutOfOrderDelivery nothing that keeps the order of keys applies (rule 5.6.13)."""
+    """Nothing that keeps the order of keys applies with allowOutOfOrderDelivery (rule 5.6.13)."""
     dispatcher = KeyShared(HashRanges(), ordered=False)
     a, b = consumer("a", permits=2), consumer("b", permits=10)
     dispatcher.add(a)

@@ -12,11 +12,11 @@ from magnetar.spark.sink.sequence_ids import SequenceId
 TOPIC = "persistent://public/default/flights"
 QUERY = "q-1"
 ROWS = 10
-"""Of each micro-batch; one of them is dead, one dropped."""
+"""Rows of each micro-batch; one of them is dead, one dropped."""
 
 
 def row_print(entry: int) -> int:
-    """Of the source's row at that entry: one row per entry."""
+    """Return the print of the source's row at that entry; there is one row per entry."""
     return (entry + 1) * 0x9E3779B97F4A7C15
 
 

@@ -149,7 +149,7 @@ def test_text_that_is_not_utf8() -> None:
 
 @pytest.mark.parametrize("before", [0, 300, 70_000, 140_000])
 def test_may_be_chunk_is_false_only_for_what_is_no_chunk(before: int) -> None:
-    """By its metadata alone, however long, and whatever the payload holds; also of bytes that are no entry."""
+    """The metadata alone decide, however long, and whatever the payload holds; also of bytes that are no entry."""
     base = e.EntryMetadata("p", 0, 1, properties=(("k", "v" * before),))
     chunk = e.build_entry(replace(base, uuid="u", chunk_id=0, num_chunks_from_msg=2, total_chunk_msg_size=9), b"x")
     assert e.may_be_chunk(chunk)

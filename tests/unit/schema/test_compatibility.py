@@ -105,7 +105,7 @@ def test_another_type_never_follows(strategy: CompatibilityStrategy) -> None:
 
 
 def test_the_same_bytes_follow_unless_all_versions_are_asked() -> None:
-    """As observed: ALWAYS_INCOMPATIBLE takes them from a producer and refuses a consumer."""
+    """ALWAYS_INCOMPATIBLE, as observed, takes them from a producer and refuses a consumer."""
     require_follows_latest(versions(A)[0], A, CompatibilityStrategy.ALWAYS_INCOMPATIBLE)
     with pytest.raises(IncompatibleSchemaError, match="with strategy ALWAYS_INCOMPATIBLE"):
         require_follows_all(versions(A), A, CompatibilityStrategy.ALWAYS_INCOMPATIBLE)

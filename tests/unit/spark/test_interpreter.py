@@ -81,7 +81,7 @@ def test_the_command_is_beside_the_interpreter() -> None:
 
 
 def test_what_is_settled_is_not_searched_again() -> None:
-    """In a process of its own: frozen objects stay so."""
+    """The test runs in a process of its own, since frozen objects stay so."""
     program = (
         "import gc\nfrom magnetar.spark.interpreter import settle\n"
         "settle('a')\nfirst = gc.get_freeze_count()\nkept = [[] for _ in range(1000)]\n"

@@ -17,7 +17,7 @@ URL = "pulsar://localhost:6650"
 
 
 def reader(use: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """As pyspark's: a chain that counts what reaches Java."""
+    """A chain like pyspark's that counts what reaches Java."""
 
     class Reader:
         asked = 0

@@ -86,7 +86,7 @@ class Walk:
         self.entries: dict[int, Entry] = {}
         self.txns: list[str] = []
         self.held: dict[tuple[int, int], int] = {}
-        """By ordinal and transaction: the messages that it has acknowledged."""
+        """The messages that are acknowledged in a transaction, by ordinal and transaction."""
         self.ending: dict[int, int] = {}
         """What transactions held whose end is not durable yet: it may show or not."""
         self.consumers: dict[CheckingConnection, Consumer] = {}

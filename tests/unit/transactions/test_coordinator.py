@@ -120,7 +120,7 @@ TestCoordinator = Machine.TestCase
 
 
 def test_only_its_owner_may_use_it() -> None:
-    """To any other principal a transaction does not exist (rule 9.7)."""
+    """A transaction does not exist for any other principal (rule 9.7)."""
     real = Coordinator(OpenTransactions(0))
     begun = real.begin(0, 1000, "ann")
     assert begun is not None

@@ -1,4 +1,4 @@
-"""From errors to answers: the status each class carries, and ``{"reason": text}`` (rule 11.1.1)."""
+"""Makes answers of errors: the status each class carries, and ``{"reason": text}`` (rule 11.1.1)."""
 
 from __future__ import annotations
 

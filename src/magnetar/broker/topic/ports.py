@@ -67,11 +67,11 @@ class Log(Protocol):
         ...
 
     def cached(self, start: int, entries_max: int, bytes_max: int) -> EntryRun | None:
-        """From memory, at once: at least one entry, beginning at ``start``."""
+        """Return at once, from memory, at least one entry, beginning at ``start``."""
         ...
 
     def read(self, start: int, entries_max: int, bytes_max: int, done: Callable[[EntryRun | Exception], None]) -> None:
-        """From disk; ``done`` is called on the loop later. Begins at ``first`` if ``start`` was trimmed."""
+        """Read from disk; ``done`` is called on the loop later. Begins at ``first`` if ``start`` was trimmed."""
         ...
 
     def position(self, ordinal: int) -> Position: ...

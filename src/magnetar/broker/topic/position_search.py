@@ -20,7 +20,7 @@ Answer = Callable[[int | Exception], None]
 
 class FoundEntry(NamedTuple):
     ordinal: int
-    """In the log that was searched; its end if every entry stands before."""
+    """The ordinal in the log that was searched; its end if every entry stands before."""
     entry: bytes | None
 
 

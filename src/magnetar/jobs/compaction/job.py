@@ -53,7 +53,7 @@ _IN_CHUNKS: Final = 1
 _FLAG_BITS: Final = 2
 _POLL_SECONDS: Final = 0.1
 _KEYS_HELD: Final = 1_000_000
-"""With more keys, the units of a task are no longer taken together."""
+"""Above so many keys the units of a task are no longer taken together."""
 _EVENT_ROWS: Final = 10_000
 """Rows of a record batch, at most."""
 
@@ -67,7 +67,7 @@ class CompactionJobPlan(NamedTuple):
     horizon: int
     retain_keyless: bool
     units: tuple[Unit, ...]
-    """In order: those of the previous view, then the topic's."""
+    """Those of the previous view, then the topic's, in order."""
     from_view: int
     """How many of them are the view's."""
     url: str

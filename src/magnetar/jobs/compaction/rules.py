@@ -54,7 +54,7 @@ class LastEvent(NamedTuple):
     over: bool
     """The key is deleted; the message in chunks is complete."""
     uuid: bytes | None
-    """Of a key: the message came in chunks, and this was the last."""
+    """The message's uuid, for a key whose message came in chunks of which this was the last."""
 
 
 class ChunkState(NamedTuple):
@@ -71,7 +71,7 @@ class EventCollector:
 
     def __init__(self) -> None:
         self.keys: dict[bytes, tuple[int, bool, bytes | None]] = {}
-        """By key, `encoded`: place, whether the key is deleted, uuid of a message in chunks that ended there."""
+        """Per key, `encoded`: place, whether the key is deleted, uuid of a message in chunks that ended there."""
         self._chunks: dict[bytes, tuple[int, bool]] = {}
         self.messages = 0
 

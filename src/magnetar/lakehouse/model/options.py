@@ -19,7 +19,7 @@ from magnetar.spark.options.option_table import OptionTable, unknown
 
 
 class TableKind(Enum):
-    """Of table; the value is what follows ``magnetar-`` in the name of the format."""
+    """The kind of a table; the value is what follows ``magnetar-`` in the name of the format."""
 
     PARQUET = "parquet"
     DELTA = "delta"

@@ -1,4 +1,4 @@
-"""From a YAML file to a `Pipeline`, or to all of its mistakes at once; needs no Spark.
+"""Makes a `Pipeline` of a YAML file, or names all of its mistakes at once; needs no Spark.
 
 In reading order:
 

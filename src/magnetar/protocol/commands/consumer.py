@@ -131,7 +131,7 @@ class CommandReachedEndOfTopic:
 
 @dataclass(frozen=True, slots=True)
 class CommandCloseConsumer:
-    """From the broker with ``request_id`` -1: subscribe anew, perhaps at the given address (rule 1.3.9)."""
+    """Closes a consumer; from the broker (request id -1): subscribe anew, perhaps at the given address (rule 1.3.9)."""
 
     consumer_id: int
     request_id: int

@@ -88,7 +88,7 @@ class CommandSendError:
 
 @dataclass(frozen=True, slots=True)
 class CommandCloseProducer:
-    """From the broker with ``request_id`` -1: make the producer anew, perhaps at the given address (rule 1.3.9)."""
+    """Closes a producer; from the broker (request id -1): make it anew, perhaps at the given address (rule 1.3.9)."""
 
     producer_id: int
     request_id: int

@@ -60,7 +60,7 @@ class File(Protocol):
         ...
 
     def read_large(self, offset: int, size: int, buffer: ReadBuffer) -> tuple[bytes | ReadBuffer, int]:
-        """Like :meth:`read`, past the page cache and into ``buffer`` if that is possible.
+        """Read like :meth:`read`, past the page cache and into ``buffer`` if that is possible.
 
         Returns where the bytes are, and at which index they begin; ``buffer`` holds them until the next read into it.
         """

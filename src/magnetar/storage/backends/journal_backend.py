@@ -83,7 +83,7 @@ class SegmentReader(Protocol):
         ...
 
     def read_large(self, offset: int, size: int, buffer: ReadBuffer) -> tuple[bytes | ReadBuffer, int]:
-        """Like :meth:`read`, into ``buffer`` if that spares a copy: where the bytes are, and at which index they begin.
+        """Read, into ``buffer`` if that spares a copy; return where the bytes are, and at which index they begin.
 
         ``buffer`` holds them until the next read into it.
         """

@@ -85,7 +85,7 @@ class SyncProcess:
         self._done: Committed | None = None
         self._file: File | None = None
         self._left: deque[memoryview] = deque()
-        """Of a group that is larger than the shared memory: what comes after the slice that is being written."""
+        """What comes after the slice that is being written, of a group that is larger than the shared memory."""
         self._order = b"W"
         self._offset = 0
         self._process: subprocess.Popen[bytes] | None = None

@@ -88,7 +88,7 @@ class Cursor:
     def acknowledge_indexes(
         self, ordinal: int, remaining: Sequence[int], batch_size: int, durable: Done | None = None
     ) -> bool:
-        """Of a batch, keep only the messages whose bit is set in ``remaining`` (64-bit words, rules 5.7.6, 5.7.7).
+        """Keep only the messages of a batch whose bit is set in ``remaining`` (64-bit words, rules 5.7.6, 5.7.7).
 
         True when nothing is left, which acknowledges the entry.
         """

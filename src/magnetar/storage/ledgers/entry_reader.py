@@ -318,7 +318,7 @@ class EntryReader:
         return UnreadableError(text, max(stop, ordinal + 1))
 
     def _read_copy(self, ledger: Ledger, start: int) -> list[_Extent]:
-        """From the ledger's copy outside the directory; in one of several threads."""
+        """Read from the ledger's copy outside the directory, in one of several threads."""
         copy, entry = ledger.offload, start - ledger.ordinal
         assert copy is not None
         piece = self._archive.piece(copy, ledger.id, entry)

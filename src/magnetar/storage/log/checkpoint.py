@@ -27,7 +27,7 @@ _U32: Final = struct.Struct("<I")
 _FEATURE_STATE: Final = struct.Struct("<HHI")
 KEPT: Final = 2
 FORMAT: Final = 2
-"""Of the whole directory; without the number it is 1. 2: extents that were moved."""
+"""The format of the whole directory; without the number it is 1. 2: extents that were moved."""
 
 
 class CursorImage(NamedTuple):

@@ -87,7 +87,7 @@ class Journal:
         self.writes = 0
         self.bytes_written = 0
         self.moved_bytes = 0
-        """Of those written, what was there already."""
+        """The bytes written that were there already."""
         self._rolling = False
         self._written_to = 0
         """Where the group that is being written ends."""

@@ -144,9 +144,9 @@ class SegmentIndex:
                     yield log, *one
 
     def places(self, span: Span) -> ExtentOffsets:
-        """Of a span, or of what it was a part of when the index was written: its front may have been moved away.
+        """Return the places of a span, or of what it was a part of when the index was written.
 
-        Raises RecordError if the index does not know it.
+        The front of that may have been moved away since. Raises RecordError if the index does not know it.
         """
         listed = self._table.get((span.log, span.ledger), [])
         i = bisect_right(listed, span.first, key=_first) - 1

@@ -115,7 +115,7 @@ class _Fact(NamedTuple):
     data: bytes
     version: int
     number: int
-    """Of the change that made it what it is."""
+    """The number of the change that made it what it is."""
 
 
 class MetadataLog:

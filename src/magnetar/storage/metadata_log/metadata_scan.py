@@ -141,9 +141,9 @@ class ScannedCopy:
     name: str
     head: Head | None = None
     base: dict[int, MetadataChange] = field(default_factory=dict)
-    """By number, what the head counts."""
+    """The changes that the head counts, by number."""
     changes: dict[int, MetadataChange] = field(default_factory=dict)
-    """By number, what came since."""
+    """The changes that came since, by number."""
     bad: list[tuple[int, int]] = field(default_factory=list)
     """Unreadable stretches with something whole after them."""
     end: int = 0
@@ -207,7 +207,7 @@ class JoinedCopies:
     """The contents of the copies together."""
 
     changes: list[MetadataChange] = field(default_factory=list)
-    """In order; applied one after the other they are the state."""
+    """The changes in order; applied one after the other they are the state."""
     last: int = 0
     damage: list[str] = field(default_factory=list)
     torn: list[str] = field(default_factory=list)

@@ -17,13 +17,13 @@ class Occupancy:
     def __init__(self) -> None:
         self._spans: dict[int, set[Span]] = {}
         self._living: dict[int, int] = {}
-        """Of segments that take no more entries, once they were asked for."""
+        """Living bytes of segments that take no more entries, once they were asked for."""
         self._moved_to: dict[int, int] = {}
-        """By segment: the newest one that holds something which was moved out of it."""
+        """For each segment the newest one that holds something which was moved out of it."""
         self._copied: dict[int, int] = {}
-        """By segment: bytes that were moved out of it and lie in it still."""
+        """For each segment the bytes that were moved out of it and lie in it still."""
         self.sizes: dict[int, int] = {}
-        """On disk, of segments that take no more entries, with their index."""
+        """Sizes on disk of segments that take no more entries, with their index."""
 
     def __contains__(self, number: int) -> bool:
         """Whether anything in the segment is needed."""

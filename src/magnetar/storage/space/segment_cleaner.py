@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 _SLICE_BYTES: Final = 256 << 10
 """What one group takes; measured: publish latency is the same with and without (docs/performance.md)."""
 _HURRIED_BYTES: Final = 1 << 20
-"""The same while more than twice what lives is there."""
+"""What one group takes while more than twice what lives is there."""
 _SPANS_AT_ONCE: Final = 64
 _SORTED_AT_ONCE: Final = 2000
 _BUSY_BYTES: Final = 1 << 20
@@ -105,7 +105,7 @@ class SegmentCleaner:
                 await asyncio.sleep(_ROUND_SECONDS)
 
     async def make_room(self, least: int) -> None:
-        """On a full disk nothing is moved, but what is dead goes; a segment is begun if so many bytes wait for it."""
+        """Remove what is dead on a full disk, moving nothing; begin a segment if over ``least`` bytes wait for it."""
         async with self._one:
             present = await self._keeper.measure()
             await self._keeper.remove_dead()

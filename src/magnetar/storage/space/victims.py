@@ -29,7 +29,7 @@ class SegmentUse(NamedTuple):
 
     number: int
     size: int
-    """On disk, with its index."""
+    """Its size on disk, with its index."""
     living: int
     """How much of it is needed, at most ``size``."""
 

@@ -234,7 +234,7 @@ def test_enums_as_the_official_client_writes_them() -> None:
     ],
 )
 def test_old_versions_are_resolved_as_avro_does(old: Any, new: Any, value: Any, told: str | None) -> None:
-    """By `onNewSchema`: a double is no float, whatever its digits."""
+    """An old value is read by the rule of `onNewSchema`: a double is no float, whatever its digits."""
     versions = {b"\0" * 8: record(x=old), b"\0" * 7 + b"\1": record(x=new)}
     asked: list[bytes] = []
 

@@ -50,7 +50,7 @@ def opened(files: FaultFileSystem) -> LedgerStore:
 
 
 def copy_of(managed: ManagedLedger, number: int, name: str = "") -> Offload:
-    """Of the n-th ledger; the object exists."""
+    """Return the copy of the n-th ledger; the object exists."""
     ledger = managed.table.ledgers[number]
     name = name or f"copy-{ledger.id}"
     COPIES.held[name] = numbered(ledger.ordinal, ledger.end)

@@ -39,7 +39,7 @@ class Place:
     segment: int
     offset: int
     first: int
-    """Of the extent."""
+    """The ordinal of the extent's first entry."""
 
 
 class SpanMachine(RuleBasedStateMachine):
@@ -76,7 +76,7 @@ class SpanMachine(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 0.999), entries=st.integers(1, 8), gone=st.booleans())
     def move(self, share: float, entries: int, gone: bool) -> None:
-        """Of one ledger and of older segments, as they come: whole spans, fronts, middles; or what is gone already."""
+        """Move parts of a ledger in older segments, as they come: spans, fronts, middles; or what is gone already."""
         first = int(share * self.end)
         ledger = self.ledger_of.get(first, 1)
         known = {

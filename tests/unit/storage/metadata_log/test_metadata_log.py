@@ -76,7 +76,7 @@ def test_a_change_is_durable_when_it_returns() -> None:
 
 
 def test_every_single_flip_is_healed_named_and_kept() -> None:
-    """In one copy, wherever it is: the facts stay, the damaged file stays, the second start finds nothing."""
+    """Damage in one copy, wherever it is: the facts stay, the damaged file stays, the second start finds nothing."""
     files = disk()
     expected = filled(files)
     size = len(content(files, A))

@@ -50,7 +50,7 @@ class UnfinishedFrames:
         self.most = most
         self.bytes = 0
         self._large: dict[UnfinishedSender, _Frame] = {}
-        """In the order in which they began."""
+        """Large frames, in the order in which they began."""
         self._short = False
         self._timer: asyncio.TimerHandle | None = None
 

@@ -47,7 +47,7 @@ class CompactedSource:
         self._at = 0
         """Nothing below this is wanted unless the reader goes back."""
         self._raw_from: int | None = None
-        """From here on the log itself is being read."""
+        """The ordinal from which on the log itself is being read."""
         self._window: list[StoredRun] = []
         """What the last read of the view brought: all that stays in ``[_window_from, _window_to)``."""
         self._window_from = self._window_to = 0
@@ -69,7 +69,7 @@ class CompactedSource:
     # reading -----------------------------------------------------------------------------------------------------
 
     def cached(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
-        """From memory: entries from ``start`` on, or where to go on."""
+        """Return, from memory, entries from ``start`` on, or where to go on."""
         view = self._choose(start)
         if view is None:
             if start < self.log.first:
@@ -86,7 +86,7 @@ class CompactedSource:
         return window[i + 1] if i + 1 < len(window) else gap(self._window_to)
 
     def read(self, start: int, entries_max: int, bytes_max: int, done: ReadDone) -> None:
-        """From disk; ``done`` gets a run. An empty one says that :meth:`cached` has it now."""
+        """Read from disk; ``done`` gets a run. An empty one says that :meth:`cached` has it now."""
         view = self._choose(start)
         if view is None:
             self.log.read(start, entries_max, bytes_max, done)

@@ -44,7 +44,7 @@ DELAYS: Final = "delays"
 _BATCH: Final = 5_000
 """Entries that one wake-up opens at most; the next one follows at once."""
 _REST_S: Final = 0.01
-"""From one wake-up to the next at least."""
+"""The least time from one wake-up to the next."""
 _NAP_S: Final = 60.0
 """And at most: the clock of the computer may be set."""
 

@@ -24,7 +24,7 @@ from magnetar.storage.ledgers.ledger import Ledger, LedgerTable
 
 GROUP_ENTRIES_MAX: Final = 256
 _GROUP_BYTES_MAX: Final = 1 << 20
-"""With a few large messages a group is full as well: sockets are asked whether they take more once per group."""
+"""A few large messages fill a group as well: sockets are asked whether they take more once per group."""
 
 
 class FanOutGroup(NamedTuple):

@@ -21,7 +21,7 @@ class OrderedReceipts:
         self._last: PendingEntry | None = None
         """The last entry in flight."""
         self._held: list[tuple[PendingEntry, PendingEntry]] = []
-        """In order: an entry in flight, and a duplicate that came after it."""
+        """Pairs of an entry in flight and a duplicate that came after it, in order."""
 
     @property
     def behind(self) -> ProducerConnection:

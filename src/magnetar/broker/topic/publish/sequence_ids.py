@@ -25,7 +25,7 @@ _VERSION: Final = b"\x01"
 
 
 class Verdict(Enum):
-    """On one message."""
+    """The verdict on one message."""
 
     NEW = "new"
     DUPLICATE = "duplicate"

@@ -1,4 +1,4 @@
-"""From offsets to tasks: pure, and a function of its arguments only.
+"""Plans tasks from offsets: pure, and a function of its arguments only.
 
 Spark replays a micro-batch with the same offsets after a failure, and a sink that numbers its rows relies on getting
 the same tasks then. So nothing here looks at load, time or the broker.
