@@ -248,7 +248,10 @@ def test_crashes_in_the_middle_of_changes_and_refusals() -> None:
                 if rng.random() < 0.1:
                     files.fail(rng.choice(("append", "sync", "truncate")), code=errno.ENOSPC)
                 try:
-                    log.delete(path) if data is None else log.put(path, data)
+                    if data is None:
+                        at_once(log.delete(path))
+                    else:
+                        at_once(log.put(path, data))
                 except MetadataError:
                     refused.append((path, data))
                 else:
