@@ -61,7 +61,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a producer sent: metadata, payload, and whether the checksum in front of it is right."""
+    """What a producer sent: metadata, payload, and whether the checksum before it is right."""
 
     metadata: schema.MessageMetadata
     payload: bytes

@@ -85,7 +85,7 @@ def topics_of_no_namespace(broker: Broker) -> Json:
 
 @probe("2.17")
 def topics_by_anchored_pattern(broker: Broker) -> Json:
-    """Patterns as clients write them: Java keeps anchors in front of the scheme; groups, quotations."""
+    """Patterns as clients write them: Java keeps anchors before the scheme; groups, quotations."""
     wire = fill(broker)
     said: dict[str, Json] = {}
     full = f"{NAMESPACE}/{broker.probe_id[:11]}"

@@ -2,7 +2,7 @@
 
 The policies themselves stand in the metadata store (decision 006); nothing here is ever read back to find out which
 policies a topic has. A reader of the topic receives each change in order, with readCompacted the last change of every
-topic. Its key is the topic, with ``__G__`` in front for global policies; the value is JSON with the field names of
+topic. Its key is the topic, with the prefix ``__G__`` for global policies; the value is JSON with the field names of
 Apache Pulsar's event, the policies by the names of their REST routes; without a value (``null_value``) there are none
 any more.
 

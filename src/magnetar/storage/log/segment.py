@@ -83,7 +83,7 @@ class Span:
         self.bytes = size
         """What its extents take in the segment, headers included."""
         self.hidden = 0
-        """About how much of that belongs to entries in front that were let go."""
+        """About how much of that belongs to entries at the front that were let go."""
         self.places: ExtentOffsets | None = None
         """None: sealed, look into the segment's index."""
 

@@ -152,7 +152,7 @@ def test_rewind_while_a_read_is_under_way() -> None:
 
 
 def test_cursor_behind_the_log_jumps() -> None:
-    """A non-durable cursor in front of what is left continues at the first entry (rule 4.3.2)."""
+    """A non-durable cursor before what is left continues at the first entry (rule 4.3.2)."""
     stand = Stand()
     stand.log.append(*[1] * 100)
     consumer, connection = stand.join(permits=10)
