@@ -24,7 +24,7 @@ def sync(path: Path) -> None:
     """Sync a file's contents, or the names in a directory, where the file system has that."""
     file = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(file)  # noqa: TID251  # storage.files is the broker's; this is no part of it
+        os.fsync(file)  # noqa: TID251  # storage.backends.files is the broker's; this is no part of it
     except OSError as error:
         # Shares and mounted object stores may refuse to sync directories: their names are others' to keep.
         if error.errno not in _NO_SUCH_THING or not stat.S_ISDIR(os.fstat(file).st_mode):

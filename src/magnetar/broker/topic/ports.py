@@ -107,7 +107,7 @@ class WritableLog(Log, Protocol):
         ...
 
     def append(self, entry: bytes, messages: int, tag: Any) -> int:
-        """Fix the place of ``entry``; ``tag`` is a ``producers.Pending`` and comes back with the result."""
+        """Fix the place of ``entry``; ``tag`` is a ``publish.producer.PendingEntry`` and comes back with the result."""
         ...
 
     def barrier(self, done: Done, failed: Callable[[PersistenceError], None] | None = None) -> None:

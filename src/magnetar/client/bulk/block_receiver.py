@@ -1,5 +1,5 @@
 """Blocks of entries from one connection: large reads into buffers that are handed on, entries found by a kernel
-(`columnar.frames`).
+(`columnar.entries.frames`).
 
 For a connection with one consumer. Before anything is asked on it, `BlockReceiver.release` hands back the beginning
 of a frame that is not whole. A buffer is filled from its beginning to its end and never again, so blocks may be kept; a

@@ -113,7 +113,7 @@ def read_frames(
 ) -> tuple[int, int, int, int]:
     """Read frames in ``data[at:end]``: a status, how many entries, where the next frame is, how many bytes it has.
 
-    The size is 0 if even that is not known yet. ``table`` is that of a `columnar.entries.block.Block`.
+    The size is 0 if even that is not known yet. ``table`` is that of a `columnar.entries.block.EntryBlock`.
     """
     count = 0
     while True:

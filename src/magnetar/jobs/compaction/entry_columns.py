@@ -101,7 +101,7 @@ class _ReadColumns(NamedTuple):
         return found
 
     def unpacked(self, i: int) -> tuple[NDArray[np.uint8], int, int] | None:
-        """Return a batch's messages decompressed: buffer, start, end; None if `protocol.compacting` is to read it."""
+        """Return a batch's messages decompressed: buffer, start, end; None if `compaction.messages` is to read it."""
         kind, size, start, end = (int(self.table[row, i]) for row in (COMPRESSION, PLAIN_SIZE, PAYLOAD, ENTRY_END))
         if kind == CompressionType.NONE:
             return self.data, start, end

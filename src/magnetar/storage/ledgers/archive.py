@@ -1,7 +1,7 @@
 """Ledgers that were offloaded: what the log keeps of such a ledger, and the seam through which it is read back.
 
 An offloaded ledger lies, whole, as one object outside the directory. The record of that (:class:`Offload`) stands in
-the log's own records and checkpoints (``records.Kind.OFFLOADED``), so it is as durable as an entry. While the local
+the log's own records and checkpoints (``RecordKind.OFFLOADED``), so it is as durable as an entry. While the local
 entries are there they are read; when they were released (``Offload.released``) the object is.
 
 How an object is reached and what stands in it is not storage's affair: the store is given an :class:`Archive`.

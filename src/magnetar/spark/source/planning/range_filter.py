@@ -1,4 +1,4 @@
-"""Ranges of a batch read made smaller by what pushed filters want (`spark.filters`), with the broker's help for times.
+"""Ranges of a batch read made smaller by what pushed filters want (`pushed_filters`), with the broker's help for times.
 
 By ledger and entry this is exact. By publish time it trusts that the clocks of producers, and the time that messages
 wait in them, differ by no more than `SKEW_MS`: the broker finds a time by halving the log.

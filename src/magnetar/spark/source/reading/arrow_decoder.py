@@ -100,7 +100,7 @@ class ArrowDecoder:
     """Turns the entries of one topic or partition into record batches."""
 
     def __init__(self, topic: str, values: ValueDecoder, metadata: tuple[str, ...], **limits: int) -> None:
-        """Take ``limits`` as `columnar.messages.ColumnBuilder` has them."""
+        """Take ``limits`` as `columnar.entries.column_builder.ColumnBuilder` has them."""
         # Kernels take a quarter of a second to load, and the driver needs only schemas.
         from magnetar.columnar.entries.column_builder import ColumnBuilder
 

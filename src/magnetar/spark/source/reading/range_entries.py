@@ -1,4 +1,4 @@
-"""The entries of a range as they can be decoded: chunks joined, encrypted ones opened (`columnar.entries.opener`).
+"""The entries of a range as they can be decoded: chunks joined, encrypted ones opened (`single_entries.opener`).
 
 A message in chunks belongs to the range in which its first chunk is. If the others are not all in the range, they are
 looked for after it. There the reader meets one of three things: the last chunk; an entry that was published so long
