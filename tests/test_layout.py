@@ -98,4 +98,12 @@ def test_paths_named_in_documents_exist() -> None:
         for path in named.findall(document.read_text()):
             if not (ROOT / path).exists():
                 missing.append(f"{document.relative_to(ROOT)}: {path}")
+    drawing = (ROOT / "docs/architecture.md").read_text().split("```")[1]
+    drawn = re.findall(r"[a-z_]+(?:/[a-z_]+)+", drawing)
+    assert len(drawn) > 10
+    missing += [f"the drawing: {path}" for path in drawn if not _in_product(path)]
     assert not missing
+
+
+def _in_product(path: str) -> bool:
+    return (ROOT / "src/magnetar" / path).is_dir() or (ROOT / "src/magnetar" / f"{path}.py").is_file()

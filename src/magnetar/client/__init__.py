@@ -1,6 +1,6 @@
 """What runs in a user's process: a blocking client on plain sockets, for code that has no event loop (Spark's workers).
 
-May import protocol, security, runtime, model. In reading order:
+In reading order:
 
 * ``address``        where a broker is
 * ``errors``         what can go wrong, with what, where and the next step

@@ -1,6 +1,6 @@
 """Maintenance of topics as Spark batch jobs: ``magnetar jobs``.
 
-May import everything below it; reads the storage of a running broker and changes nothing there. In reading order:
+It reads the storage of a running broker and changes nothing there. In reading order:
 
 * ``reader``        the entries and rows of a topic, straight from the broker's directory or over the protocol
 * ``verification``  ``audit`` and ``compare``: is every message there, and are two topics the same

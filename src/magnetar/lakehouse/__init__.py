@@ -1,6 +1,6 @@
 """Sinks that commit tables: Parquet, Delta, Iceberg; exactly once by transaction id.
 
-May import spark and what is below it, pyarrow, deltalake, pyiceberg and obstore. In reading order:
+In reading order:
 
 * ``model``             what a table is, pure: options, partitions, schemas, history, data files
 * ``files``             data files, local or in an object store: written, read, described

@@ -1,6 +1,6 @@
 """Pipelines that a file declares: checked, run, watched, verified (docs/pipelines.md, docs/decisions/012).
 
-May import spark, lakehouse, client, model. In reading order:
+In reading order:
 
 * ``declaration``  from a YAML file to a `Pipeline`, or to all of its mistakes; without Spark
 * ``state``        what a pipeline writes besides its output: checkpoint, manifests, dead letters; without Spark

@@ -1,4 +1,4 @@
-"""Bytes to typed commands and back, for both roles; pure (no socket, clock or log). May import: model.
+"""Bytes to typed commands and back, for both roles; pure (no socket, clock or log).
 
 Reading order: ``frames`` (sizes, magic, checksum), the room ``commands``, ``codec`` (commands and protobuf, whose
 compiled form is in ``generated``), ``decoder`` (bytes in, commands out; ``hot_commands`` reads three of them by hand),

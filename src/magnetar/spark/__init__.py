@@ -1,6 +1,6 @@
 """Data pipelines on Spark: ``format("pulsar")`` as source and sink, in pure Python, Arrow both ways.
 
-May import client, columnar, protocol, schema, runtime, model and pyspark. In reading order:
+In reading order:
 
 * ``data_source``   what Spark calls: the data source, and its registration
 * ``options``       what can be set, checked once
