@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,8 +25,12 @@ BIN = VENV / "bin"
 LOCKS = ROOT / "requirements"
 GENERATED = ROOT / "src" / "magnetar" / "protocol" / "generated"
 JAVA_PACKAGE = "openjdk-17-jre-headless"
-SPARK_TESTS = ("not drivers", "drivers")
-"""Marks of the two halves of tests/spark, which take about as long."""
+LANES = (
+    (("tests/spark", "-m", "not drivers"), ("tests/unit", "tests/sim")),
+    (("tests/spark", "-m", "drivers"),),
+)
+"""Runs of tests beside the others, each lane's one after the other: Spark's tests wait a lot, for Java above all."""
+OTHERS = ("--ignore=tests/spark", "--ignore=tests/unit", "--ignore=tests/sim")
 
 
 def call(*command: str | Path, check: bool = True, env: dict[str, str] | None = None) -> int:
@@ -88,38 +93,64 @@ def check(arguments: Sequence[str]) -> None:
 
 
 def test(arguments: Sequence[str]) -> None:
-    """check and every test; Spark's run beside the others in two processes (arguments are pytest's: then in one)"""
+    """check and every test, in three lanes side by side (arguments are pytest's: then in one)"""
     ensure_java()
     if arguments:
         check([])
         call(BIN / "pytest", *arguments)
         return
     install("all")
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ.get('PATH', '')}"}
     with contextlib.ExitStack() as stack:
-        # Spark's tests wait a lot, for Java above all; so does `check`, which uses one core.
-        started = []
-        for marked in SPARK_TESTS:
-            said = stack.enter_context(tempfile.TemporaryFile())
-            command: list[str | Path] = [BIN / "pytest", "tests/spark", "-m", marked]
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said, stderr=said)
-            stack.callback(interrupt, process)
-            started.append((f"tests/spark, {marked}:", process, said))
+        lanes = [Lane(runs) for runs in LANES]
+        for lane in lanes:
+            stack.callback(lane.stop)
         check([])
-        failed = call(BIN / "pytest", "--ignore=tests/spark", check=False)
-        for title, process, said in started:
-            failed = process.wait() or failed
-            said.seek(0)
-            print(title, said.read().decode(errors="replace"), sep="\n", flush=True)
+        failed = call(BIN / "pytest", *OTHERS, check=False)
+        for lane in lanes:
+            failed = lane.finish() or failed
     if failed:
         sys.exit(failed)
 
 
-def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """End a pytest that still runs, as Ctrl-C does: it ends its brokers and its Java."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        process.wait()
+class Lane:
+    """Runs of pytest, one after the other beside the rest; what they print is shown when they have ended."""
+
+    def __init__(self, runs: Sequence[Sequence[str]]) -> None:
+        self._runs = runs
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed by stop()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+        self._failed = 0
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        environment = {**os.environ, "PATH": f"{BIN}:{os.environ.get('PATH', '')}"}
+        for run in self._runs:
+            if self._stopped:
+                return
+            self._output.write(f"pytest {' '.join(run)}\n".encode())
+            self._output.flush()
+            command: list[str | Path] = [BIN / "pytest", *run]
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=self._output, stderr=self._output
+            )
+            self._failed = self._process.wait() or self._failed
+
+    def finish(self) -> int:
+        """Wait for the end, print what was said, and return the exit status of a run that failed, or 0."""
+        self._thread.join()
+        self._output.seek(0)
+        print(self._output.read().decode(errors="replace"), flush=True)
+        return self._failed
+
+    def stop(self) -> None:
+        """End a run that goes on, as Ctrl-C does: it ends its brokers and its Java. Nothing if all have ended."""
+        self._stopped = True
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        self._thread.join()
+        self._output.close()
 
 
 def demo(arguments: Sequence[str]) -> None:
