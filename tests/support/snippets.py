@@ -16,6 +16,10 @@ _BROKER: Final = re.compile(r"pulsar://(?:localhost|127\.0\.0\.1):6650")
 _OUTSIDE: Final = re.compile(r"(?<![\w.:/-])/(?=(?:lake|data|mnt)/)")
 
 
+SIGNATURES: Final = {"docs/api.md"}
+"""Pages whose Python is signatures and no programs."""
+
+
 class Snippet(NamedTuple):
     file: str
     """Relative to the checkout."""
@@ -48,7 +52,7 @@ def python(*, spark: bool) -> list[Snippet]:
     """Those that need a Spark session (in each file from the first one on that speaks of Spark), or the others."""
     found, met = [], set()
     for one in snippets():
-        if one.language == "python":
+        if one.language == "python" and one.file not in SIGNATURES:
             met |= {one.file} if "spark" in one.text else set()
             if (one.file in met) is spark:
                 found.append(one)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +28,9 @@ def metadata(
 ) -> None:
     """Show tenants, policies and partition counts of a directory whose metadata is in doubt, and accept them."""
     try:
-        doubt = asyncio.run(_look(directory, accept))
+        from asyncio import run
+
+        doubt = run(_look(directory, accept))
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
