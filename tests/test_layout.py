@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -44,10 +45,16 @@ def test_file(path: Path) -> None:
             assert length <= FUNCTION_LINES_MAX, f"{path.name}:{node.lineno} {node.name} has {length} lines"
 
 
+@functools.cache
+def _structure() -> Structure:
+    """The tree, read and parsed once for all rules."""
+    return Structure()
+
+
 @pytest.mark.parametrize("rule", HELD)
 def test_the_structure(rule: str) -> None:
     """Full folders, files that are too long, names with two meanings, references that lead nowhere: there are none."""
-    assert getattr(Structure(), rule) == [], "see python -m tools.structure --all"
+    assert getattr(_structure(), rule) == [], "see python -m tools.structure --all"
 
 
 def test_what_breaks_a_rule_is_found(tmp_path: Path) -> None:

@@ -1,28 +1,34 @@
-"""A broker of the simulator whose metadata store answers late, as one that several brokers share (decision 027)."""
+"""A metadata store whose writes wait, as one that several brokers share: everything else may happen meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from magnetar.app.node import Broker
+from magnetar.metadata.store import MetadataStore
+
+Store = TypeVar("Store", bound=MetadataStore)
 
 
-def late_metadata(broker: Broker) -> None:
-    """Writes of metadata take up to 20 ms each."""
-    store: Any = broker._metadata
+def made_late(store: Store, wait: Callable[[], Awaitable[object]]) -> Store:
+    """The same store, each of whose writes is judged after ``wait()``."""
     put, delete = store.put, store.delete
-
-    async def wait() -> None:
-        await asyncio.sleep(broker.service.rng.uniform(0, 0.02))
 
     async def late_put(path: str, data: bytes, expected: int | None = None) -> int:
         await wait()
-        number: int = await put(path, data, expected)
-        return number
+        return await put(path, data, expected)
 
     async def late_delete(path: str, expected: int | None = None) -> None:
         await wait()
         await delete(path, expected)
 
-    store.put, store.delete = late_put, late_delete
+    patched: Any = store
+    patched.put, patched.delete = late_put, late_delete
+    return store
+
+
+def late_metadata(broker: Broker) -> None:
+    """Writes of the broker's metadata take up to 20 ms each (decision 027)."""
+    made_late(broker._metadata, lambda: asyncio.sleep(broker.service.rng.uniform(0, 0.02)))

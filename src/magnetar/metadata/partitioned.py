@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
 from magnetar.model.errors import (
-    BadVersionError,
     ConflictError,
     MetadataError,
     NotAcceptableError,
@@ -71,12 +70,8 @@ class PartitionedTopics:
         self._check_maximum(partitions)
         if PARTITION_SUFFIX in topic.local_name:
             raise PreconditionFailedError(f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'")
-        if topic in self._topics:
-            raise ConflictError("This topic already exists")
-        try:
-            await self._put(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
-        except BadVersionError:
-            raise ConflictError("This topic already exists") from None
+        record = _to_json(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
+        await self._records.create(_key(topic), record, "This topic already exists")
 
     async def grow(self, topic: TopicName, partitions: int) -> None:
         """Set a larger count; the same one changes nothing. The new ones are to be made; then comes :meth:`made`."""
@@ -152,10 +147,7 @@ class PartitionedTopics:
             )
 
     async def _put(self, topic: TopicName, value: PartitionedTopic, unmade: int | None) -> None:
-        record: JsonObject = {"partitions": value.partitions, "properties": dict(value.properties)}
-        if unmade is not None and topic.persistent:
-            record["unmade"] = unmade
-        await self._records.put(_key(topic), record)
+        await self._records.put(_key(topic), _to_json(topic, value, unmade))
 
 
 def _key(topic: TopicName) -> tuple[str, ...]:
@@ -163,6 +155,13 @@ def _key(topic: TopicName) -> tuple[str, ...]:
     if namespace.cluster is not None:
         raise NotFoundError("Namespace not found")
     return (namespace.tenant, namespace.local_name, topic.domain, topic.local_name)
+
+
+def _to_json(topic: TopicName, value: PartitionedTopic, unmade: int | None) -> JsonObject:
+    record: JsonObject = {"partitions": value.partitions, "properties": dict(value.properties)}
+    if unmade is not None and topic.persistent:
+        record["unmade"] = unmade
+    return record
 
 
 def _from_json(record: JsonObject) -> PartitionedTopic:

@@ -18,7 +18,7 @@ from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.support.at_once import at_once
-from tests.support.slow_metadata_store import SlowMetadataStore
+from tests.support.late_metadata import made_late
 
 ID = SchemaId("public", "default", "t")
 STRING = SchemaDefinition(SchemaType.STRING)
@@ -57,7 +57,7 @@ def test_a_version_is_never_given_twice() -> None:
     """Two brokers on one store: each sees what the other gave, and of two at the same moment one is refused."""
 
     async def both() -> None:
-        metadata = SlowMetadataStore()
+        metadata = made_late(MemoryMetadataStore(), lambda: asyncio.sleep(0))
         one, other = SchemaStore(metadata), SchemaStore(metadata)
         assert other.history(ID) == ()
         await one.append(ID, STRING, 0)
