@@ -1,0 +1,6 @@
+"""Who may do what: one permission table for every wire command and every route, and the rules that answer it.
+
+Everything here is pure: it looks at a copy of the metadata and never waits. Read ``operations`` (Pulsar's names for
+what can be done) and ``access`` (an operation on an object) first, then ``caller`` (who asks) and ``decision`` (the
+answer, with its reason and what would change it).
+"""

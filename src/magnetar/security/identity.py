@@ -1,0 +1,18 @@
+"""What authentication finds out about a peer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An authenticated peer: its role and for how long that holds."""
+
+    role: str
+    method: str
+    """The authentication method as clients name it: ``token``, ``tls``, ``basic``, or ``anonymous`` (rule 12.1)."""
+    expires_at: float | None = None
+    """Unix time in seconds after which the credentials do not count any more; ``None``: they do not expire."""
+    token_id: str | None = None
+    """The ``jti`` claim of a token, by which it can be revoked."""
