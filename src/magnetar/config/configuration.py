@@ -6,9 +6,10 @@
 4. flags: ``--set name=value``.
 
 An empty value leaves the setting as it was. Names of Pulsar's that have no effect here yet are accepted and counted in
-one notice for each source; a name that Pulsar does not know either is refused with the nearest one. Settings that would
-protect the broker are refused as long as they are not built, because ignoring them would open the broker
-(:mod:`magnetar.config.protection`).
+one notice for each source. A name that Pulsar 4.0.8 does not know either may come from another version or belong to a
+plugin, so files and ``PULSAR_PREFIX_`` may have it, and a notice names it; it is refused as a flag, when it is a
+misspelling, and when it sounds as if it protected. Settings that would protect the broker are refused as long as they
+are not built, because ignoring them would open the broker (:mod:`magnetar.config.protection`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from magnetar.config.properties import read_properties
-from magnetar.config.protection import PROTECTIONS
+from magnetar.config.protection import PROTECTIONS, sounds_protective
 from magnetar.config.setting_field import SettingInfo
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
@@ -39,6 +40,8 @@ FORMS: Final = {
 }
 """Patterns of texts, and their descriptions for errors."""
 _NAMES_IN_NOTICE: Final = 8
+_MISSPELT: Final = 0.9
+"""Likeness (``difflib``) from which on an unknown name is a misspelling of a known one."""
 _VALUE_SHOWN: Final = 200
 
 
@@ -83,6 +86,7 @@ def load(
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     unused: dict[str, list[GivenValue]] = {}
+    unknown: dict[str, list[str]] = {}
     last: dict[str, GivenValue] = {}
     for item in given:
         if item.name in setting_types() and item.value != "":
@@ -90,15 +94,18 @@ def load(
         if has_effect(item.name):
             if item.value != "":
                 origin[item.name] = item.where
+        elif item.name not in pulsar_settings():
+            _check_unknown(item)
+            unknown.setdefault(item.source, []).append(item.name)
         else:
-            _check_known(item)
             unused.setdefault(item.source, []).append(item)
             if item.value != "":
                 last[item.name] = item
     for item in last.values():
         _check_protection(item, values)
-    notices = tuple(_notice(source, items) for source, items in unused.items())
-    return Configuration(dataclasses.replace(base or Settings(), **values), notices, origin)
+    notices = [_notice(source, items) for source, items in unused.items()]
+    notices += [_unknown_notice(source, names) for source, names in unknown.items()]
+    return Configuration(dataclasses.replace(base or Settings(), **values), tuple(notices), origin)
 
 
 @cache
@@ -216,11 +223,18 @@ def _from_flags(flags: Sequence[str]) -> Iterable[GivenValue]:
         yield GivenValue(f"--set {flag}", "--set", name.strip(), value.strip())
 
 
-def _check_known(given: GivenValue) -> None:
-    if given.name not in pulsar_settings():
-        near = get_close_matches(given.name, [*setting_types(), *pulsar_settings()], n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]}?" if near else "docs/settings.md lists the names"
+def _check_unknown(given: GivenValue) -> None:
+    """Refuse a name that Pulsar 4.0.8 does not know, unless another version or a plugin may have it."""
+    near = get_close_matches(given.name, [*setting_types(), *pulsar_settings()], n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else "docs/settings.md lists the names"
+    misspelt = get_close_matches(given.name, near, cutoff=_MISSPELT)
+    if misspelt or given.source == "--set":
         raise InvalidValueError(f"{given.where}: {given.name}: no such setting; {hint}")
+    if sounds_protective(given.name) and given.value.lower() not in ("", "false"):
+        raise InvalidValueError(
+            f"{given.where}: {given.name}: no such setting, and by its name it protects, so that ignoring it could "
+            f"open the broker. Leave it out if it need not; {hint}"
+        )
 
 
 def _check_protection(given: GivenValue, values: Mapping[str, Any]) -> None:
@@ -242,10 +256,21 @@ def _notice(source: str, items: list[GivenValue]) -> str:
     changed = sorted({item.name for item in items if _is_choice(item)})
     text = f"{source}: {len({item.name for item in items})} settings of Apache Pulsar have no effect in magnetar yet"
     if changed:
-        more = len(changed) - _NAMES_IN_NOTICE
-        named = ", ".join(changed[:_NAMES_IN_NOTICE]) + (f" and {more} more" if more > 0 else "")
-        text += f"; these were changed from Pulsar's own values: {named}"
+        text += f"; these were changed from Pulsar's own values: {_listed(changed)}"
     return text
+
+
+def _unknown_notice(source: str, names: list[str]) -> str:
+    return (
+        f"{source}: neither Apache Pulsar 4.0.8 nor magnetar has these settings, and they have no effect: "
+        f"{_listed(sorted(set(names)))}"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMES_IN_NOTICE
+    shown = ", ".join(name[:_VALUE_SHOWN] for name in names[:_NAMES_IN_NOTICE])
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 def _is_choice(item: GivenValue) -> bool:

@@ -7,11 +7,16 @@ is a field of :class:`magnetar.config.settings.Settings`, and an entry here no l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 _TRUST: Final = "Leave it out, with bindAddress on a network you trust or a proxy that protects in front"
+_SOUNDS_PROTECTIVE: Final = re.compile(
+    r"tls|ssl|auth|sasl|token|password|secret|trust|encrypt|superUser|roles|acl[A-Z]|permission|forbid|restrict",
+    re.IGNORECASE,
+)
 _NO_LIMIT: Final = "Leave it out; docs/settings.md lists the limits that exist"
 
 
@@ -35,6 +40,11 @@ class Protection:
             except ValueError:
                 return True
         return True
+
+
+def sounds_protective(name: str) -> bool:
+    """Whether the name of a setting that is not known says that it could protect."""
+    return _SOUNDS_PROTECTIVE.search(name) is not None
 
 
 def _flags(*names: str, instead: str = _TRUST) -> dict[str, Protection]:

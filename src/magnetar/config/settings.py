@@ -2,8 +2,8 @@
 
 The class is the single list: :mod:`magnetar.config.configuration` fills it from files, environment and flags, and
 ``docs/settings.md`` is generated from the descriptions here. A setting of Pulsar's that is missing here is accepted
-and has no effect yet; a name that Pulsar does not know is refused. Defaults are Pulsar's own, except where the
-description says otherwise.
+and has no effect yet; a misspelt name is refused. Defaults are Pulsar's own, except where the description says
+otherwise.
 """
 
 from __future__ import annotations

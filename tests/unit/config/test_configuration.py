@@ -81,7 +81,33 @@ def test_a_misspelt_name_is_refused_with_the_nearest_one(tmp_path: Path) -> None
     assert refused(tmp_path, "# x\nbrokerServicPort=1\n") == (
         ":2: brokerServicPort: no such setting; did you mean brokerServicePort?"
     )
-    assert refused(tmp_path, "zzzzzzz=1") == ":1: zzzzzzz: no such setting; docs/settings.md lists the names"
+    assert "did you mean authenticationEnabled?" in refused(tmp_path, "authentcationEnabled=true")
+    with pytest.raises(InvalidValueError, match=r"--set zzzzzzz=1: zzzzzzz: no such setting; docs/settings\.md lists"):
+        load(flags=["zzzzzzz=1"])
+
+
+def test_names_of_other_versions_and_plugins_are_noticed(tmp_path: Path) -> None:
+    """Conf files of clients' suites carry names that Pulsar 4.0.8 has dropped; Pulsar ignores what it does not know."""
+    text = "clientLibraryVersionCheckAllowUnversioned=true\nloadBalancerNamespaceBundleSplitIntervalMinutes=15\nzz=1\n"
+    loaded = load(file=conf(tmp_path, text), environment={"PULSAR_PREFIX_yy": "1"})
+    assert loaded.settings == Settings()
+    assert loaded.notices == (
+        f"{tmp_path}/broker.conf: neither Apache Pulsar 4.0.8 nor magnetar has these settings, and they have no "
+        "effect: clientLibraryVersionCheckAllowUnversioned, loadBalancerNamespaceBundleSplitIntervalMinutes, zz",
+        "environment: neither Apache Pulsar 4.0.8 nor magnetar has these settings, and they have no effect: yy",
+    )
+
+
+def test_the_notice_about_unknown_names_is_short(tmp_path: Path) -> None:
+    text = "\n".join(f"{'x' * 10_000}{number}=1" for number in range(1000))
+    (notice,) = load(file=conf(tmp_path, text)).notices
+    assert notice.endswith(" and 992 more")
+    assert len(notice) < 2500
+
+
+def test_an_unknown_name_that_sounds_protective_is_refused(tmp_path: Path) -> None:
+    assert "by its name it protects" in refused(tmp_path, "kerberosAuthRequired=true")
+    assert "neither" in load(file=conf(tmp_path, "kerberosAuthRequired=false\nmyPluginToken=\n")).notices[0]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +140,10 @@ def test_unreadable_sources_are_refused(tmp_path: Path) -> None:
         load(file=tmp_path / "missing.conf")
     with pytest.raises(InvalidValueError, match=r"--set x: expected name=value"):
         load(flags=["x"])
-    with pytest.raises(InvalidValueError, match=r"environment variable PULSAR_PREFIX_nope: nope: no such setting"):
-        load(environment={"PULSAR_PREFIX_nope": "1"})
+    with pytest.raises(
+        InvalidValueError, match=r"environment variable PULSAR_PREFIX_journalSyncDat: journalSyncDat: no"
+    ):
+        load(environment={"PULSAR_PREFIX_journalSyncDat": "1"})
 
 
 def test_the_advertised_host_follows_the_addresses() -> None:
