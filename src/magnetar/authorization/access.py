@@ -28,7 +28,8 @@ class TenantAccess:
     """An operation on a tenant, which its administrators may do."""
 
     tenant: str
-    operation: TenantOperation
+    operation: TenantOperation | None = None
+    """``None``: administering it in general, as granting permissions is."""
 
 
 @dataclass(frozen=True, slots=True)

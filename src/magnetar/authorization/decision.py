@@ -13,4 +13,9 @@ class Decision:
     reason: str
     """Which rule decided, with the names of role and object: ``alice has consume on public/default``."""
     remedy: str = ""
-    """The command that would allow what is refused; empty when it is allowed."""
+    """The command that would allow what is refused; empty when it is allowed. It names other roles: show it to those
+    who may read grants only."""
+    missing: bool = False
+    """Whether it is refused because the tenant does not exist, which REST answers with 404."""
+    prefix_missing: bool = False
+    """Whether it is refused because the subscription's name does not begin with the role (rule 12.7)."""

@@ -7,6 +7,8 @@ import logging
 from contextlib import suppress
 from random import Random
 
+from magnetar.authorization.authorizer import Authorizer
+from magnetar.authorization.grants import Grants
 from magnetar.broker.namespaces.partition_creation import PartitionCreator
 from magnetar.broker.namespaces.topic_changes import TopicChanges
 from magnetar.broker.namespaces.topic_directory import TopicDirectory
@@ -60,6 +62,10 @@ class BrokerService:
         self.settings = settings
         self.clock = clock
         self.rng = rng
+        self.authorizer: Authorizer | None = None
+        """Who may do what; ``None``: everybody everything, and nobody asks."""
+        if settings.authorizationEnabled:
+            self.authorizer = Authorizer(Grants(resources.tenants, resources.namespaces, settings))
         self._instance = 0
         self._producer_names = 0
         self._leaving: set[str] = set()

@@ -24,6 +24,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from magnetar.config.authorization_settings import contradiction
 from magnetar.config.properties import read_properties
 from magnetar.config.protection import PROTECTIONS, sounds_protective
 from magnetar.config.setting_field import SettingInfo
@@ -105,7 +106,9 @@ def load(
         _check_protection(item, values)
     notices = [_notice(source, items) for source, items in unused.items()]
     notices += [_unknown_notice(source, names) for source, names in unknown.items()]
-    return Configuration(dataclasses.replace(base or Settings(), **values), tuple(notices), origin)
+    settings = dataclasses.replace(base or Settings(), **values)
+    _check_together(settings, origin)
+    return Configuration(settings, tuple(notices), origin)
 
 
 @cache
@@ -250,6 +253,14 @@ def _check_protection(given: GivenValue, values: Mapping[str, Any]) -> None:
             f"{given.where}: {given.name}: {given.value!r} alone offloads nothing in magnetar. Set offloadUrl too "
             "(file:///path, s3://bucket/prefix, gs://... or az://...), or leave it out (docs/offload.md)"
         )
+
+
+def _check_together(settings: Settings, origin: Mapping[str, str]) -> None:
+    """Refuse settings of which one needs another."""
+    wrong = contradiction(settings, authenticated=getattr(settings, "authenticationEnabled", False))
+    if wrong:
+        name = wrong.partition(":")[0]
+        raise InvalidValueError(f"{origin.get(name, 'settings')}: {wrong}")
 
 
 def _notice(source: str, items: list[GivenValue]) -> str:

@@ -62,7 +62,7 @@ def _limits(**defaults: float) -> dict[str, Protection]:
 
 PROTECTIONS: Final[Mapping[str, Protection]] = {
     # authentication and authorization
-    **_flags("authenticationEnabled", "authorizationEnabled", "authenticateOriginalAuthData"),
+    **_flags("authenticationEnabled", "authenticateOriginalAuthData"),
     **_flags(
         "authenticateMetricsEndpoint",
         instead="Leave it out; /metrics is open to all who reach webServicePort: keep that on a network you trust",
@@ -113,14 +113,13 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
 NOT_NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
-            *("authenticationProviders", "authenticationRefreshCheckSeconds", "authorizationProvider"),
-            *("authorizationAllowWildcardsMatching", "superUserRoles", "proxyRoles", "anonymousUserRole"),
+            *("authenticationProviders", "authenticationRefreshCheckSeconds", "anonymousUserRole"),
             *("allowAclChangesOnNonExistentTopics", "athenzDomainNames", "basicAuthConf", "tokenAudience"),
             *("tokenAudienceClaim", "tokenAuthClaim", "tokenPublicKey", "tokenSecretKey", "kinitCommand"),
             *("inflightSaslContextExpiryMs", "maxInflightSaslContext", "saslJaasClientAllowedIds"),
             *("saslJaasServerRoleTokenSignerSecretPath", "saslJaasServerSectionName"),
         ),
-        "says how; authenticationEnabled or authorizationEnabled says whether",
+        "says how; authenticationEnabled says whether",
     ),
     **dict.fromkeys(
         (

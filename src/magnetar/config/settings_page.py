@@ -63,13 +63,17 @@ def _harmless(found: Protection) -> str:
 
 
 def by_group() -> dict[str, list[dataclasses.Field[Any]]]:
-    """All settings with an effect by their groups, those that no policy overrides first."""
+    """All settings with an effect by their groups; those that policies override come last."""
     groups: dict[str, list[dataclasses.Field[Any]]] = {}
     fields = dataclasses.fields(Settings)
-    for field in sorted(fields, key=lambda field: field.name in PolicySettings.__dataclass_fields__):
+    for field in sorted(fields, key=lambda field: _place(field.name)):
         if about(field.name).effect:
             groups.setdefault(about(field.name).group, []).append(field)
     return groups
+
+
+def _place(name: str) -> int:
+    return 2 if name in PolicySettings.__dataclass_fields__ else int(name not in Settings.__annotations__)
 
 
 def _row(name: str, default: Any) -> str:

@@ -211,6 +211,19 @@ class ForbiddenError(MagnetarError):
     status = 403
 
 
+class AuthorizationRefusedError(MagnetarError):
+    """The role may not do this; what HTTP answers with 403 (rule 12.8)."""
+
+    code = ServerError.AuthorizationError
+    status = 403
+
+
+class NotAuthorizedError(AuthorizationRefusedError):
+    """The same where Pulsar answers 401: clusters, tenants and operations on topics."""
+
+    status = 401
+
+
 class NotAcceptableError(MagnetarError):
     """REST only: a count or kind that makes no sense for this resource."""
 

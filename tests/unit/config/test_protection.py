@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from magnetar.app.main import app
+from magnetar.config.authorization_settings import PROVIDER, contradiction
 from magnetar.config.configuration import has_effect, load, pulsar_settings, setting_types
 from magnetar.config.protection import NOT_NEEDED, PROTECTIONS
+from magnetar.config.settings import Settings
 from magnetar.config.settings_list import settings_list
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.topic_policies import TopicPolicies
@@ -197,3 +199,28 @@ def test_offloading_without_its_packages_refuses_the_start(
     assert f"--set offloadUrl={url}: offloadUrl: " in refused.output
     assert said in refused.output
     assert not data.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("authorizationEnabled=true", "broker.conf:1: authorizationEnabled: roles are known only after a login"),
+    ],
+)
+def test_authorization_that_cannot_be_honoured_refuses_the_start(tmp_path: Path, text: str, wanted: str) -> None:
+    assert wanted in asked(tmp_path, text + "\n")
+
+
+@pytest.mark.parametrize(
+    "provider", ["com.example.Mine", "org.apache.pulsar.broker.authorization.MultiRolesTokenAuthorizationProvider"]
+)
+def test_only_pulsars_own_rules_are_there(provider: str) -> None:
+    wanted = Settings(authorizationEnabled=True, authorizationProvider=provider)
+    assert contradiction(wanted, authenticated=True).startswith(f"authorizationProvider: '{provider}' cannot be run")
+    assert not contradiction(Settings(authorizationEnabled=True, authorizationProvider=PROVIDER), authenticated=True)
+    assert not contradiction(Settings(authorizationProvider=provider), authenticated=False)
+
+
+def test_lists_of_roles_are_split_at_commas() -> None:
+    assert Settings(superUserRoles=" a, b,,a ,").super_user_roles == ("a", "b")
+    assert Settings().proxy_roles == ()

@@ -1,0 +1,75 @@
+"""Settings of authorization: who is a superuser or a proxy, and how grants are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from magnetar.config.setting_field import setting
+
+PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
+"""The only authorization provider there is; Pulsar's name of it."""
+
+_AUTHORIZATION: Final = "Authorization"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorizationSettings:
+    """The part of :class:`magnetar.config.settings.Settings` that says who may do what."""
+
+    authorizationEnabled: bool = setting(
+        False,
+        "Whether roles may do only what they are granted (docs/security.md). Needs `authenticationEnabled`.",
+        _AUTHORIZATION,
+    )
+    authorizationProvider: str = setting(
+        PROVIDER,
+        "The rules of authorization; there are Pulsar's own. With another name the start is refused.",
+        _AUTHORIZATION,
+    )
+    superUserRoles: str = setting("", "Roles that may do everything, separated by commas.", _AUTHORIZATION)
+    proxyRoles: str = setting(
+        "",
+        "Roles of proxies, separated by commas: each must name the principal it speaks for, and both must be allowed.",
+        _AUTHORIZATION,
+    )
+    authorizationAllowWildcardsMatching: bool = setting(
+        False, "Whether grants to `prefix*` and `*suffix` count for all roles that fit.", _AUTHORIZATION
+    )
+    allowAclChangesOnNonExistentTopics: bool = setting(
+        False,
+        "Whether permissions of a topic can be granted and revoked that does not exist.",
+        _AUTHORIZATION,
+        effect=False,
+    )
+
+    @property
+    def super_user_roles(self) -> tuple[str, ...]:
+        """The roles in ``superUserRoles``."""
+        return _roles(self.superUserRoles)
+
+    @property
+    def proxy_roles(self) -> tuple[str, ...]:
+        """The roles in ``proxyRoles``."""
+        return _roles(self.proxyRoles)
+
+
+def _roles(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(role for part in text.split(",") if (role := part.strip())))
+
+
+def contradiction(settings: AuthorizationSettings, *, authenticated: bool) -> str:
+    """Return why these settings cannot be honoured, with the name of the setting first; empty if they can."""
+    if not settings.authorizationEnabled:
+        return ""
+    if not authenticated:
+        return (
+            "authorizationEnabled: roles are known only after a login; set authenticationEnabled=true too, or leave "
+            "this out"
+        )
+    if settings.authorizationProvider != PROVIDER:
+        return (
+            f"authorizationProvider: {settings.authorizationProvider[:200]!r} cannot be run; leave it out, which "
+            f"means {PROVIDER}"
+        )
+    return ""

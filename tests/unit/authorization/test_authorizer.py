@@ -1,0 +1,149 @@
+"""Proxies and their original principals, refusals and their texts (rule 12.13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.authorization.access import (
+    Access,
+    ClusterAccess,
+    NamespaceAccess,
+    PolicyAccess,
+    TenantAccess,
+    TopicAccess,
+)
+from magnetar.authorization.authorizer import WEBSOCKET_PRINCIPAL, Authorizer
+from magnetar.authorization.caller import Caller
+from magnetar.authorization.decision import Decision
+from magnetar.authorization.grants import Grants
+from magnetar.authorization.operations import (
+    NamespaceOperation,
+    PolicyName,
+    PolicyOperation,
+    TenantOperation,
+    TopicOperation,
+)
+from magnetar.config.settings import Settings
+from magnetar.metadata.resources import Resources
+from magnetar.model.errors import AuthorizationRefusedError, MagnetarError, NotFoundError
+from magnetar.model.names import NamespaceName, TopicName
+from magnetar.testing.memory_metadata import MemoryMetadataStore
+from tests.support.at_once import at_once
+
+DEFAULT = NamespaceName.parse("public/default")
+TOPIC = TopicName.parse("persistent://public/default/t")
+PRODUCE = TopicAccess(TOPIC, TopicOperation.PRODUCE)
+
+
+@pytest.fixture
+def subject() -> Authorizer:
+    settings = Settings(superUserRoles="root,super-proxy", proxyRoles="proxy,super-proxy,other-proxy")
+    resources = Resources(MemoryMetadataStore(), settings)
+
+    async def fill() -> None:
+        await resources.ensure_defaults()
+        grants = {"proxy": ["produce"], "alice": ["produce"]}
+        await resources.namespaces.update(DEFAULT, auth_policies={"namespace_auth": dict(grants)})  # type: ignore[arg-type]
+        await resources.tenants.update("public", {"adminRoles": ["proxy"], "allowedClusters": ["standalone"]})
+
+    at_once(fill())
+    return Authorizer(Grants(resources.tenants, resources.namespaces, settings))
+
+
+@pytest.mark.parametrize(
+    ("role", "original", "allowed"),
+    [
+        ("proxy", "alice", True),
+        ("proxy", "bob", False),
+        ("super-proxy", "alice", True),
+        ("super-proxy", "bob", False),
+        ("super-proxy", "root", True),
+        ("other-proxy", "alice", False),
+        ("proxy", None, False),
+        ("proxy", "", False),
+        ("proxy", " ", False),
+        ("proxy", "proxy", False),
+        ("proxy", "super-proxy", False),
+        ("proxy", WEBSOCKET_PRINCIPAL, True),
+        ("other-proxy", WEBSOCKET_PRINCIPAL, False),
+        ("alice", None, True),
+        ("alice", "", True),
+        ("alice", "alice", True),
+        ("alice", "root", False),
+        ("root", "alice", False),
+        ("alice", "proxy", False),
+        ("bob", WEBSOCKET_PRINCIPAL, False),
+        (None, None, False),
+        (None, "root", False),
+    ],
+)
+def test_a_proxy_and_its_original_principal_must_both_be_allowed(
+    subject: Authorizer, role: str | None, original: str | None, allowed: bool
+) -> None:
+    assert subject.decide(Caller(role, original), PRODUCE).allowed is allowed
+
+
+def test_an_administrator_as_proxy_lends_its_power_to_nobody(subject: Authorizer) -> None:
+    """Pulsar's check of tenant administrators does not look at the original principal of such a proxy."""
+    assert not subject.decide(Caller("proxy", "alice"), TenantAccess("public")).allowed
+    assert subject.decide(Caller("super-proxy", "root"), TenantAccess("public")).allowed
+    assert subject.superuser(Caller("super-proxy", "root"))
+    assert not subject.superuser(Caller("super-proxy", "alice"))
+
+
+@pytest.mark.parametrize(
+    ("access", "status", "text"),
+    [
+        (ClusterAccess("list tenants"), 401, "This operation requires super-user access"),
+        (TenantAccess("public"), 401, "Don't have permission to administrate resources on this tenant"),
+        (
+            TenantAccess("public", TenantOperation.LIST_NAMESPACES),
+            401,
+            "Unauthorized to validateTenantOperation for originalPrincipal [null] and clientAppId [bob] about "
+            "operation [LIST_NAMESPACES] on tenant [public]",
+        ),
+        (
+            NamespaceAccess(DEFAULT, NamespaceOperation.GET_TOPICS),
+            403,
+            "Unauthorized to validateNamespaceOperation for operation [GET_TOPICS] on namespace [public/default]",
+        ),
+        (
+            PolicyAccess(DEFAULT, PolicyName.OFFLOAD, PolicyOperation.WRITE),
+            403,
+            "Unauthorized to validateNamespacePolicyOperation for operation [WRITE] on namespace [public/default] on "
+            "policy [OFFLOAD]",
+        ),
+        (
+            PolicyAccess(DEFAULT, PolicyName.OFFLOAD, PolicyOperation.READ, TOPIC),
+            403,
+            "Unauthorized to validateTopicPolicyOperation for operation [READ] on topic "
+            "[persistent://public/default/t] on policy [OFFLOAD]",
+        ),
+        (
+            PRODUCE,
+            401,
+            "Unauthorized to validateTopicOperation for operation [PRODUCE] on topic [persistent://public/default/t]",
+        ),
+    ],
+)
+def test_refusals_have_pulsars_texts_and_statuses_and_are_recorded(
+    subject: Authorizer, access: Access, status: int, text: str
+) -> None:
+    recorded: list[tuple[Caller, Access, Decision]] = []
+    subject.record = lambda *refused: recorded.append(refused)
+    bob = Caller("bob")
+    with pytest.raises(AuthorizationRefusedError) as refused:
+        subject.require(bob, access)
+    assert (refused.value.status, str(refused.value)) == (status, text)
+    assert [(caller, what) for caller, what, _ in recorded] == [(bob, access)]
+
+
+def test_every_access_of_a_request_is_required(subject: Authorizer) -> None:
+    subject.require(Caller("alice"), PRODUCE, PRODUCE)
+    with pytest.raises(MagnetarError):
+        subject.require(Caller("alice"), PRODUCE, TopicAccess(TOPIC, TopicOperation.CONSUME))
+
+
+def test_a_tenant_that_does_not_exist_is_not_found(subject: Authorizer) -> None:
+    with pytest.raises(NotFoundError, match="Tenant does not exist"):
+        subject.require(Caller("alice"), TenantAccess("gone"))
