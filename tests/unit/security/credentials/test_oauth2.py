@@ -1,0 +1,109 @@
+"""Tokens from an issuer: asked for once, replaced in time, and a secret that goes to nobody else."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar.security.credentials import issuer, oauth2
+from magnetar.security.credentials.oauth2 import OAuth2Credentials
+from magnetar.security.credentials.secret import CredentialsDelayedError, CredentialsError, Secret
+from tests.support.minted_secrets import kept, password
+from tests.support.token_endpoint import TokenEndpoint, token_endpoint
+
+
+def client(endpoint: TokenEndpoint, directory: Path, **more: Any) -> tuple[OAuth2Credentials, str]:
+    """The client ``me`` of an issuer, and its secret."""
+    secret = password()
+    content = {"type": "client_credentials", "client_id": "me", "client_secret": secret, "issuer_url": endpoint.url}
+    path = kept(directory, "client.json", json.dumps(content))
+    return OAuth2Credentials(None, Secret("file", str(path)), **more), secret
+
+
+def test_a_token_is_asked_for_once_and_again_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(oauth2, "steady_seconds", lambda: now[0])
+    with token_endpoint() as endpoint:
+        found, secret = client(endpoint, tmp_path, audience="urn:broker", scope="all")
+        assert [found.data() for _ in range(3)] == [b"first"] * 3
+        form = {"grant_type": "client_credentials", "client_id": "me", "client_secret": secret}
+        assert endpoint.asked == [{**form, "audience": "urn:broker", "scope": "all"}]
+        endpoint.answer["access_token"] = "second"
+        now[0] += 539
+        assert found.data() == b"first"
+        now[0] += 2
+        assert found.headers()["authorization"] == "Bearer second"
+        assert len(endpoint.asked) == endpoint.discoveries == 2
+
+
+def test_a_token_that_the_broker_calls_stale_is_replaced_once(tmp_path: Path) -> None:
+    with token_endpoint() as endpoint:
+        found, _ = client(endpoint, tmp_path)
+        assert found.data() == b"first"
+        endpoint.answer["access_token"] = "second"
+        assert [found.data(stale=b"first") for _ in range(5)] == [b"second"] * 5
+        assert len(endpoint.asked) == 2
+
+
+def test_a_key_file_that_changes_counts_at_the_next_request(tmp_path: Path) -> None:
+    with token_endpoint() as endpoint:
+        found, first = client(endpoint, tmp_path)
+        found.data()
+        path = tmp_path / "secrets" / "client.json"
+        second = password()
+        path.write_text(path.read_text().replace(first, second))
+        found.data(stale=b"first")
+        assert [form["client_secret"] for form in endpoint.asked] == [first, second]
+        for content in ("{", "[]", '{"client_id": 1, "client_secret": "x"}', '{"client_id": "x"}'):
+            path.write_text(content)
+            with pytest.raises(CredentialsError, match="is no key file"):
+                found.data(stale=b"first")
+
+
+def test_refusals_say_who_refused_and_never_the_secret(tmp_path: Path) -> None:
+    with token_endpoint() as endpoint:
+        found, secret = client(endpoint, tmp_path)
+        cases: tuple[tuple[int, Any, type[CredentialsError], str], ...] = (
+            (401, {"error": "invalid_client", "error_description": secret}, CredentialsError, "401, invalid_client$"),
+            (400, secret.encode(), CredentialsError, "HTTP status 400$"),
+            (503, b"", CredentialsDelayedError, "HTTP status 503$"),
+            (200, {"no": "token"}, CredentialsError, "gave no access_token"),
+            (200, {"access_token": "a\nb"}, CredentialsError, "is no token"),
+            (200, [secret], CredentialsError, "is no JSON object"),
+            (200, b"x" * ((1 << 20) + 1), CredentialsError, "more than 1048576 bytes"),
+        )
+        for endpoint.status, endpoint.answer, kind, problem in cases:
+            with pytest.raises(kind, match=problem) as info:
+                found.data()
+            assert type(info.value) is kind and secret not in str(info.value) and endpoint.url in str(info.value)
+
+
+def test_the_secret_goes_nowhere_else(tmp_path: Path) -> None:
+    """A redirect is not followed, and an issuer cannot name an address without TLS."""
+    with token_endpoint() as endpoint, token_endpoint() as thief:
+        found, _ = client(endpoint, tmp_path)
+        endpoint.status, endpoint.headers = 307, {"location": f"{thief.url}/token"}
+        with pytest.raises(CredentialsError, match="HTTP status 307"):
+            found.data()
+        endpoint.metadata["token_endpoint"] = "http://thief.example/token"
+        with pytest.raises(CredentialsError, match="over https only"):
+            found.data()
+        endpoint.metadata["token_endpoint"] = None
+        with pytest.raises(CredentialsError, match="names no token_endpoint"):
+            found.data()
+        assert not thief.asked
+
+
+def test_an_issuer_that_is_away_or_slow_may_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count(0.0, 20.0)
+    with token_endpoint() as endpoint:
+        found, _ = client(endpoint, tmp_path)
+        monkeypatch.setattr(issuer, "steady_seconds", lambda: next(seconds))
+        with pytest.raises(CredentialsDelayedError, match="it sends too slowly"):
+            found.data()
+    with pytest.raises(CredentialsDelayedError, match="does not answer"):
+        found.data()
