@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from magnetar.protocol import commands as c
@@ -52,7 +53,15 @@ class Link:
     def look_up(self) -> None:
         """Answer one LOOKUP: it is us."""
         asked = self.expect(c.CommandLookupTopic)
-        self.send(c.CommandLookupTopicResponse(asked.request_id, c.LookupType.Connect, self.url, authoritative=True))
+        plain, secured = (None, self.url) if self.url.startswith("pulsar+ssl") else (self.url, None)
+        self.send(
+            c.CommandLookupTopicResponse(asked.request_id, c.LookupType.Connect, plain, secured, authoritative=True)
+        )
+
+    def until_gone(self) -> None:
+        """The client ends the connection, politely or not, without another word."""
+        with suppress(OSError):
+            self.until_left()
 
     def until_left(self) -> None:
         """The client closes without another word."""
@@ -71,18 +80,30 @@ Script = Callable[[Link], None]
 
 
 @contextmanager
-def scripted_broker(*scripts: Script) -> Iterator[str]:
-    """Gives the service URL; at the end every script must have run to its end without an error."""
+def scripted_broker(*scripts: Script | None, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Gives the service URL; at the end every script must have run to its end without an error.
+
+    With ``tls``, ``None`` instead of a script is a client that leaves during the handshake.
+    """
     failures: list[BaseException] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(10)
-        url = f"pulsar://127.0.0.1:{listener.getsockname()[1]}"
+        scheme = "pulsar" if tls is None else "pulsar+ssl"
+        url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
 
-        def run(script: Script, peer: socket.socket) -> None:
+        def run(script: Script | None, peer: socket.socket) -> None:
             try:
                 with peer:
                     peer.settimeout(10)
-                    script(Link(peer, url))
+                    if script is None:
+                        assert tls
+                        with suppress(OSError):
+                            tls.wrap_socket(peer, server_side=True).recv(1)
+                    elif tls is not None:
+                        with tls.wrap_socket(peer, server_side=True) as secured:
+                            script(Link(secured, url))
+                    else:
+                        script(Link(peer, url))
             except BaseException as error:
                 failures.append(error)
 

@@ -4,6 +4,8 @@ Bytes are read only while a caller waits: in `request`, and in `receive`, which 
 arrives meanwhile is answered. Who stays away longer than the broker's patience (30 to 60 s) finds the connection
 closed, which is why readers and producers know how to go on with a new one.
 
+With TLS the certificate and the host's name are checked before CONNECT, which carries the credentials, is sent.
+
 A request's answer is awaited with everything else that arrives before it kept for `receive`, in order.
 """
 
@@ -13,16 +15,19 @@ import itertools
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from magnetar import __version__
 from magnetar.client.address import Address
-from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError, TlsError
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
 from magnetar.protocol.client import ClientConnection
 from magnetar.protocol.commands.names import name_of
 from magnetar.runtime.clock import steady_seconds
+
+if TYPE_CHECKING:
+    from magnetar.security.tls.client_tls import ClientTls
 
 Answer = TypeVar("Answer")
 Read = TypeVar("Read", bytes, int)
@@ -35,6 +40,8 @@ _PARTS_MAX: Final = 1024
 """The number of pieces that Linux takes in one write (IOV_MAX)."""
 MAX_FRAME_SIZE: Final = 1 << 28
 """Brokers may be configured for messages larger than 5 MiB, and the decoder must know before the broker says so."""
+_TLS_WRITE: Final = 1 << 18
+"""Bytes of small pieces that are copied together for TLS, which has no gathering write."""
 _FEATURES: Final = c.FeatureFlags(
     supports_auth_refresh=False,
     supports_broker_entry_metadata=True,
@@ -47,7 +54,7 @@ _FEATURES: Final = c.FeatureFlags(
 class Connection:
     """One connection to a broker, connected and greeted when it is made.
 
-    Raises ConnectionLostError, ClientTimeoutError, RefusedError.
+    Raises ConnectionLostError, ClientTimeoutError, RefusedError, TlsError.
     """
 
     def __init__(
@@ -57,7 +64,9 @@ class Connection:
         timeout: float = DEFAULT_TIMEOUT,
         token: str | None = None,
         proxy_to: str | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
+        """``tls``: files and checks for an address with TLS; ``None``: the system's authorities, no own certificate."""
         self.address = address
         self.timeout = timeout
         self.max_message_size = 5 * 1024 * 1024
@@ -73,7 +82,30 @@ class Connection:
                 f"cannot connect to the broker at {address}: {error}; is it running, is the address right?"
             ) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if address.tls:
+            self._secure(tls)
         self._greet(token, proxy_to)
+
+    def _secure(self, tls: ClientTls | None) -> None:
+        """Do the TLS handshake. Raises TlsError, ConnectionLostError, ClientTimeoutError."""
+        from magnetar.security.tls import client_tls
+
+        try:
+            self._socket = (tls or client_tls.ClientTls()).wrap(self._socket, self.address.host)
+        except TimeoutError:
+            self.close()
+            raise ClientTimeoutError(
+                f"no TLS handshake with the broker at {self.address} in {self.timeout} s"
+            ) from None
+        except OSError as error:
+            self.close()
+            said = client_tls.reason(error, f"the broker at {self.address}")
+            if said is None:
+                raise ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}") from None
+            raise TlsError(said) from None
+        except BaseException:
+            self.close()
+            raise
 
     def _greet(self, token: str | None, proxy_to: str | None) -> None:
         try:
@@ -136,8 +168,23 @@ class Connection:
         self._writing(lambda: self._socket.sendall(data))
 
     def write_all(self, parts: Sequence[bytes]) -> None:
-        """Send prepared frames in pieces, which are not copied together."""
-        self._writing(lambda: self._send_parts(deque(memoryview(part) for part in parts)))
+        """Send prepared frames in pieces, which are not copied together but for TLS."""
+        if self.address.tls:
+            self._writing(lambda: self._send_joined(parts))
+        else:
+            self._writing(lambda: self._send_parts(deque(memoryview(part) for part in parts)))
+
+    def _send_joined(self, parts: Sequence[bytes]) -> None:
+        held: list[bytes] = []
+        size = 0
+        for part in parts:
+            held.append(part)
+            size += len(part)
+            if size >= _TLS_WRITE:
+                self._socket.sendall(b"".join(held))
+                held, size = [], 0
+        if held:
+            self._socket.sendall(b"".join(held))
 
     def _send_parts(self, parts: deque[memoryview]) -> None:
         while parts:
@@ -157,8 +204,7 @@ class Connection:
             self.close()
             raise ClientTimeoutError(f"the broker at {self.address} took nothing for {self.timeout} s") from None
         except OSError as error:
-            self.close()
-            raise ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}") from None
+            raise self._broken(error) from None
 
     def receive(self, wait: float) -> list[c.Command]:
         """Return what the broker has sent on its own, in order; waits at most ``wait`` seconds for the first of it."""
@@ -217,12 +263,24 @@ class Connection:
         except (TimeoutError, BlockingIOError):
             return None
         except OSError as error:
-            self.close()
-            raise ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}") from None
+            if self.address.tls and _is_empty(error):
+                return None
+            raise self._broken(error) from None
         if not found:
             self.close()
             raise ConnectionLostError(f"the broker at {self.address} closed the connection")
         return found
+
+    def _broken(self, error: OSError) -> ClientError:
+        """Close, and return what to raise: with TLS 1.3 a broker refuses the client's certificate this late."""
+        self.close()
+        if self.address.tls and not self._state.connected:
+            from magnetar.security.tls import client_tls
+
+            said = client_tls.reason(error, f"the broker at {self.address}")
+            if said is not None:
+                return TlsError(said)
+        return ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}")
 
     def _take_in(self, data: bytes) -> None:
         try:
@@ -254,6 +312,13 @@ class Connection:
             self.closed = True
             if hasattr(self, "_socket"):
                 self._socket.close()
+
+
+def _is_empty(error: OSError) -> bool:
+    """Whether a read by TLS that does not wait found no whole record."""
+    import ssl
+
+    return isinstance(error, ssl.SSLWantReadError | ssl.SSLWantWriteError)
 
 
 def _request_id(request: c.Command) -> int:

@@ -1,8 +1,9 @@
-"""The errors of the client, of three kinds, because callers do three things about them.
+"""The errors of the client, of four kinds, because callers do four things about them.
 
 * `ConnectionLostError`: connect again and go on; nothing is known to be wrong with the request.
 * `RefusedError`: the broker refused; its code shows whether waiting helps (`retriable`).
 * `ClientTimeoutError`: no answer came; the text says which broker was asked what and for how long.
+* `TlsError`: certificates or settings have to be changed before it is tried again.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ class ClientError(MagnetarError):
 
 class ConnectionLostError(ClientError):
     """The socket could not be opened, broke, or the broker closed it."""
+
+
+class TlsError(ClientError):
+    """TLS with the broker was not agreed; no credential was sent."""
 
 
 class ClientTimeoutError(ClientError):

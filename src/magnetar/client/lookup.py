@@ -1,14 +1,15 @@
 """Lookup: which broker serves a topic, how many partitions it has (rules of group 2), and connections to these brokers.
 
 A lookup goes to a broker of the service URL. Its answer is final ("connect"), or names another broker to ask
-("redirect"), or fails. A broker behind a proxy is reached through the address that was asked, by naming it in CONNECT.
+("redirect"), or fails. Who asks by TLS takes addresses with TLS only (rule 2.6). A broker behind a proxy is reached
+through the address that was asked, by naming it in CONNECT.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from magnetar.client.address import Address, parse_service_url
 from magnetar.client.connection import DEFAULT_TIMEOUT, Connection
@@ -16,6 +17,9 @@ from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLo
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
+
+if TYPE_CHECKING:
+    from magnetar.security.tls.client_tls import ClientTls
 
 Result = TypeVar("Result")
 
@@ -35,9 +39,17 @@ class Route(NamedTuple):
 class Lookup:
     """The lookup of one service URL, for one thread. It holds one connection for questions and owns no other."""
 
-    def __init__(self, service_url: str, *, timeout: float = DEFAULT_TIMEOUT, token: str | None = None) -> None:
+    def __init__(
+        self,
+        service_url: str,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        token: str | None = None,
+        tls: ClientTls | None = None,
+    ) -> None:
         self._addresses = parse_service_url(service_url)
         self._token = token
+        self._tls = tls
         self.timeout = timeout
         self.name = service_url
         self._asked: Connection | None = None
@@ -57,7 +69,10 @@ class Lookup:
     def connect(self, topic: str) -> Connection:
         """Return a new connection to the broker that serves ``topic`` now; the caller owns it."""
         route = self.patiently(lambda: self.route(topic))
-        return Connection(route.address, timeout=self.timeout, token=self._token, proxy_to=route.proxy_to)
+        return self._open(route.address, route.proxy_to)
+
+    def _open(self, address: Address, proxy_to: str | None = None) -> Connection:
+        return Connection(address, timeout=self.timeout, token=self._token, proxy_to=proxy_to, tls=self._tls)
 
     def route(self, topic: str) -> Route:
         """Ask until a broker says that it serves the topic."""
@@ -75,16 +90,14 @@ class Lookup:
                         answer.error or ServerError.UnknownError,
                         answer.message,
                     )
-                if not answer.broker_service_url:
-                    raise ClientError(f"look up {topic}: the broker at {connection.address} named no pulsar:// address")
-                found = parse_service_url(answer.broker_service_url)[0]
+                found = _named(answer, connection.address, topic)
                 if answer.response is c.LookupType.Connect:
                     if answer.proxy_through_service_url:
                         return Route(connection.address, str(found))
                     return Route(found)
                 if owned:
                     connection.close()
-                connection = Connection(found, timeout=self.timeout, token=self._token)
+                connection = self._open(found)
                 owned, authoritative = True, answer.authoritative
         finally:
             if owned:
@@ -163,8 +176,18 @@ class Lookup:
         lost: ConnectionLostError | None = None
         for address in self._addresses:
             try:
-                return Connection(address, timeout=self.timeout, token=self._token)
+                return self._open(address)
             except ConnectionLostError as error:
                 lost = error
         assert lost is not None, "a service URL has at least one address"
         raise lost
+
+
+def _named(answer: c.CommandLookupTopicResponse, asked: Address, topic: str) -> Address:
+    """The address of the answer, with TLS if and only if ``asked`` has it."""
+    url = answer.broker_service_url_tls if asked.tls else answer.broker_service_url
+    scheme = "pulsar+ssl" if asked.tls else "pulsar"
+    found = parse_service_url(url)[0] if url else None
+    if found is None or found.tls != asked.tls:
+        raise ClientError(f"look up {topic}: the broker at {asked} named no {scheme}:// address")
+    return found

@@ -1,4 +1,7 @@
-"""A blocking client of a broker's REST interface, for the driver and for tasks."""
+"""A blocking client of a broker's REST interface, for the driver and for tasks.
+
+It follows no redirects: they would send the credentials to wherever an answer names.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ import json
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
+
+from typing_extensions import override
 
 from magnetar.model.errors import MagnetarError, NotAvailableError
 from magnetar.model.names import TopicName
+
+if TYPE_CHECKING:
+    from magnetar.security.tls.client_tls import ClientTls
 
 _SECONDS: Final = 600.0
 """A broker may have to read a whole ledger before it answers."""
@@ -29,8 +37,10 @@ class Rest:
     """Address and token of a broker's REST interface; it is pickled and sent to workers."""
 
     url: str
-    """http://host:port"""
+    """http://host:port or https://host:port"""
     token: str | None = None
+    tls: ClientTls | None = None
+    """Files and checks for https; None: the system's authorities, no certificate of its own."""
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Send a request and return the answer's JSON, None if it is empty. Raises RestRefusedError,
@@ -41,13 +51,35 @@ class Rest:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as http_status:
+            with self._opener().open(request, timeout=_SECONDS) as http_status:
                 content = http_status.read()
         except urllib.error.HTTPError as refused:
             raise RestRefusedError(refused.code, _reason(refused)) from None
         except OSError as error:
-            raise NotAvailableError(f"{self.url} does not answer: {error}") from error
+            raise NotAvailableError(_unavailable(self.url, error)) from error
         return json.loads(content) if content else None
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        if not self.url.startswith("https:"):
+            return urllib.request.build_opener(_NoRedirect)
+        from magnetar.security.tls.client_tls import ClientTls
+
+        secured = urllib.request.HTTPSHandler(context=(self.tls or ClientTls()).context())
+        return urllib.request.build_opener(_NoRedirect, secured)
+
+
+def _unavailable(url: str, error: OSError) -> str:
+    from magnetar.security.tls import client_tls
+
+    cause = getattr(error, "reason", error)
+    said = client_tls.reason(cause, url) if isinstance(cause, OSError) else None
+    return said or f"{url} does not answer: {error}"
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    @override
+    def redirect_request(self, *_: object) -> None:
+        return None
 
 
 def path_of(topic: str) -> str:

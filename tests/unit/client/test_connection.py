@@ -28,10 +28,10 @@ def ask(connection: Connection) -> c.CommandPartitionedTopicMetadataResponse:
 def test_service_urls_name_hosts_and_ports() -> None:
     """A service URL may list several hosts; anything else is refused with a hint (rule 6.10.5)."""
     assert parse_service_url("pulsar://a,b:1,[::1]:2") == (Address("a", 6650), Address("b", 1), Address("::1", 2))
+    assert parse_service_url("pulsar+ssl://a,b:1") == (Address("a", 6651, True), Address("b", 1, True))
     for bad, hint in (
         ("localhost:6650", "no scheme"),
         ("http://a", "unknown scheme"),
-        ("pulsar+ssl://a", "TLS"),
         ("pulsar://a:0", "no host:port"),
         ("pulsar://", "no host:port"),
         ("pulsar://a:x", "no host:port"),

@@ -1,0 +1,119 @@
+"""What a client of ours checks of a broker, and what it shows of itself, before it sends anything.
+
+The values are plain, so that a Spark driver can send them to its workers; files are read where the connection is made.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from magnetar.model.errors import InvalidValueError
+
+_CONTEXTS: Final = 16
+_HOST_NAME: Final = 62
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH."""
+_ADDRESS: Final = 64
+"""X509_V_ERR_IP_ADDRESS_MISMATCH."""
+_EXPIRED: Final = 10
+"""X509_V_ERR_CERT_HAS_EXPIRED."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTls:
+    """Files and checks of one client; the default trusts the system's authorities and checks the host's name."""
+
+    trust_file: str = ""
+    """Certificates of the authorities that are trusted, PEM; empty: those of the system."""
+    certificate_file: str = ""
+    """The client's own certificate with the chain to its authority, PEM; empty: it shows none."""
+    key_file: str = ""
+    """The key of that certificate, PEM; empty: it stands in ``certificate_file``."""
+    verify_host_name: bool = True
+    """Whether the certificate must be for the host that was asked for."""
+    allow_insecure: bool = False
+    """Whether any certificate will do: for experiments only, since anybody in between can read everything."""
+
+    def context(self) -> ssl.SSLContext:
+        """The context, made again when a file has changed. Raises InvalidValueError naming the file."""
+        files = (self.trust_file, self.certificate_file, self.key_file)
+        return _context(self, tuple(_stamp(file) for file in files if file))
+
+    def wrap(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
+        """Do the handshake with ``host``, by the socket's time-out. Raises InvalidValueError, OSError."""
+        return self.context().wrap_socket(plain, server_hostname=host)
+
+
+def reason(error: BaseException, where: str) -> str | None:
+    """Why TLS with ``where`` came to nothing and what to do about it; ``None``: it is no error of TLS."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _unverified(error, where)
+    if isinstance(error, ssl.SSLEOFError):
+        return f"{where} ended the TLS handshake; is this its TLS port, and does it demand a client certificate?"
+    if not isinstance(error, ssl.SSLError):
+        return None
+    said = str(error.reason or error)
+    if said in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
+        return f"{where} does not speak TLS; ask its TLS port, or write the address without TLS"
+    if "CERTIFICATE_REQUIRED" in said or said == "SSLV3_ALERT_HANDSHAKE_FAILURE":
+        return f"{where} refuses the handshake ({said}): it may demand a client certificate, or other protocols"
+    if "UNKNOWN_CA" in said or "CERTIFICATE" in said:
+        return f"{where} does not accept the certificate that this client shows ({said})"
+    return f"TLS with {where} failed: {said}"
+
+
+def _unverified(error: ssl.SSLCertVerificationError, where: str) -> str:
+    if error.verify_code in (_HOST_NAME, _ADDRESS):
+        return f"the certificate of {where} is for another host: {error.verify_message}"
+    if error.verify_code == _EXPIRED:
+        return f"the certificate of {where} has expired"
+    return (
+        f"the certificate of {where} is not trusted: {error.verify_message}; name the file with its authority "
+        "(tlsTrustCertsFilePath)"
+    )
+
+
+def _stamp(file: str) -> tuple[int, int, int]:
+    try:
+        found = os.stat(file)
+    except OSError as error:
+        raise InvalidValueError(f"TLS: {file}: {error.strerror}") from None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@lru_cache(_CONTEXTS)
+def _context(tls: ClientTls, _stamps: tuple[tuple[int, int, int], ...]) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = tls.verify_host_name and not tls.allow_insecure
+    if tls.allow_insecure:
+        context.verify_mode = ssl.CERT_NONE
+    elif tls.trust_file:
+        _load(tls.trust_file, lambda: context.load_verify_locations(tls.trust_file))
+    else:
+        context.load_default_certs()
+    if tls.certificate_file:
+        key = tls.key_file or tls.certificate_file
+        named = tls.certificate_file if key == tls.certificate_file else f"{tls.certificate_file} with the key {key}"
+        _load(named, lambda: context.load_cert_chain(tls.certificate_file, key, _no_password))
+    elif tls.key_file:
+        raise InvalidValueError(f"TLS: the key {tls.key_file} is of no use without its certificate")
+    return context
+
+
+def _load(named: str, load: Callable[[], None]) -> None:
+    try:
+        load()
+    except OSError as error:
+        said = (error.reason if isinstance(error, ssl.SSLError) else error.strerror) or "it is not in PEM form"
+        raise InvalidValueError(f"TLS: {named}: {said}") from None
+
+
+def _no_password() -> str:
+    # without this function OpenSSL would ask at the terminal
+    raise InvalidValueError("TLS: the key is encrypted; keys must be readable without a password")
