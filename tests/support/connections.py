@@ -105,6 +105,7 @@ def fake_service(**settings: Any) -> BrokerService:
             pending_publishes_low=chosen.maxPendingPublishRequestsPerConnection // 2,
             pending_bytes_high=chosen.maxMessagePublishBufferSizeInMB << 20,
             producer_left=lambda producer: None,
+            authentication=None,
         ),
     )
 

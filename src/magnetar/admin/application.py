@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from magnetar import __version__
 from magnetar.admin.http import docs_page
+from magnetar.admin.http.authentication import AuthenticationCheck
 from magnetar.admin.http.encoded_path import EncodedPath
 from magnetar.admin.http.error_responses import UnexpectedErrors, http_failure, known_failure, wrong_parameter
 from magnetar.admin.http.origins import HostNames, OriginCheck
@@ -37,10 +38,16 @@ from magnetar.admin.routes.topics import (
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
+from magnetar.security.authentication.service import AuthenticationService
 
 
-def create_app(ports: BrokerPorts, resources: Resources, settings: Settings) -> FastAPI:
-    """The REST interface of one broker; its OpenAPI description is at /openapi.json."""
+def create_app(
+    ports: BrokerPorts, resources: Resources, settings: Settings, authentication: AuthenticationService | None = None
+) -> FastAPI:
+    """The REST interface of one broker; its OpenAPI description is at /openapi.json.
+
+    ``authentication``: who judges credentials; ``None``: nobody has to show any.
+    """
     app = FastAPI(title="magnetar", version=__version__, redirect_slashes=False, docs_url=None, redoc_url=None)
     app.add_exception_handler(MagnetarError, known_failure)
     app.add_exception_handler(HTTPException, http_failure)
@@ -50,6 +57,9 @@ def create_app(ports: BrokerPorts, resources: Resources, settings: Settings) -> 
     app.include_router(docs_page.routes(app))
     app.router.routes.append(not_implemented.route())
     app.add_middleware(UnexpectedErrors)
+    if authentication is not None:
+        open_metrics = not settings.authenticateMetricsEndpoint
+        app.add_middleware(AuthenticationCheck, service=authentication, open_metrics=open_metrics)
     app.add_middleware(EncodedPath)
     app.add_middleware(OriginCheck, names=HostNames.of(settings))
     return app

@@ -31,6 +31,7 @@ from magnetar.runtime.descriptors import Descriptors, limit_now
 from magnetar.runtime.memory_trim import SECONDS as MEMORY_SECONDS
 from magnetar.runtime.memory_trim import MemoryTrimmer
 from magnetar.runtime.tasks import TaskGroup
+from magnetar.security.authentication.service import AuthenticationService
 from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import FileSystem, OsFileSystem
 from magnetar.storage.backends.local_journal import take
@@ -57,6 +58,15 @@ def store_settings(settings: Settings) -> StoreSettings:
         ledger_min_rollover_ms=settings.managedLedgerMinLedgerRolloverTimeMinutes * 60_000,
         ledger_max_rollover_ms=settings.managedLedgerMaxLedgerRolloverTimeMinutes * 60_000,
     )
+
+
+def _authentication(settings: Settings, clock: Clock) -> AuthenticationService | None:
+    """Who judges credentials; its libraries are imported only if somebody does. Raises InvalidValueError."""
+    if not settings.authenticationEnabled:
+        return None
+    from magnetar.security.authentication.configured_providers import authentication_service
+
+    return authentication_service(settings, clock)
 
 
 class Broker:
@@ -92,6 +102,7 @@ class Broker:
         self.resources = Resources(metadata, settings)
         self._rng = rng
         self.service = BrokerService(self.store, self.resources, settings, clock, rng, archive)
+        self.service.authentication = _authentication(settings, clock)
         self.upkeep = Upkeep(self.service)
         self.compaction_monitor = CompactionMonitor(self.service)
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)

@@ -69,6 +69,8 @@ def _build(
     from magnetar.admin.http.warm_up import prepare
     from magnetar.admin.local_broker.broker import local_ports
 
-    app = create_app(local_ports(service, rates, connections), service.resources, service.settings)
+    app = create_app(
+        local_ports(service, rates, connections), service.resources, service.settings, service.authentication
+    )
     prepare(app)
     return AdminServer(app, listening, connection_limit)

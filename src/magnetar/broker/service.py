@@ -45,6 +45,7 @@ from magnetar.runtime.clock import Clock
 from magnetar.runtime.eager import run_eagerly
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.runtime.tasks import TaskGroup
+from magnetar.security.authentication.service import AuthenticationService
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,8 @@ class BrokerService:
         self.topics: dict[str, Topic] = {}
         self.complaints = RateLimitedLog(logging.getLogger("magnetar.broker.clients"), clock=clock)
         """Connections log here what their clients did wrong; a client cannot fill the disk with it."""
+        self.authentication: AuthenticationService | None = None
+        """Judges credentials; None while authentication is off."""
         self.service_url = ""
         self.web_service_url = ""
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection

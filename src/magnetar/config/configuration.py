@@ -38,6 +38,7 @@ FORMS: Final = {
     "name": (re.compile(r"[-=:.\w]+", re.ASCII), "letters, digits and -=:._"),
     "host": (re.compile(r"[-.:%\w]*", re.ASCII), "a host name or an IP address, without a port"),
     "hosts": (re.compile(r"[-.:%\w*, ]*", re.ASCII), "host names, separated by commas"),
+    "words": (re.compile(r"\[?[^\x00-\x1f\x7f\[\]]*\]?"), "a list, separated by commas"),
 }
 """Patterns of texts, and their descriptions for errors."""
 _NAMES_IN_NOTICE: Final = 8
@@ -257,7 +258,7 @@ def _check_protection(given: GivenValue, values: Mapping[str, Any]) -> None:
 
 def _check_together(settings: Settings, origin: Mapping[str, str]) -> None:
     """Refuse settings of which one needs another."""
-    wrong = contradiction(settings, authenticated=getattr(settings, "authenticationEnabled", False))
+    wrong = contradiction(settings, authenticated=settings.authenticationEnabled)
     if wrong:
         name = wrong.partition(":")[0]
         raise InvalidValueError(f"{origin.get(name, 'settings')}: {wrong}")

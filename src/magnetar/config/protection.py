@@ -62,11 +62,6 @@ def _limits(**defaults: float) -> dict[str, Protection]:
 
 PROTECTIONS: Final[Mapping[str, Protection]] = {
     # authentication and authorization
-    **_flags("authenticationEnabled", "authenticateOriginalAuthData"),
-    **_flags(
-        "authenticateMetricsEndpoint",
-        instead="Leave it out; /metrics is open to all who reach webServicePort: keep that on a network you trust",
-    ),
     **_flags("clientLibraryVersionCheckEnabled", instead="Leave it out; clients of every version are served"),
     # encryption on the way
     **_given("brokerServicePortTls", "webServicePortTls"),
@@ -113,9 +108,8 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
 NOT_NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
-            *("authenticationProviders", "authenticationRefreshCheckSeconds", "anonymousUserRole"),
-            *("allowAclChangesOnNonExistentTopics", "athenzDomainNames", "basicAuthConf", "tokenAudience"),
-            *("tokenAudienceClaim", "tokenAuthClaim", "tokenPublicKey", "tokenSecretKey", "kinitCommand"),
+            *("authenticationRefreshCheckSeconds", "allowAclChangesOnNonExistentTopics", "athenzDomainNames"),
+            *("basicAuthConf", "kinitCommand"),
             *("inflightSaslContextExpiryMs", "maxInflightSaslContext", "saslJaasClientAllowedIds"),
             *("saslJaasServerRoleTokenSignerSecretPath", "saslJaasServerSectionName"),
         ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from magnetar.config.authentication_settings import AuthenticationSettings
 from magnetar.config.authorization_settings import AuthorizationSettings
 from magnetar.config.policy_settings import PolicySettings
 from magnetar.config.setting_field import INT_MAX as _INT_MAX
@@ -21,7 +22,7 @@ _PORT_MAX: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(PolicySettings, AuthorizationSettings):
+class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings):
     """All settings, immutable for the life of the process; tests build one with the values they need."""
 
     # identity and addresses

@@ -204,6 +204,13 @@ class InvalidValueError(MagnetarError):
     status = 400
 
 
+class AuthenticationError(MagnetarError):
+    """Credentials that do not count. The text is for the broker's log; clients hear the same whatever the reason."""
+
+    code = ServerError.AuthenticationError
+    status = 401
+
+
 class ForbiddenError(MagnetarError):
     """REST only: the client is known, and may not do this."""
 

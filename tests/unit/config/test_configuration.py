@@ -131,8 +131,8 @@ def test_values_outside_their_bounds_are_refused(tmp_path: Path, line: str, reas
 
 
 def test_protection_is_not_ignored(tmp_path: Path) -> None:
-    assert "cannot protect the broker that way yet" in refused(tmp_path, "authenticationEnabled=true")
-    assert len(load(file=conf(tmp_path, "authenticationEnabled=false")).notices) == 1
+    assert "cannot protect the broker that way yet" in refused(tmp_path, "httpRequestsLimitEnabled=true")
+    assert len(load(file=conf(tmp_path, "httpRequestsLimitEnabled=false")).notices) == 1
 
 
 def test_unreadable_sources_are_refused(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from magnetar.admin.http.authentication import CERTIFICATE
 from magnetar.runtime.log import RateLimitedLog
+from magnetar.security.authentication.peer_certificate import verified_certificate
 
 log = logging.getLogger(__name__)
 _limited = RateLimitedLog(log)
@@ -45,6 +47,9 @@ class HttpConnection(H11Protocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn takes no other
         super().connection_made(transport)
+        certificate = verified_certificate(transport)
+        if certificate is not None:
+            self.app_state = {**self.app_state, CERTIFICATE: certificate}
         self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
 
     @override

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from magnetar.authorization.caller import Caller
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns
 from magnetar.broker.connection.open_handles import OpenConsumer, OpenWatch, PendingOpen
@@ -29,6 +30,7 @@ from magnetar.protocol.codec import encode
 from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.server import ServerConnection, ServerState
 from magnetar.runtime.teardown import call_all
+from magnetar.security.identity import Identity
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +91,8 @@ class Session:
         self.client_version = ""
         self.protocol_version = 0
         self.features = c.FeatureFlags()
+        self.caller = Caller(None, address=self.address)
+        self.identity: Identity | None = None
         self.producers: dict[int, Producer | PendingOpen] = {}
         self.consumers: dict[int, OpenConsumer | PendingOpen] = {}
         self.acking: list[OpenConsumer] = []

@@ -7,6 +7,7 @@ from typing import Final
 
 from magnetar.broker.connection.handlers import (
     consumer_commands,
+    handshake,
     lookup_commands,
     producer_commands,
     schema_commands,
@@ -25,9 +26,9 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.CommandFlow: consumer_commands.flow,
         c.UnparsedCommand: consumer_commands.lengthy,
         c.CommandRedeliverUnacknowledgedMessages: consumer_commands.redeliver,
-        c.CommandConnect: lookup_commands.connect,
-        c.CommandPing: lookup_commands.ping,
-        c.CommandPong: lookup_commands.pong,
+        c.CommandConnect: handshake.connect,
+        c.CommandPing: handshake.ping,
+        c.CommandPong: handshake.pong,
         c.CommandLookupTopic: lookup_commands.look_up,
         c.CommandPartitionedTopicMetadata: lookup_commands.partitioned_metadata,
         c.CommandGetTopicsOfNamespace: lookup_commands.topics_of_namespace,

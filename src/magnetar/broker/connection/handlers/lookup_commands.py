@@ -1,4 +1,4 @@
-"""The handshake, keep-alive, and the questions about topics (rules of 1.2 and group 2)."""
+"""The questions about topics (rules of group 2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from magnetar import __version__
 from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.topic_list_answer import put_list
 from magnetar.broker.connection.session import Session
@@ -17,7 +16,6 @@ from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol import topic_lists
 
-PROTOCOL_VERSION = 21
 _DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
     {
         c.NamespaceMode.PERSISTENT: ("persistent",),
@@ -25,34 +23,6 @@ _DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
         c.NamespaceMode.ALL: DOMAINS,
     }
 )
-
-
-def connect(session: Session, command: c.CommandConnect) -> None:
-    """Answer CONNECT with CONNECTED and the features of this broker (rule 1.2.2)."""
-    session.client_version = command.client_version.replace(" ", "-")
-    session.protocol_version = command.protocol_version
-    session.features = command.feature_flags or c.FeatureFlags()
-    session.greeted()
-    session.send(
-        c.CommandConnected(
-            f"Pulsar Server magnetar {__version__}",
-            min(command.protocol_version, PROTOCOL_VERSION),
-            session.service.settings.maxMessageSize,
-            c.FeatureFlags(
-                supports_topic_watchers=session.service.settings.enableBrokerSideSubscriptionPatternEvaluation,
-                supports_get_partitioned_metadata_without_auto_creation=True,
-            ),
-        )
-    )
-
-
-def ping(session: Session, command: c.CommandPing) -> None:
-    """Answer PING with PONG."""
-    session.send(c.CommandPong())
-
-
-def pong(session: Session, command: c.CommandPong) -> None:
-    """Take PONG as a sign of life, which the listener has noted already."""
 
 
 def look_up(session: Session, command: c.CommandLookupTopic) -> None:

@@ -1,0 +1,68 @@
+"""Settings of authentication: which credentials count, and what proves them (decision 030)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from magnetar.config.setting_field import setting
+
+_GROUP: Final = "Authentication"
+_DAY: Final = 86_400
+_KEY: Final = "`file:///path`, a path, `data:;base64,...` or base64"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthenticationSettings:
+    """The part of :class:`magnetar.config.settings.Settings` that says who is who."""
+
+    authenticationEnabled: bool = setting(
+        False,
+        "Whether clients have to authenticate, on the binary port and over REST.",
+        _GROUP,
+    )
+    authenticationProviders: str = setting(
+        "",
+        "Class names of Pulsar's providers, separated by commas: AuthenticationProviderToken, ...Tls, ...Basic, "
+        "...List of org.apache.pulsar.broker.authentication and oidc.AuthenticationProviderOpenID. Others are refused.",
+        _GROUP,
+        form="words",
+    )
+    anonymousUserRole: str = setting(
+        "",
+        "The role of clients without credentials, and of those whose method no provider knows; empty: they are "
+        "refused.",
+        _GROUP,
+    )
+    authenticateOriginalAuthData: bool = setting(
+        False, "Whether the credentials are checked, too, that a proxy forwards with the original principal.", _GROUP
+    )
+    authenticateMetricsEndpoint: bool = setting(
+        False, "Whether `/metrics` needs credentials as all other paths do.", _GROUP
+    )
+
+    # tokens
+    tokenSecretKey: str = setting(
+        "",
+        f"Secret key that tokens are signed with (HS256, HS384, HS512): {_KEY}. It is taken before `tokenPublicKey`.",
+        _GROUP,
+    )
+    tokenPublicKey: str = setting(
+        "", f"Public key of the key pair that tokens are signed with (RS, PS, ES): {_KEY}.", _GROUP
+    )
+    tokenPublicAlg: str = setting(
+        "",
+        "Algorithm that `tokenPublicKey` is for, such as RS256 or ES384; empty: what its kind allows. Pulsar's default "
+        "is RS256.",
+        _GROUP,
+    )
+    tokenAuthClaim: str = setting("", "Claim that holds the role; empty: `sub`.", _GROUP)
+    tokenAudienceClaim: str = setting(
+        "", "Claim that names the audiences of a token; empty: audiences are not looked at.", _GROUP
+    )
+    tokenAudience: str = setting(
+        "", "This broker's audience, which `tokenAudienceClaim` of each token has to name.", _GROUP
+    )
+    tokenAllowedClockSkewSeconds: int = setting(
+        0, "Seconds by which clocks may differ when `exp` and `nbf` of a token are looked at.", _GROUP, 0, _DAY
+    )

@@ -1,0 +1,85 @@
+"""All providers of one broker: from a method and credentials to an identity."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from magnetar.model.errors import AuthenticationError
+from magnetar.runtime.clock import Clock
+from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
+from magnetar.security.identity import Identity
+
+log = logging.getLogger(__name__)
+
+ANONYMOUS: Final = "anonymous"
+"""The method of identities that nobody proved."""
+FAILED: Final = "Failed to authenticate"
+"""What clients hear, whatever the reason (rule 12.1)."""
+
+
+class AuthenticationService:
+    """Judges credentials; several providers of one method are asked in their order."""
+
+    def __init__(
+        self,
+        providers: Sequence[AuthenticationProvider],
+        clock: Clock,
+        anonymous_role: str = "",
+        proxy_roles: frozenset[str] = frozenset(),
+    ) -> None:
+        """``anonymous_role``: the role of peers without credentials; empty: there is none."""
+        self.proxy_roles = proxy_roles
+        self._clock = clock
+        self._anonymous = Identity(anonymous_role, ANONYMOUS) if anonymous_role else None
+        self._by_method: dict[str, list[AuthenticationProvider]] = {}
+        for provider in providers:
+            self._by_method.setdefault(provider.method, []).append(provider)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that have a provider, in the order of the setting ``authenticationProviders``."""
+        return tuple(self._by_method)
+
+    def anonymous(self) -> Identity:
+        """The identity of a peer without credentials. Raises AuthenticationError if there is none."""
+        if self._anonymous is None:
+            raise AuthenticationError("no credentials, and anonymousUserRole is not set")
+        return self._anonymous
+
+    async def authenticate(self, method: str | None, credentials: Credentials) -> Identity:
+        """Return who the peer is; a method without a provider makes it anonymous (rule 12.1).
+
+        Raises AuthenticationError.
+        """
+        providers = self._by_method.get(method or "")
+        if providers is None:
+            return self.anonymous()
+        refused = AuthenticationError("")
+        for provider in providers:
+            try:
+                return await provider.authenticate(credentials)
+            except AuthenticationError as error:
+                refused = error
+            except Exception as error:
+                # whatever credentials did to a library, they do not count
+                log.warning("%s: a provider failed: %s", method, type(error).__name__)
+                refused = AuthenticationError(f"{method}: {type(error).__name__} while the credentials were checked")
+        raise refused
+
+    def expired(self, identity: Identity) -> bool:
+        """Whether its credentials do not count any more, because their time is over."""
+        return identity.expires_at is not None and identity.expires_at * 1000 < self._clock.now_ms()
+
+    def revoked(self, identity: Identity) -> bool:
+        """Whether somebody took its credentials back."""
+        providers = self._by_method.get(identity.method)
+        return bool(providers) and not any(provider.still_valid(identity) for provider in providers or ())
+
+    def still_valid(self, identity: Identity) -> bool:
+        """Whether its credentials still count; cheap, waits for nothing."""
+        return not self.expired(identity) and not self.revoked(identity)
+
+    async def close(self) -> None:
+        """End what the providers have begun."""

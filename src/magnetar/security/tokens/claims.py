@@ -1,0 +1,79 @@
+"""What a token has to say, judged by its claims: time, audience, role. Pure; the signature was verified before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from magnetar.model.errors import AuthenticationError
+from magnetar.security.identity import Identity
+
+ROLE_MAX: Final = 1024
+"""Characters of the longest role."""
+_ID_MAX: Final = 256
+Claims = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRules:
+    """What is asked of the claims of a token."""
+
+    role_claim: str = "sub"
+    audience_claim: str = ""
+    """Empty: audiences are not looked at."""
+    audiences: frozenset[str] = frozenset()
+    """One of them has to be named."""
+    skew_seconds: int = 0
+    required: tuple[str, ...] = ()
+    """Claims that must be there."""
+
+
+def identify(claims: Claims, rules: ClaimRules, now: float, token_id: str) -> Identity:
+    """Return whom the claims name.
+
+    ``now``: Unix time in seconds. ``token_id``: by which the token can be revoked without a ``jti``. Raises
+    AuthenticationError.
+    """
+    for name in rules.required:
+        if claims.get(name) is None:
+            raise AuthenticationError(f"the token has no claim {name}")
+    expires = _time(claims, "exp")
+    if expires is not None and now >= expires + rules.skew_seconds:
+        raise AuthenticationError("the token has expired")
+    begins = _time(claims, "nbf")
+    if begins is not None and now < begins - rules.skew_seconds:
+        raise AuthenticationError("the token does not count yet")
+    if rules.audience_claim:
+        _check_audience(claims.get(rules.audience_claim), rules)
+    named = claims.get("jti")
+    role = role_of(claims.get(rules.role_claim), rules.role_claim)
+    until = None if expires is None else expires + rules.skew_seconds
+    return Identity(role, "token", until, named if isinstance(named, str) and len(named) <= _ID_MAX else token_id)
+
+
+def role_of(value: object, claim: str) -> str:
+    """The role that a claim holds: a text, or the first of a list (rule 12.2). Raises AuthenticationError."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, str) or not value.strip():
+        raise AuthenticationError(f"the token names no role in its claim {claim}")
+    if len(value) > ROLE_MAX or not value.isprintable():
+        raise AuthenticationError(f"the role in the claim {claim} is too long, or has characters that cannot be shown")
+    return value
+
+
+def _time(claims: Claims, name: str) -> float | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise AuthenticationError(f"the claim {name} of the token is no time")
+    return float(value)
+
+
+def _check_audience(named: object, rules: ClaimRules) -> None:
+    found: Collection[object] = named if isinstance(named, list) else (named,)
+    if not any(isinstance(one, str) and one in rules.audiences for one in found):
+        raise AuthenticationError("the token is for another audience")

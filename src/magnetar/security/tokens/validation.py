@@ -1,0 +1,72 @@
+"""From the text of a token to an identity: form, algorithm, signature, claims, in this order.
+
+What a token says about its own verification is never followed: its algorithm must be one of the key's, ``jku``,
+``jwk``, ``x5u`` and ``x5c`` name nothing that is looked at, and what it calls critical (``crit``) is understood by
+nobody here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any, Final, NamedTuple
+
+from jwt.api_jws import PyJWS
+from jwt.exceptions import PyJWTError
+
+from magnetar.model.errors import AuthenticationError
+from magnetar.security.tokens.keys import VerificationKey
+
+TOKEN_MAX: Final = 32 << 10
+"""Bytes of the longest token; more is refused before anything is looked at."""
+_FORM: Final = re.compile(rb"([A-Za-z0-9_-]{1,8192})\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_JWS: Final = PyJWS()
+_NOT_UNDERSTOOD: Final = ("crit", "b64", "zip")
+
+
+class UnverifiedToken(NamedTuple):
+    """A token whose form is right, and of which nothing is proved."""
+
+    text: str
+    header: dict[str, Any]
+
+
+def parse(data: bytes) -> UnverifiedToken:
+    """Return the token with its header. Raises AuthenticationError."""
+    data = data.strip()
+    if not data:
+        raise AuthenticationError("an empty token")
+    if len(data) > TOKEN_MAX:
+        raise AuthenticationError(f"a token of {len(data)} bytes; at most {TOKEN_MAX} are accepted")
+    if not _FORM.fullmatch(data):
+        raise AuthenticationError("no token: not three parts of base64url")
+    text = data.decode("ascii")
+    try:
+        header = _JWS.get_unverified_header(text)
+    except (PyJWTError, ValueError, RecursionError) as error:
+        raise AuthenticationError(f"a token with a malformed header: {type(error).__name__}") from None
+    for name in _NOT_UNDERSTOOD:
+        if name in header:
+            raise AuthenticationError(f"a token with {name} in its header, which is not understood here")
+    return UnverifiedToken(text, header)
+
+
+def verify(token: UnverifiedToken, key: VerificationKey) -> dict[str, Any]:
+    """Return the claims of a token that ``key`` has signed. Raises AuthenticationError."""
+    algorithm = token.header.get("alg")
+    if algorithm not in key.algorithms:
+        raise AuthenticationError(f"a token of another algorithm than {', '.join(key.algorithms)}")
+    try:
+        payload = _JWS.decode(token.text, key.key, algorithms=[algorithm])
+        claims = json.loads(payload)
+    except (PyJWTError, ValueError, RecursionError) as error:
+        raise AuthenticationError(f"a token that the key did not sign: {type(error).__name__}") from None
+    if not isinstance(claims, dict):
+        raise AuthenticationError("a token whose claims are no JSON object")
+    return claims
+
+
+def fingerprint(text: str) -> str:
+    """The SHA-256 of what the signature covers, in hexadecimal: the same for every way to write the signature."""
+    return hashlib.sha256(text.rpartition(".")[0].encode()).hexdigest()
