@@ -108,7 +108,7 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
 NOT_NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
-            *("authenticationRefreshCheckSeconds", "allowAclChangesOnNonExistentTopics", "athenzDomainNames"),
+            *("allowAclChangesOnNonExistentTopics", "athenzDomainNames"),
             *("basicAuthConf", "kinitCommand"),
             *("inflightSaslContextExpiryMs", "maxInflightSaslContext", "saslJaasClientAllowedIds"),
             *("saslJaasServerRoleTokenSignerSecretPath", "saslJaasServerSectionName"),
