@@ -98,6 +98,7 @@ def fake_service(**settings: Any) -> BrokerService:
         BrokerService,
         SimpleNamespace(
             settings=chosen,
+            authorizer=None,
             store=SimpleNamespace(journal=SimpleNamespace(pending_bytes=0)),
             complaints=SimpleNamespace(warning=lambda kind, message, *args: complaints.append(message % args)),
             said=complaints,

@@ -26,7 +26,7 @@ from magnetar.model.errors import AuthorizationRefusedError, NotAuthorizedError,
 WEBSOCKET_PRINCIPAL: Final = "__websocket_dummy_original_principle"
 """What Pulsar's WebSocket proxy names as the original principal when it speaks for itself."""
 
-Recorder = Callable[[Caller, Access, Decision], None]
+Recorder = Callable[[Caller, Access, Decision, str], None]
 
 
 class Authorizer:
@@ -36,7 +36,8 @@ class Authorizer:
         self.grants = grants
         self.rules = RoleRules(grants)
         self.record: Recorder = _forget
-        """Called by :meth:`require` with each answer that refuses."""
+        """Told of each answer that refuses, and of those that allow something of consequence; the last argument is the
+        command or the request that asked."""
 
     def decide(self, caller: Caller, access: Access) -> Decision:
         """Whether the caller may do that. Of a proxy and its original principal both must be allowed (rule 12.13)."""
@@ -73,10 +74,13 @@ class Authorizer:
 
     def superuser(self, caller: Caller) -> bool:
         """Whether the caller may do everything."""
-        return self.decide(caller, ClusterAccess("do that")).allowed
+        role, original, superusers = caller.role, caller.original_role, self.grants.superusers
+        if role not in superusers or self.invalid_pair(caller) is not None:
+            return False
+        return role not in self.grants.proxies or original == WEBSOCKET_PRINCIPAL or original in superusers
 
-    def require(self, caller: Caller, *accesses: Access) -> None:
-        """Do nothing if the caller may do all of that.
+    def require(self, caller: Caller, *accesses: Access, request: str = "") -> None:
+        """Do nothing if the caller may do all of that; ``request`` is what asks, for the audit log.
 
         Raises AuthorizationRefusedError with the text and the status that Pulsar's REST interface answers, or
         NotFoundError for a tenant that does not exist. The text does not tell the reason: that may name other roles.
@@ -84,7 +88,7 @@ class Authorizer:
         for access in accesses:
             decision = self.decide(caller, access)
             if not decision.allowed:
-                self.record(caller, access, decision)
+                self.record(caller, access, decision, request)
                 raise refusal(caller, access, decision)
 
 
@@ -133,4 +137,4 @@ def _pair(caller: Caller) -> str:
     return f" originalPrincipal [{shown(original)}] and clientAppId [{shown(role)}]"
 
 
-def _forget(caller: Caller, access: Access, decision: Decision) -> None: ...
+def _forget(caller: Caller, access: Access, decision: Decision, request: str) -> None: ...

@@ -12,8 +12,8 @@ In this order (rule 12.7):
 5. with wildcards, the roles of namespace and topic may be written ``prefix*`` and ``*suffix``. Those of a partitioned
    topic do not count for its partitions that way, as in Pulsar.
 
-Without a role nothing is allowed. Stricter than Pulsar in one point: a subscription whose name is blank but not empty
-is checked like any other.
+Without a role nothing is allowed. Stricter than Pulsar in two points: a subscription whose name is blank but not empty
+is checked like any other, and what the broker keeps for itself (rule 8.1) is written by administrators only.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from magnetar.authorization.operations import NamespaceOperation, TopicOperation
 from magnetar.authorization.remedies import shown
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json
+from magnetar.model.system_topics import is_system_topic
 
 PRODUCE: Final = "produce"
 CONSUME: Final = "consume"
@@ -93,7 +94,7 @@ class RoleRules:
             return Decision(True, f"{shown(role)} is an administrator of the tenant {tenant}")
         if isinstance(access, TopicAccess):
             actions = TOPIC_ACTIONS.get(access.operation)
-            if actions is not None:
+            if actions is not None and not (actions == (PRODUCE,) and is_system_topic(access.topic)):
                 return self._on_topic(role, access, actions)
         elif isinstance(access, NamespaceAccess):
             actions = NAMESPACE_ACTIONS.get(access.operation)

@@ -153,18 +153,18 @@ class TransactionCoordinator:
         names = [(TopicName.parse(topic).fqn, name) for topic, name in subscriptions]
         self._note_if(self.decisions.add_subscriptions(txn, names, owner), done)
 
-    def sends(self, txn: TxnId, topic: str) -> None:
+    def sends(self, txn: TxnId, topic: str, owner: str | None) -> None:
         """An entry is about to be appended: its topic takes part from the same block on. Raises if the transaction is
-        not open."""
+        not open, or another's."""
         self.require(txn.most)
-        op = self.decisions.add_partitions(txn, [topic])
+        op = self.decisions.add_partitions(txn, [topic], owner)
         if op is not None:
             self._note(op)
 
-    def acknowledges(self, txn: TxnId, topic: str, subscription: str) -> None:
+    def acknowledges(self, txn: TxnId, topic: str, subscription: str, owner: str | None) -> None:
         """An acknowledgement is about to be reserved: its subscription takes part. Raises as :meth:`sends` does."""
         self.require(txn.most)
-        op = self.decisions.add_subscriptions(txn, [(topic, subscription)])
+        op = self.decisions.add_subscriptions(txn, [(topic, subscription)], owner)
         if op is not None:
             self._note(op)
 

@@ -158,6 +158,10 @@ class TransactionNotFoundError(MagnetarError):
     status = 404
 
 
+class ForeignTransactionError(TransactionNotFoundError):
+    """The transaction belongs to another role (rule 9.7)."""
+
+
 class InvalidTxnStatusError(MagnetarError):
     code = ServerError.InvalidTxnStatus
     status = 409

@@ -9,11 +9,13 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
-from magnetar.model.errors import InvalidTxnStatusError, TransactionNotFoundError
+from magnetar.model.errors import ForeignTransactionError, InvalidTxnStatusError, TransactionNotFoundError
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.operations import Op
+
+_OWNER_SHOWN: Final = 200
 
 
 class TransactionStatus(Enum):
@@ -32,7 +34,7 @@ class Transaction:
     opened_ms: int
     ttl_ms: int
     owner: str
-    """Who opened it (rule 9.7); empty while clients need not authenticate."""
+    """The role that opened it (rule 9.7); empty where clients need not authenticate."""
     status: TransactionStatus = TransactionStatus.OPEN
     partitions: dict[str, None] = field(default_factory=dict)
     """Topics it sends to."""
@@ -125,8 +127,13 @@ class Coordinator:
         ``owner`` None: a client that may end every transaction.
         """
         found = self.living.all.get(txn)
-        if found is None or (owner is not None and found.owner != owner):
+        if found is None:
             raise TransactionNotFoundError(f"The transaction with this txdID `{txn_text(txn)}`not found ")
+        if owner is not None and found.owner != owner:
+            raise ForeignTransactionError(
+                f"Client ({owner[:_OWNER_SHOWN]}) is neither the owner of the transaction {txn_text(txn)} nor a "
+                "super user"
+            )
         return found
 
     def require_open(self, txn: TxnId, owner: str | None = None) -> Transaction:

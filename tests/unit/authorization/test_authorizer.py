@@ -129,13 +129,13 @@ def test_an_administrator_as_proxy_lends_its_power_to_nobody(subject: Authorizer
 def test_refusals_have_pulsars_texts_and_statuses_and_are_recorded(
     subject: Authorizer, access: Access, status: int, text: str
 ) -> None:
-    recorded: list[tuple[Caller, Access, Decision]] = []
+    recorded: list[tuple[Caller, Access, Decision, str]] = []
     subject.record = lambda *refused: recorded.append(refused)
     bob = Caller("bob")
     with pytest.raises(AuthorizationRefusedError) as refused:
-        subject.require(bob, access)
+        subject.require(bob, access, request="GET /x")
     assert (refused.value.status, str(refused.value)) == (status, text)
-    assert [(caller, what) for caller, what, _ in recorded] == [(bob, access)]
+    assert [(caller, what, request) for caller, what, _, request in recorded] == [(bob, access, "GET /x")]
 
 
 def test_every_access_of_a_request_is_required(subject: Authorizer) -> None:

@@ -16,7 +16,7 @@ from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.turns import Turns
 from magnetar.broker.connection.bounds.unfinished_frames import UnfinishedFrames
 from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
-from magnetar.broker.connection.handlers.command_table import HANDLERS
+from magnetar.broker.connection.handlers.command_table import GUARDED_HANDLERS, HANDLERS
 from magnetar.broker.connection.session import MEMORY, WORK, Session
 from magnetar.broker.service import BrokerService
 from magnetar.model.errors import ProtocolError
@@ -105,7 +105,8 @@ class Listener(asyncio.Protocol):
         transport.set_write_buffer_limits(high, min(high, settings.pulsarChannelWriteBufferLowWaterMark))
         self._out = Outbox(loop, transport, self._writable, high, self._connections.unsent, self)
         turns = self._connections.turns
-        self.session = Session(self._service, self._out, transport, self._protocol, HANDLERS, turns)
+        handlers = HANDLERS if self._service.authorizer is None else GUARDED_HANDLERS
+        self.session = Session(self._service, self._out, transport, self._protocol, handlers, turns)
         self._connections.add(self)
         self._timer = loop.call_later(min(HANDSHAKE_SECONDS, self._interval), self._handshake_late)
 

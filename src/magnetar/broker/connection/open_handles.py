@@ -15,10 +15,12 @@ from magnetar.storage.ledgers.ledger import Ledger
 class PendingOpen:
     """A producer or consumer id whose opening is under way; ``cancelled`` when the client closed it meanwhile."""
 
-    __slots__ = ("cancelled", "on_cancel", "schema_version")
+    __slots__ = ("cancelled", "command", "on_cancel", "schema_version")
 
     def __init__(self) -> None:
         self.cancelled = False
+        self.command: c.CommandProducer | c.CommandSubscribe | None = None
+        """What opens it, of a session with authorization: it is judged again when grants change meanwhile."""
         self.schema_version = b""
         """The version of the schema that the producer brought."""
         self.on_cancel: Callable[[], None] | None = None

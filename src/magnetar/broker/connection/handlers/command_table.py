@@ -1,4 +1,4 @@
-"""The table that says which handler answers which command."""
+"""The tables that say which handler answers which command: as they are, and asking for permission first."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from magnetar.broker.connection.handlers import (
     topic_list_watch,
     transaction_commands,
 )
+from magnetar.broker.connection.handlers.guarded_commands import guarded
 from magnetar.broker.connection.session import Handler
 from magnetar.protocol import commands as c
 
@@ -27,7 +28,6 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.UnparsedCommand: consumer_commands.lengthy,
         c.CommandRedeliverUnacknowledgedMessages: consumer_commands.redeliver,
         c.CommandConnect: handshake.connect,
-        c.CommandAuthResponse: handshake.auth_response,
         c.CommandPing: handshake.ping,
         c.CommandPong: handshake.pong,
         c.CommandLookupTopic: lookup_commands.look_up,
@@ -54,3 +54,6 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.CommandEndTxnOnSubscription: transaction_commands.end_on_subscription,
     }
 )
+
+GUARDED_HANDLERS: Final = MappingProxyType[type, Handler](guarded(HANDLERS))
+"""What the sessions of a broker with authorization have."""

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from magnetar.authorization.access import ClusterAccess
+from magnetar.authorization.decision import Decision
 from magnetar.broker.connection.open_handles import OpenConsumer
 from magnetar.broker.connection.session import Session
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.transaction_coordinator import TransactionCoordinator
-from magnetar.model.errors import MagnetarError, NotAllowedError, ServerError
+from magnetar.model.errors import ForeignTransactionError, MagnetarError, NotAllowedError, ServerError
 from magnetar.model.ids import Position
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
@@ -40,12 +42,31 @@ def _refuse(
     session: Session, response: Callable[..., Any], request_id: int, txn: c.TxnId | None, error: MagnetarError
 ) -> None:
     session.complain(error.code.name, "request %d refused: %s", request_id, error)
+    if txn is not None:
+        _record(session, txn, error)
     session.send(response(request_id, txn, error.code, str(error)))
 
 
-def owner_of(session: Session) -> str:
+def _record(session: Session, txn: c.TxnId, error: MagnetarError) -> None:
+    """Tell the audit log who tried to use another role's transaction."""
+    authorizer = session.service.authorizer
+    if authorizer is not None and isinstance(error, ForeignTransactionError):
+        access = ClusterAccess(f"use transaction {txn_text(txn)}, which another role began")
+        authorizer.record(session.caller, access, Decision(False, str(error)), "transaction")
+
+
+def principal_of(session: Session) -> str:
     """The owner of the client's transactions (rule 9.7): without authentication all clients are the same."""
-    return ""
+    caller = session.caller
+    return caller.original_role or caller.role or ""
+
+
+def owner_of(session: Session) -> str | None:
+    """Whose transactions the client may use: its own, or everybody's (``None``)."""
+    authorizer = session.service.authorizer
+    if authorizer is not None and authorizer.superuser(session.caller):
+        return None
+    return principal_of(session)
 
 
 # the coordinator -------------------------------------------------------------------------------------------------
@@ -77,7 +98,7 @@ def begin(session: Session, command: c.CommandNewTxn) -> None:
     request_id = command.request_id
     try:
         begun = coordinator.begin(
-            command.tc_id, command.txn_ttl_seconds, owner_of(session),
+            command.tc_id, command.txn_ttl_seconds, principal_of(session),
             lambda txn: session.send(c.CommandNewTxnResponse(request_id, txn)),
         )  # fmt: skip
     except MagnetarError as error:
@@ -167,8 +188,9 @@ def send(session: Session, producer: Producer, message: c.CommandSend) -> bool:
     if txn is None or message.message_id is not None or topic is None or _closed(session, txn):
         return False
     try:
-        service.coordinator.sends(txn, topic.name.fqn)
-    except MagnetarError:
+        service.coordinator.sends(txn, topic.name.fqn, owner_of(session))
+    except MagnetarError as error:
+        _record(session, txn, error)
         return False
     ordinal = topic.log.next
     transactions = topic.transacting()
@@ -211,11 +233,13 @@ def acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck, txn: c.
     try:
         # refused before it is noted, so that a conflict leaves no participant without acknowledgements
         service.coordinator.require(txn.most)
-        service.coordinator.decisions.require_open(txn)
+        owner = owner_of(session)
+        service.coordinator.decisions.require_open(txn, owner)
         _reserve(topic, subscription, held, ack, txn, answer)
-        service.coordinator.acknowledges(txn, topic.name.fqn, subscription.name)
+        service.coordinator.acknowledges(txn, topic.name.fqn, subscription.name, owner)
     except MagnetarError as error:
         session.complain(error.code.name, "consumer %d: acknowledgement refused: %s", ack.consumer_id, error)
+        _record(session, txn, error)
         answer(error)
 
 
