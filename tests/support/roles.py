@@ -34,6 +34,8 @@ class ByWord:
     def still_valid(self, identity: Identity) -> bool:
         return True
 
+    async def close(self) -> None: ...
+
 
 def believing(broker: Broker) -> None:
     """Let the broker believe everybody."""

@@ -1,8 +1,9 @@
 """Run the official Python client's own suite against a broker and say what passes.
 
-Starts the broker itself (`--broker`), unless `--address` and `--http` name one that is running. The suite comes from
-`--suite`, a git directory of apache/pulsar-client-python. Besides what the project installs, some of its tests import
-`fastavro` and `requests`.
+Starts the broker itself (`--broker`), unless `--address` and `--http` name one that is running. With `--own-conf`
+magnetar runs as the suite's start script would have it: with the suite's configuration file, certificates, passwords
+and tokens, in a network of its own where Linux allows that. The suite comes from `--suite`, a git directory of
+apache/pulsar-client-python. Besides what the project installs, some of its tests import `fastavro` and `requests`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.official import bootstrap, suite
+from tools.official import bootstrap, own_configuration, private_network, suite
 from tools.official.runner import Result, run
 from tools.servers import apache, lite, magnetar
 from tools.servers.process import Server, free_ports
@@ -45,6 +46,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=1, help="tests at once (they share namespaces: 1 is the honest figure)")
     add("--results", type=Path, help="write a TSV: test, outcome, seconds, error")
     add("--logs", type=Path, help="keep the output of failed tests in this folder")
+    add("--own-conf", action="store_true", help="start magnetar with the suite's own configuration, TLS and logins")
     add("--list", action="store_true", help="only list the tests")
     add("--minimum", type=int, default=0, help="exit 1 if fewer pass")
     return parser.parse_args(given)
@@ -91,12 +93,18 @@ def report(results: Sequence[Result], options: argparse.Namespace) -> int:
 
 def execute(options: argparse.Namespace, tests: Path, chosen: Sequence[str], directory: Path) -> list[Result]:
     results = []
-    with start(options, directory) as server:
+    token = options.admin_token
+    if options.own_conf:
+        started, token = own_configuration.start(tests, directory, options.command)
+    else:
+        started = start(options, directory)
+    with started as server:
         print(f"{server.name}: {server.broker_url} {server.http_url if server.http_port else '(no HTTP)'}", flush=True)
         tls = [int(port) for port in options.tls_ports.split(",")]
-        suite.point_at(tests, suite.Addresses(server.broker_port, server.http_port, tls[0], tls[1]))
+        addresses = suite.Addresses(server.broker_port, server.http_port, tls[0], tls[1])
+        suite.point_at(tests, own_configuration.PORTS if options.own_conf else addresses)
         if server.http_port:
-            for path, answer in bootstrap.prepare(server.http_url, options.admin_token).items():
+            for path, answer in bootstrap.prepare(server.http_url, token).items():
                 print(f"  {path}: {answer}")
         for result in run(
             chosen,
@@ -116,6 +124,10 @@ def main(given: Sequence[str]) -> int:
     if options.suite is None:
         print(f"name the suite: --suite or ${SUITE_VARIABLE}, a git directory of apache/pulsar-client-python")
         return 2
+    if options.own_conf and not private_network.inside() and not options.list:
+        if private_network.available():
+            private_network.enter("tools.official", given)
+        print("no network of its own here: the ports must be free, and test_connect_timeout may fail")
     with tempfile.TemporaryDirectory(prefix="magnetar-official-") as folder:
         try:
             tests = suite.extract(options.suite, Path(folder))

@@ -49,9 +49,17 @@ def put(url: str, body: object, token: str | None) -> str:
         return f"no answer ({error})"
 
 
+CLUSTER: Mapping[str, str] = {
+    "serviceUrl": "http://localhost:8080/",
+    "serviceUrlTls": "https://localhost:8443/",
+    "brokerServiceUrl": "pulsar://localhost:6650/",
+    "brokerServiceUrlTls": "pulsar+ssl://localhost:6651/",
+}
+
+
 def prepare(http_url: str, token: str | None = None) -> dict[str, str]:
     """Create what the suite needs; answers by path, so that the caller can say what is missing."""
-    answers = {}
+    answers = {"clusters/standalone": put(f"{http_url}/admin/v2/clusters/standalone", CLUSTER, token)}
     for tenant, body in TENANTS.items():
         answers[f"tenants/{tenant}"] = put(f"{http_url}/admin/v2/tenants/{tenant}", body, token)
     for namespace, roles in NAMESPACES.items():

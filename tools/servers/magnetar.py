@@ -30,23 +30,30 @@ def start(
     http_port: int = 0,
     command: str = COMMAND,
     checkout: Path = ROOT,
+    configuration: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> Server:
     """Start it with its data under ``directory`` and wait until it has printed its addresses.
 
-    ``checkout`` is the tree whose code runs.
+    ``checkout`` is the tree whose code runs. A ``configuration`` file says all settings itself, the ports too.
     """
-    wanted = {
-        "brokerServicePort": str(broker_port),
-        "webServicePort": str(http_port),
-        **(settings or {}),
-    }
+    wanted = {"brokerServicePort": str(broker_port), "webServicePort": str(http_port)} if configuration is None else {}
+    wanted.update(settings or {})
     flags = [part for key, value in wanted.items() for part in ("--set", f"{key}={value}")]
+    if configuration is not None:
+        flags += ["--conf", configuration]
     paths = [str(checkout / "src"), os.environ.get("PYTHONPATH", "")]
     server = spawn(
         "magnetar",
         [*shlex.split(command), "--data", str(directory / "data"), *flags],
         directory / "magnetar.log",
-        environment={"PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"},
+        environment={
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "PYTHONUNBUFFERED": "1",
+            **(environment or {}),
+        },
+        cwd=cwd,
     )
 
     def addressed() -> bool:

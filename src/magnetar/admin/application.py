@@ -20,6 +20,7 @@ from magnetar.admin.http.origins import HostNames, OriginCheck
 from magnetar.admin.ports import BrokerPorts
 from magnetar.admin.routes import brokers, clusters, lookups, metrics, not_implemented, schemas, tenants, transactions
 from magnetar.admin.routes.namespaces import namespace_operations, namespace_policies, namespaces
+from magnetar.admin.routes.namespaces import permissions as namespace_permissions
 from magnetar.admin.routes.topics import (
     backlog_quotas,
     compaction,
@@ -35,6 +36,7 @@ from magnetar.admin.routes.topics import (
     topic_properties,
     topics,
 )
+from magnetar.admin.routes.topics import permissions as topic_permissions
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
@@ -70,6 +72,9 @@ def _groups(ports: BrokerPorts, resources: Resources, settings: Settings) -> Ite
     yield brokers.routes(ports.broker, settings)
     yield clusters.routes(resources)
     yield tenants.routes(ports.topics, ports.schemas, resources, settings)
+    # before all with a word after a parameter: POST .../permissions/clearBacklog grants to the role of that name
+    yield namespace_permissions.routes(ports.topics, resources)
+    yield topic_permissions.routes(ports.topics, resources, settings)
     yield namespaces.routes(ports.topics, ports.schemas, resources, settings)
     yield namespace_policies.routes(ports.topics, resources, settings)
     yield backlog_quotas.routes(ports.topics, resources, settings)

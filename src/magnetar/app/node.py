@@ -12,6 +12,7 @@ from typing import Final
 
 from magnetar.app.data_directory import DataDirectory
 from magnetar.app.rest import RestPort
+from magnetar.broker.connection.credential_checks import CredentialChecks
 from magnetar.broker.connection.listener import Connections, Listener, factory
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.compaction_monitor import CompactionMonitor
@@ -108,6 +109,7 @@ class Broker:
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections = Connections()
+        self.credential_checks = CredentialChecks(self.service, self.connections)
 
     async def _instance(self) -> int:
         """A number that no earlier life of this broker had: part of generated producer names (rule 3.1.1)."""
@@ -137,6 +139,7 @@ class Broker:
         self.compaction_monitor.start()
         self.rates.start()
         self.liveness.start()
+        self.credential_checks.start()
 
     def accept(self) -> Listener:
         """The protocol for one new connection."""
@@ -144,6 +147,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Let every client go, write what waits, release the directory."""
+        await self.credential_checks.close()
         await self.liveness.close()
         await self.rates.close()
         await self.upkeep.close()
@@ -155,6 +159,8 @@ class Broker:
             connection.close("the broker stops")
         await self.store.close()
         await self.service.tasks.close()
+        if self.service.authentication is not None:
+            await self.service.authentication.close()
         await self.resources.close()
 
 

@@ -297,8 +297,9 @@ class BrokerService:
             topic.compactor.forget()
         self._leaving.add(name.fqn)
         try:
+            # first: a topic of this name that comes later must not find any of it after a crash in between
+            await self.resources.namespaces.forget_grants(name)
             if not name.is_partition:
-                # first: a topic of this name that comes later must not find them after a crash in between
                 await self.resources.topic_policies.delete(name)
             self.store.delete_log(
                 name.fqn, lambda: run_eagerly(self._forget_schema(name), _ignore, self.tasks, "schema")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from magnetar.config.setting_field import setting
+from magnetar.config.setting_field import INT_MAX, setting
 
 _GROUP: Final = "Authentication"
 _DAY: Final = 86_400
@@ -33,6 +33,14 @@ class AuthenticationSettings:
         "The role of clients without credentials, and of those whose method no provider knows; empty: they are "
         "refused.",
         _GROUP,
+    )
+    authenticationRefreshCheckSeconds: int = setting(
+        60,
+        "Seconds between two looks at the credentials of open connections; clients with expired ones are asked for "
+        "new ones, and closed at the next look if none came.",
+        _GROUP,
+        1,
+        INT_MAX,
     )
     authenticateOriginalAuthData: bool = setting(
         False, "Whether the credentials are checked, too, that a proxy forwards with the original principal.", _GROUP
@@ -65,4 +73,10 @@ class AuthenticationSettings:
     )
     tokenAllowedClockSkewSeconds: int = setting(
         0, "Seconds by which clocks may differ when `exp` and `nbf` of a token are looked at.", _GROUP, 0, _DAY
+    )
+    tokenRevocationListFile: str = setting(
+        "",
+        "magnetar's own: a file with the credentials that were taken back, one on a line; it is read again when it "
+        "changes (docs/security.md).",
+        _GROUP,
     )

@@ -13,6 +13,9 @@ PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationPro
 _AUTHORIZATION: Final = "Authorization"
 
 
+_NO_LOGIN: Final = "org.apache.pulsar.client.impl.auth.AuthenticationDisabled"
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuthorizationSettings:
     """The part of :class:`magnetar.config.settings.Settings` that says who may do what."""
@@ -42,6 +45,19 @@ class AuthorizationSettings:
         _AUTHORIZATION,
         effect=False,
     )
+
+    brokerClientAuthenticationPlugin: str = setting(
+        "",
+        "How Pulsar's broker logs in to itself. Here it only decides, as it does there, whether a new data directory "
+        "of a broker with `authorizationEnabled` has the tenant public with public/default: without it an "
+        "administrator creates them. Empty and `org.apache.pulsar.client.impl.auth.AuthenticationDisabled` mean none.",
+        _AUTHORIZATION,
+    )
+
+    @property
+    def comes_with_public(self) -> bool:
+        """Whether a new data directory has the tenant ``public``: not where the broker could not log in to make it."""
+        return not self.authorizationEnabled or self.brokerClientAuthenticationPlugin not in ("", _NO_LOGIN)
 
     @property
     def super_user_roles(self) -> tuple[str, ...]:

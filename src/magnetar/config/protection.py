@@ -108,7 +108,7 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
 NOT_NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
-            *("authenticationRefreshCheckSeconds", "allowAclChangesOnNonExistentTopics", "athenzDomainNames"),
+            *("allowAclChangesOnNonExistentTopics", "athenzDomainNames"),
             *("basicAuthConf", "kinitCommand"),
             *("inflightSaslContextExpiryMs", "maxInflightSaslContext", "saslJaasClientAllowedIds"),
             *("saslJaasServerRoleTokenSignerSecretPath", "saslJaasServerSectionName"),
@@ -128,7 +128,7 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("tlsAllowInsecureConnection", "webServiceTrustXForwardedFor"), "opens, does not protect"),
     **dict.fromkeys(
         (
-            *("brokerClientAuthenticationParameters", "brokerClientAuthenticationPlugin", "brokerClientTlsCiphers"),
+            *("brokerClientAuthenticationParameters", "brokerClientTlsCiphers"),
             *("brokerClientCertificateFilePath", "brokerClientKeyFilePath", "brokerClientSslFactoryPlugin"),
             *("brokerClientSslFactoryPluginParams", "brokerClientSslProvider", "brokerClientTlsKeyStore"),
             *("brokerClientTlsKeyStorePassword", "brokerClientTlsKeyStoreType", "brokerClientTlsProtocols"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
 from magnetar.metadata.tenants import Tenants
 from magnetar.model.errors import ConflictError, ForbiddenError, NotFoundError, PreconditionFailedError
-from magnetar.model.names import NamespaceName, is_valid_entity
+from magnetar.model.names import NamespaceName, TopicName, is_valid_entity
 from magnetar.model.policies import (
     POLICY_FIELDS,
     Json,
@@ -90,12 +90,28 @@ class Namespaces:
 
     async def update(self, name: NamespaceName, **changes: Json) -> None:
         """Set policies by their JSON names; ``None`` removes one. Raises NotFoundError."""
+        await self.change(name, lambda _: changes)
+
+    async def change(self, name: NamespaceName, changes: Callable[[JsonObject], Mapping[str, Json]]) -> None:
+        """Set the policies that ``changes`` makes of those that hold; ``None`` removes one. Raises NotFoundError.
+
+        ``changes`` is called again when another writer came first, and what it raises changes nothing.
+        """
 
         def merged(_: JsonObject | None) -> JsonObject:
-            both = {**self.policies(name), **changes}
+            before = self.policies(name)
+            both = {**before, **changes(before)}
             return {key: value for key, value in both.items() if value is not None}
 
         await self._records.change(_key(name), merged)
+
+    async def forget_grants(self, topic: TopicName) -> None:
+        """Revoke everything that was granted on ``topic`` itself, which is being deleted; durable on return.
+
+        A topic of the same name that is made later must not find them.
+        """
+        if self.exists(topic.namespace) and topic.fqn in _grants_on_topics(self.policies(topic.namespace)):
+            await self.change(topic.namespace, lambda policies: _without_grants(policies, topic))
 
     async def delete(self, name: NamespaceName, has_topics: bool) -> None:
         """Raises NotFoundError or ConflictError."""
@@ -126,6 +142,18 @@ class Namespaces:
 
 
 def _nothing(namespace: NamespaceName) -> None: ...
+
+
+def _grants_on_topics(policies: JsonObject) -> JsonObject:
+    granted = policies.get("auth_policies")
+    found = granted.get("destination_auth") if isinstance(granted, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _without_grants(policies: JsonObject, topic: TopicName) -> JsonObject:
+    left = {name: found for name, found in _grants_on_topics(policies).items() if name != topic.fqn}
+    granted = policies.get("auth_policies")
+    return {"auth_policies": {**(granted if isinstance(granted, dict) else {}), "destination_auth": left}}
 
 
 def _key(name: NamespaceName) -> tuple[str, ...]:

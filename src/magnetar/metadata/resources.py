@@ -2,11 +2,12 @@
 
 Opening loads all of it into memory. :meth:`Resources.ensure_defaults` makes sure that what Pulsar's standalone comes
 with is there (rule 14.16): its cluster, the tenants ``public`` and ``pulsar``, the namespaces ``public/default``
-and ``pulsar/system``.
+and ``pulsar/system``. Superusers administer those tenants.
 """
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 
 from magnetar.config.settings import Settings
@@ -22,6 +23,8 @@ from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
 from magnetar.model.system_topics import is_heartbeat
 
+log = logging.getLogger(__name__)
+
 
 class Resources:
     """Owner of the five; used from the event loop's thread."""
@@ -29,6 +32,8 @@ class Resources:
     def __init__(self, store: MetadataStore, settings: Settings) -> None:
         self._store = store
         self._cluster = settings.clusterName
+        self._super_user_roles = settings.super_user_roles
+        self._with_public = settings.comes_with_public
         self.clusters = Clusters(store)
         self.tenants = Tenants(store, self.clusters, settings.maxTenants)
         self.namespaces = Namespaces(
@@ -45,8 +50,16 @@ class Resources:
     async def ensure_defaults(self) -> None:
         """Write what Pulsar's standalone comes with, where it is not there yet; before anything is served."""
         await self.clusters.ensure(self._cluster, {})
-        for tenant, namespace in (("public", "default"), ("pulsar", "system")):
-            await self.tenants.ensure(tenant, self._cluster)
+        wanted = [("pulsar", "system")]
+        if self._with_public:
+            wanted.append(("public", "default"))
+        elif not self.tenants.exists("public"):
+            log.warning(
+                "authorizationEnabled without brokerClientAuthenticationPlugin: as in Apache Pulsar, a superuser "
+                "creates the tenant public and its namespaces"
+            )
+        for tenant, namespace in wanted:
+            await self.tenants.ensure(tenant, self._cluster, self._super_user_roles)
             if not self.namespaces.exists(NamespaceName.parse(f"{tenant}/{namespace}")):
                 with suppress(ConflictError):  # another broker was first
                     await self.namespaces.create(tenant, namespace)

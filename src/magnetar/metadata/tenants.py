@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from magnetar.metadata.clusters import Clusters
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
@@ -42,10 +44,10 @@ class Tenants:
             raise PreconditionFailedError("Exceed the maximum number of tenants")
         await self._records.create((name,), checked, "Tenant already exist")
 
-    async def ensure(self, name: str, cluster: str) -> None:
+    async def ensure(self, name: str, cluster: str, admin_roles: Sequence[str] = ()) -> None:
         """Make it exist, whatever the limit; an existing one stays as it is."""
         if (name,) not in self._records:
-            made = self._checked({"adminRoles": [], "allowedClusters": [cluster]})
+            made = self._checked({"adminRoles": [*admin_roles], "allowedClusters": [cluster]})
             await self._records.change((name,), lambda there: there or made)
 
     async def update(self, name: str, info: JsonObject | None) -> None:

@@ -64,11 +64,12 @@ class ServerState(Enum):
 class ServerConnection:
     """Decoder and state of one client's connection; the session owns it."""
 
-    __slots__ = ("_challenged", "_decoder", "_max_frame_size", "state")
+    __slots__ = ("_decoder", "_max_frame_size", "challenged", "state")
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE) -> None:
         self.state = ServerState.NEW
-        self._challenged = False
+        self.challenged = False
+        """Whether AUTH_CHALLENGE was sent and not answered."""
         self._max_frame_size = max_frame_size
         self._decoder = Decoder(min(max_frame_size, GREETING_MAX), from_client=True)
 
@@ -113,14 +114,14 @@ class ServerConnection:
         if kind is c.CommandConnect and self.state is ServerState.NEW:
             self.state = ServerState.GREETED
             return
-        if kind is c.CommandAuthResponse and self._challenged:
-            self._challenged = False
+        if kind is c.CommandAuthResponse and self.challenged:
+            self.challenged = False
             return
         raise ProtocolError(f"{name_of(kind)} from a client while {self.state.value}")
 
     def challenge(self) -> None:
         """Note that AUTH_CHALLENGE is being sent: one AUTH_RESPONSE may come."""
-        self._challenged = True
+        self.challenged = True
 
     def accept(self) -> None:
         """Note that CONNECTED is being sent."""

@@ -16,3 +16,7 @@ class Identity:
     """Unix time in seconds after which the credentials do not count any more; ``None``: they do not expire."""
     token_id: str | None = None
     """The ``jti`` claim of a token, by which it can be revoked."""
+    subject: str | None = None
+    """The ``sub`` claim of a token; it need not be the role."""
+    fingerprint: str | None = None
+    """The SHA-256 of a token's signed part, or of a client's certificate, in hexadecimal."""

@@ -85,7 +85,7 @@ def test_a_wrong_method_is_405(shared_world: World) -> None:
         ("GET", "/admin/v2/namespaces/ref/main/scanOffloadedLedgers", "{namespace}/scanOffloadedLedgers"),
         ("PUT", "/admin/v2/namespaces/ref/main/0x0_0x1/split", "{bundle}/split"),
         ("GET", "/admin/v3/transactions/coordinatorInternalStats/0", "coordinatorInternalStats/{coordinatorId}"),
-        ("GET", "/admin/v2/persistent/ref/main/a%2Fb/permissions", "{topic}/permissions"),
+        ("GET", "/admin/v2/persistent/ref/main/a%2Fb/internal-info", "{topic}/internal-info"),
     ],
 )
 def test_routes_of_pulsar_that_are_not_built_are_501(shared_world: World, method: str, path: str, named: str) -> None:

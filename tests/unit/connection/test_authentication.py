@@ -65,9 +65,9 @@ def test_the_role_is_the_subject() -> None:
         assert (caller.role, caller.original_role, caller.method) == ("alice", None, "token")
         assert caller.address.startswith("/")
         (listener,) = world.machine.broker.connections
-        identity = listener.session.identity
-        assert identity is not None
-        assert identity.role == "alice"
+        login_of = listener.session.login
+        assert login_of is not None
+        assert login_of.peer.role == "alice"
         answer = await refused(signed({"sub": "alice"}, OTHER_SECRET))
         assert (answer.code, answer.message) == (ServerError.AuthenticationError, "Failed to authenticate")
 
@@ -104,6 +104,26 @@ def test_clients_without_credentials() -> None:
 
     talk(strict)
     talk(open_to_all, anonymousUserRole="nobody")
+
+
+def test_nobody_becomes_another() -> None:
+    """A second CONNECT, and an AUTH_RESPONSE that nobody asked for, close the connection (rule 1.2.1)."""
+    alice, admin = signed({"sub": "alice"}), signed({"sub": "admin"})
+
+    async def simulation(world: World) -> None:
+        for again in (
+            c.CommandConnect("x", 21, "token", admin.encode()),
+            c.CommandAuthResponse("x", c.AuthData("token", admin.encode()), 21),
+            c.CommandAuthResponse("x", c.AuthData("token", alice.encode()), 21),
+        ):
+            client = await login(alice)
+            (session,) = (listener.session for listener in world.machine.broker.connections)
+            client.say(again, c.CommandProducer(T, 1, 1))
+            with pytest.raises(DisconnectedError):
+                await client.hear(c.CommandProducerSuccess)
+            assert session.caller.role == "alice"
+
+    talk(simulation)
 
 
 def test_nothing_but_the_handshake_before_it() -> None:

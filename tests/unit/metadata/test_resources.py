@@ -49,6 +49,27 @@ def test_standalone_comes_with(resources: Resources) -> None:
     assert [name.text for name in resources.namespaces.all()] == ["public/default", "pulsar/system"]
 
 
+@pytest.mark.parametrize(
+    ("authorization", "plugin", "tenants"),
+    [
+        (True, "", ["pulsar"]),
+        (True, "org.apache.pulsar.client.impl.auth.AuthenticationDisabled", ["pulsar"]),
+        (True, "org.apache.pulsar.client.impl.auth.AuthenticationToken", ["public", "pulsar"]),
+        (False, "", ["public", "pulsar"]),
+    ],
+)
+def test_an_authorized_broker_without_a_login_of_its_own_makes_no_public_tenant(
+    authorization: bool, plugin: str, tenants: list[str]
+) -> None:
+    """Apache Pulsar's standalone makes it through its own REST interface and is refused; clients' suites rely on it."""
+    settings = Settings(
+        authorizationEnabled=authorization, brokerClientAuthenticationPlugin=plugin, superUserRoles="root, admin"
+    )
+    found = opened(MemoryMetadataStore(), settings)
+    assert found.tenants.names() == tenants
+    assert {tuple(found.tenants.get(name)["adminRoles"]) for name in tenants} == {("root", "admin")}  # type: ignore[arg-type]
+
+
 def test_defaults_do_not_depend_on_the_limits() -> None:
     limited = opened(MemoryMetadataStore(), Settings(maxTenants=1))
     assert limited.tenants.names() == ["public", "pulsar"]

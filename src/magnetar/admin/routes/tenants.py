@@ -10,6 +10,7 @@ from magnetar.admin.http.parameters import Flag, PathText
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_namespace
 from magnetar.admin.values.coercion import text
+from magnetar.admin.values.grants import role_name
 from magnetar.admin.values.json_document import excerpt
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
@@ -65,5 +66,10 @@ def _info(body: JsonObject | None) -> JsonObject | None:
         given = body.get(name)
         if given is not None and not isinstance(given, list):
             raise InvalidValueError(f"expected {name} as a list of texts, got {excerpt(given)}")
-        found[name] = [text(item, f"a text in {name}") for item in given or ()]
+        found[name] = [_role_or_cluster(text(item, f"a text in {name}"), name) for item in given or ()]
     return found
+
+
+def _role_or_cluster(found: str, name: str) -> str:
+    # white space around it is refused by the metadata, with Pulsar's text
+    return role_name(found, "a role in adminRoles") if name == "adminRoles" and found == found.strip() else found

@@ -21,6 +21,7 @@ from typing import Any, Final
 from magnetar.authorization.caller import Caller
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns
+from magnetar.broker.connection.login import Login
 from magnetar.broker.connection.open_handles import OpenConsumer, OpenWatch, PendingOpen
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.publish.producer import Producer
@@ -30,7 +31,6 @@ from magnetar.protocol.codec import encode
 from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.server import ServerConnection, ServerState
 from magnetar.runtime.teardown import call_all
-from magnetar.security.identity import Identity
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Session:
         """Whether the commands wait for the client to take its answers."""
         self.transport = transport
         self.loop = asyncio.get_running_loop()
-        self._protocol = protocol
+        self.protocol = protocol
         self._handlers = handlers
         self._acknowledge, self._send = handlers[c.CommandAck], handlers[c.CommandSend]
         peer = transport.get_extra_info("peername") or ("?", 0)
@@ -92,7 +92,7 @@ class Session:
         self.protocol_version = 0
         self.features = c.FeatureFlags()
         self.caller = Caller(None, address=self.address)
-        self.identity: Identity | None = None
+        self.login: Login | None = None
         self.producers: dict[int, Producer | PendingOpen] = {}
         self.consumers: dict[int, OpenConsumer | PendingOpen] = {}
         self.acking: list[OpenConsumer] = []
@@ -134,7 +134,7 @@ class Session:
         Raises ProtocolError if the connection is to be closed.
         """
         handlers, turns = self._handlers, self._turns
-        is_open = self._protocol.state is ServerState.OPEN
+        is_open = self.protocol.state is ServerState.OPEN
         stuck = self._waits_for_client and not self.out.writable
         free = is_open and not stuck
         acknowledge, send = self._acknowledge, self._send
@@ -167,12 +167,12 @@ class Session:
             handler = handlers.get(kind) if is_open else None
             if handler is None:
                 # a command that is not in the table is rare, or not allowed now
-                self._protocol.admit(command)
+                self.protocol.admit(command)
                 handler = handlers.get(kind, Session.not_supported)
             steps = handler(self, command)
             if self.closed:
                 return
-            is_open = is_open or self._protocol.state is ServerState.OPEN
+            is_open = is_open or self.protocol.state is ServerState.OPEN
             budget -= COSTS.get(kind, USUAL)
             if steps is not None:
                 self._steps = steps
@@ -203,14 +203,10 @@ class Session:
         self._steps = None
         return budget
 
-    def greeted(self) -> None:
-        """CONNECTED is being sent: all commands are legal from now on."""
-        self._protocol.accept()
-
     @property
     def connected(self) -> bool:
         """Whether the handshake is over."""
-        return self._protocol.state is ServerState.OPEN
+        return self.protocol.state is ServerState.OPEN
 
     def hand_over_acks(self) -> None:
         """Hand the gathered acknowledgements over to their subscriptions."""

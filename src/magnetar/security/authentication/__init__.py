@@ -2,5 +2,6 @@
 
 Reading order: ``provider`` (credentials and who judges them), ``service`` (all providers of a broker, and the anonymous
 role), ``original_principal`` (whom a proxy may speak for), ``token_provider``,
+``revocation_list`` (what was taken back),
 ``configured_providers`` (from the settings to a service), ``peer_certificate`` (what TLS has verified).
 """

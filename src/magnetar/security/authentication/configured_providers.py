@@ -9,6 +9,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import Clock
 from magnetar.security.authentication.provider import AuthenticationProvider
+from magnetar.security.authentication.revocation_list import RevocationList
 from magnetar.security.authentication.service import AuthenticationService
 
 _PACKAGE: Final = "org.apache.pulsar.broker.authentication."
@@ -48,4 +49,6 @@ def authentication_service(settings: Settings, clock: Clock) -> AuthenticationSe
             "authenticationEnabled: nobody could authenticate: authenticationProviders is empty and there is no "
             "anonymousUserRole (Apache Pulsar starts so, and leaves REST open)"
         )
-    return AuthenticationService(providers, clock, settings.anonymousUserRole, frozenset(settings.proxy_roles))
+    revoked = RevocationList(settings.tokenRevocationListFile) if settings.tokenRevocationListFile else None
+    proxies = frozenset(settings.proxy_roles)
+    return AuthenticationService(providers, clock, settings.anonymousUserRole, proxies, revoked)

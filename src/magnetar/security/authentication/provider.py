@@ -30,6 +30,6 @@ class AuthenticationProvider(Protocol):
         """Return who shows these credentials. Raises AuthenticationError, whose text never holds any of them."""
         ...
 
-    def still_valid(self, identity: Identity) -> bool:
-        """Whether an identity that this provider gave still counts, its expiry aside; cheap, waits for nothing."""
+    async def close(self) -> None:
+        """End what it has begun."""
         ...

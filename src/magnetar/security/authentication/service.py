@@ -9,6 +9,7 @@ from typing import Final
 from magnetar.model.errors import AuthenticationError
 from magnetar.runtime.clock import Clock
 from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
+from magnetar.security.authentication.revocation_list import RevocationList
 from magnetar.security.identity import Identity
 
 log = logging.getLogger(__name__)
@@ -28,9 +29,11 @@ class AuthenticationService:
         clock: Clock,
         anonymous_role: str = "",
         proxy_roles: frozenset[str] = frozenset(),
+        revocation_list: RevocationList | None = None,
     ) -> None:
         """``anonymous_role``: the role of peers without credentials; empty: there is none."""
         self.proxy_roles = proxy_roles
+        self.revocation_list = revocation_list
         self._clock = clock
         self._anonymous = Identity(anonymous_role, ANONYMOUS) if anonymous_role else None
         self._by_method: dict[str, list[AuthenticationProvider]] = {}
@@ -59,13 +62,17 @@ class AuthenticationService:
         refused = AuthenticationError("")
         for provider in providers:
             try:
-                return await provider.authenticate(credentials)
+                identity = await provider.authenticate(credentials)
             except AuthenticationError as error:
                 refused = error
             except Exception as error:
                 # whatever credentials did to a library, they do not count
                 log.warning("%s: a provider failed: %s", method, type(error).__name__)
                 refused = AuthenticationError(f"{method}: {type(error).__name__} while the credentials were checked")
+            else:
+                if self.revoked(identity):
+                    raise AuthenticationError(f"{method}: the credentials of {identity.role} were revoked")
+                return identity
         raise refused
 
     def expired(self, identity: Identity) -> bool:
@@ -74,12 +81,10 @@ class AuthenticationService:
 
     def revoked(self, identity: Identity) -> bool:
         """Whether somebody took its credentials back."""
-        providers = self._by_method.get(identity.method)
-        return bool(providers) and not any(provider.still_valid(identity) for provider in providers or ())
-
-    def still_valid(self, identity: Identity) -> bool:
-        """Whether its credentials still count; cheap, waits for nothing."""
-        return not self.expired(identity) and not self.revoked(identity)
+        return self.revocation_list is not None and identity in self.revocation_list
 
     async def close(self) -> None:
         """End what the providers have begun."""
+        for providers in self._by_method.values():
+            for provider in providers:
+                await provider.close()

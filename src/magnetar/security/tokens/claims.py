@@ -12,7 +12,6 @@ from magnetar.security.identity import Identity
 
 ROLE_MAX: Final = 1024
 """Characters of the longest role."""
-_ID_MAX: Final = 256
 Claims = Mapping[str, Any]
 
 
@@ -30,11 +29,10 @@ class ClaimRules:
     """Claims that must be there."""
 
 
-def identify(claims: Claims, rules: ClaimRules, now: float, token_id: str) -> Identity:
+def identify(claims: Claims, rules: ClaimRules, now: float, fingerprint: str) -> Identity:
     """Return whom the claims name.
 
-    ``now``: Unix time in seconds. ``token_id``: by which the token can be revoked without a ``jti``. Raises
-    AuthenticationError.
+    ``now``: Unix time in seconds. ``fingerprint``: the token's. Raises AuthenticationError.
     """
     for name in rules.required:
         if claims.get(name) is None:
@@ -47,10 +45,9 @@ def identify(claims: Claims, rules: ClaimRules, now: float, token_id: str) -> Id
         raise AuthenticationError("the token does not count yet")
     if rules.audience_claim:
         _check_audience(claims.get(rules.audience_claim), rules)
-    named = claims.get("jti")
     role = role_of(claims.get(rules.role_claim), rules.role_claim)
     until = None if expires is None else expires + rules.skew_seconds
-    return Identity(role, "token", until, named if isinstance(named, str) and len(named) <= _ID_MAX else token_id)
+    return Identity(role, "token", until, _text(claims, "jti"), _text(claims, "sub"), fingerprint)
 
 
 def role_of(value: object, claim: str) -> str:
@@ -62,6 +59,11 @@ def role_of(value: object, claim: str) -> str:
     if len(value) > ROLE_MAX or not value.isprintable():
         raise AuthenticationError(f"the role in the claim {claim} is too long, or has characters that cannot be shown")
     return value
+
+
+def _text(claims: Claims, name: str) -> str | None:
+    value = claims.get(name)
+    return value if isinstance(value, str) else None
 
 
 def _time(claims: Claims, name: str) -> float | None:

@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Final
 
 from magnetar.admin.routes.namespaces.namespace_policies import POLICIES
-from magnetar.admin.values import coercion
+from magnetar.admin.values import coercion, grants
 from magnetar.admin.values import policy_values as v
 from magnetar.admin.values.json_document import excerpt
-from magnetar.model.errors import InvalidValueError, PreconditionFailedError
+from magnetar.model.errors import InvalidTopicNameError, InvalidValueError, PreconditionFailedError
 from magnetar.model.policies import POLICY_FIELDS, Json, JsonObject
 
 _HASHES: Final = 0xFFFFFFFF
@@ -27,7 +27,7 @@ def checked(wanted: JsonObject, cluster: str) -> JsonObject:
         if name in POLICY_FIELDS and value is not None:
             try:
                 found[name] = _CHECKS[name](value)
-            except (InvalidValueError, PreconditionFailedError) as error:
+            except (InvalidValueError, InvalidTopicNameError, PreconditionFailedError) as error:
                 raise InvalidValueError(f"{name}: {error}") from None
     return found
 
@@ -83,6 +83,7 @@ _CHECKS: Final[Mapping[str, Callable[[Json], Json]]] = {
     **dict.fromkeys(("deleted", "migrated", "dispatcherPauseOnAckStatePersistentEnabled"), v.flag),
     **dict.fromkeys(("resource_group_name", "clusterThatCanDeleteNamespace"), v.text),
     "allowed_clusters": v.words(),
+    "auth_policies": grants.auth_policies,
     "backlog_quota_map": _quotas,
     "bundles": _bundles,
     "properties": v.texts,

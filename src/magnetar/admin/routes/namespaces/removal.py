@@ -45,6 +45,7 @@ async def remove_partitioned(
         # a partition whose making had begun may be among them by now
         for some in batched(topics.partitions_of(topic)):
             await asyncio.gather(*(topics.delete_topic(one, force=force) for one in some if topics.topic_exists(one)))
+        await resources.namespaces.forget_grants(topic)
         await resources.topic_policies.delete(topic)
         await schemas.purge(topic)
         await resources.partitioned.delete(topic)

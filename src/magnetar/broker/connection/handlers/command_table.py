@@ -28,6 +28,7 @@ HANDLERS: Final = MappingProxyType[type, Handler](
         c.UnparsedCommand: consumer_commands.lengthy,
         c.CommandRedeliverUnacknowledgedMessages: consumer_commands.redeliver,
         c.CommandConnect: handshake.connect,
+        c.CommandAuthResponse: handshake.auth_response,
         c.CommandPing: handshake.ping,
         c.CommandPong: handshake.pong,
         c.CommandLookupTopic: lookup_commands.look_up,

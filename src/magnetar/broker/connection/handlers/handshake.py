@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from magnetar import __version__
 from magnetar.authorization.caller import Caller
+from magnetar.broker.connection.login import Login
 from magnetar.broker.connection.session import Session
-from magnetar.model.errors import MagnetarError, ServerError
+from magnetar.model.errors import MagnetarError, ProtocolError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.runtime.eager import run_eagerly
 from magnetar.security.authentication.original_principal import refusal
@@ -23,7 +25,11 @@ _INVALID_ROLES: Final = "Invalid roles."
 
 
 def connect(session: Session, command: c.CommandConnect) -> None:
-    """Answer CONNECT: with CONNECTED and the features of this broker (rule 1.2.2) if the client is who it says."""
+    """Answer CONNECT: with CONNECTED and the features of this broker (rule 1.2.2) if the client is who it says.
+
+    Raises ProtocolError if there was one before: nobody becomes another while connected.
+    """
+    _require_turn(session, command)
     session.client_version = command.client_version.replace(" ", "-")
     session.protocol_version = command.protocol_version
     session.features = command.feature_flags or c.FeatureFlags()
@@ -39,9 +45,9 @@ async def _identify(
     authentication: AuthenticationService, session: Session, command: c.CommandConnect
 ) -> tuple[Identity, Identity | None]:
     """The peer, and the original principal if its credentials came along and are to be checked."""
-    method = command.auth_method_name or _NONE
     identity = await authentication.authenticate(
-        method, Credentials(command.auth_data or b"", verified_certificate(session.transport), session.address)
+        _method(command),
+        Credentials(command.auth_data or b"", verified_certificate(session.transport), session.address),
     )
     if command.original_principal is None or not session.service.settings.authenticateOriginalAuthData:
         return identity, None
@@ -72,9 +78,47 @@ def _authenticated(
     if why is not None:
         refuse(session, ServerError.AuthorizationError, _INVALID_ROLES, f"login refused: {why}")
         return
-    session.identity = original or identity
+    session.login = Login(_method(command), identity, original, command.original_auth_method or "")
     session.caller = Caller(identity.role, named, session.address, identity.method)
     _accept(session)
+
+
+def _method(command: c.CommandConnect) -> str:
+    return command.auth_method_name or _NONE
+
+
+def _require_turn(session: Session, command: c.CommandConnect | c.CommandAuthResponse) -> None:
+    """Raise ProtocolError if the command may not come on an open connection; before that the session looks itself."""
+    if session.connected:
+        session.protocol.admit(command)
+
+
+def auth_response(session: Session, command: c.CommandAuthResponse) -> None:
+    """Take the new credentials that AUTH_CHALLENGE asked for (rule 12.6). Raises ProtocolError if none was sent."""
+    _require_turn(session, command)
+    login, authentication = session.login, session.service.authentication
+    given = command.response
+    if login is None or authentication is None or given is None or given.auth_data is None:
+        raise ProtocolError("AUTH_RESPONSE without credentials")
+    method, certificate = login.method, verified_certificate(session.transport)
+    if login.original is not None:
+        method, certificate = login.original_method, None
+    credentials = Credentials(given.auth_data, certificate, session.address)
+    done = partial(_refreshed, session, login)
+    run_eagerly(authentication.authenticate(method, credentials), done, session.service.tasks, "refresh")
+
+
+def _refreshed(session: Session, login: Login, identity: Identity | None, error: MagnetarError | None) -> None:
+    if session.closed:
+        return
+    if identity is None:
+        refuse(session, ServerError.AuthenticationError, FAILED, f"new credentials refused: {error}")
+    elif identity.role != login.refreshed.role:
+        session.close(f"new credentials of {identity.role}, expected {login.refreshed.role}")
+    elif login.original is None:
+        session.login = replace(login, peer=identity)
+    else:
+        session.login = replace(login, original=identity)
 
 
 def refuse(session: Session, code: ServerError, said: str, reason: str) -> None:
@@ -84,7 +128,7 @@ def refuse(session: Session, code: ServerError, said: str, reason: str) -> None:
 
 
 def _accept(session: Session) -> None:
-    session.greeted()
+    session.protocol.accept()
     session.send(
         c.CommandConnected(
             f"Pulsar Server magnetar {__version__}",
