@@ -32,8 +32,8 @@ Domain = Literal["persistent", "non-persistent"]
 PARTITION_SUFFIX: Final = "-partition-"
 BYTES_MAX: Final = 4096
 """The limit of a topic's full name in UTF-8; clients percent-encode it into a URL, whose line ends at some 16 kB."""
-REMEMBERED_BYTES: Final = 8 << 20
-"""What parsed topic names may take, about: some 15,000 usual ones. Namespaces have a quarter of it."""
+REMEMBERED_BYTES: Final = 2 << 20
+"""What parsed topic names may take, about: some 4,000 usual ones. Namespaces have a quarter of it."""
 _OBJECT_BYTES: Final = 400
 """What one remembered name takes besides its text."""
 _SUFFIX_MAX: Final = len(PARTITION_SUFFIX) + 10

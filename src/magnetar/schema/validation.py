@@ -55,8 +55,8 @@ def require_valid(schema: SchemaDefinition) -> None:
 
 
 # every client that comes is compared with every version, whose text it may write in its own way
-_schemas = ByteBudgetCache[bytes, AvroSchema](8 << 20)
-_identities = ByteBudgetCache[bytes, str](2 << 20)
+_schemas = ByteBudgetCache[bytes, AvroSchema](2 << 20)
+_identities = ByteBudgetCache[bytes, str](1 << 19)
 _NO_IDENTITY: Final = ""
 
 
