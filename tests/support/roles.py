@@ -34,6 +34,9 @@ class ByWord:
     def still_valid(self, identity: Identity) -> bool:
         return True
 
+    async def refresh(self) -> bool:
+        return False
+
     async def close(self) -> None: ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from magnetar.config.setting_field import INT_MAX, setting
 
@@ -23,8 +23,8 @@ class AuthenticationSettings:
     )
     authenticationProviders: str = setting(
         "",
-        "Class names of Pulsar's providers, separated by commas: AuthenticationProviderToken, ...Tls, ...Basic, "
-        "...List of org.apache.pulsar.broker.authentication and oidc.AuthenticationProviderOpenID. Others are refused.",
+        "Class names of Pulsar's providers, separated by commas: AuthenticationProviderToken, ...Tls and ...Basic of "
+        "org.apache.pulsar.broker.authentication. Others are refused. Several of one method are asked in this order.",
         _GROUP,
         form="words",
     )
@@ -47,6 +47,20 @@ class AuthenticationSettings:
     )
     authenticateMetricsEndpoint: bool = setting(
         False, "Whether `/metrics` needs credentials as all other paths do.", _GROUP
+    )
+
+    # certificates and passwords
+    tlsClientRoleField: Literal["CN", "URI", "DNS", "EMAIL"] = setting(
+        "CN",
+        "magnetar's own: what in a client's certificate is the role: the common name of its subject, as in Pulsar, or "
+        "the first subject alternative name of a kind.",
+        _GROUP,
+    )
+    basicAuthConf: str = setting(
+        "",
+        "The `.htpasswd` file with users and their hashed passwords: `file:///path`, a path, `data:;base64,...` or "
+        "base64. Pulsar's system property pulsar.auth.basic.conf in PULSAR_EXTRA_OPTS counts if it is empty.",
+        _GROUP,
     )
 
     # tokens

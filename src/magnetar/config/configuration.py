@@ -2,7 +2,8 @@
 
 1. the defaults of :mod:`magnetar.config.settings`;
 2. a file: Apache Pulsar's broker.conf or standalone.conf can be used unchanged;
-3. the environment: ``PULSAR_PREFIX_<name>`` and ``<name>``, as Pulsar's container images read it;
+3. the environment: ``PULSAR_PREFIX_<name>`` and ``<name>``, as Pulsar's container images read it (and weaker than
+   the file ``-Dpulsar.auth.basic.conf=<file>`` in ``PULSAR_EXTRA_OPTS``, which test scripts set);
 4. flags: ``--set name=value``.
 
 An empty value leaves the setting as it was. Names of Pulsar's that have no effect here yet are accepted and counted in
@@ -32,6 +33,8 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
 
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
+_JAVA_OPTIONS: Final = "PULSAR_EXTRA_OPTS"
+_BASIC_PROPERTY: Final = re.compile(r"(?:^|\s)-Dpulsar\.auth\.basic\.conf=(\S+)")
 _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 FORMS: Final = {
     "": (re.compile(r"[^\x00-\x1f\x7f]*"), "a text without control characters"),
@@ -84,7 +87,12 @@ def load(
     base: Settings | None = None,
 ) -> Configuration:
     """Read all sources. Raises InvalidValueError naming file, line, key and what is accepted."""
-    given = [*_from_file(file), *_from_environment(environment or {}), *_from_flags(flags)]
+    given = [
+        *_from_java_options(environment or {}),
+        *_from_file(file),
+        *_from_environment(environment or {}),
+        *_from_flags(flags),
+    ]
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     unused: dict[str, list[GivenValue]] = {}
@@ -206,6 +214,13 @@ def _from_file(file: Path | None) -> Iterable[GivenValue]:
         raise InvalidValueError(f"{file}: cannot read the configuration: {error}") from error
     for line, key, value in read_properties(text):
         yield GivenValue(f"{file}:{line}", str(file), key, value)
+
+
+def _from_java_options(environment: Mapping[str, str]) -> Iterable[GivenValue]:
+    """The one system property of Pulsar's that is a setting; scripts set it, and every other source is stronger."""
+    found = _BASIC_PROPERTY.search(environment.get(_JAVA_OPTIONS, ""))
+    if found is not None:
+        yield GivenValue(f"environment variable {_JAVA_OPTIONS}", "environment", "basicAuthConf", found[1].strip("'\""))
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterable[GivenValue]:

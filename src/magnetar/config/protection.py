@@ -109,7 +109,7 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("allowAclChangesOnNonExistentTopics", "athenzDomainNames"),
-            *("basicAuthConf", "kinitCommand"),
+            "kinitCommand",
             *("inflightSaslContextExpiryMs", "maxInflightSaslContext", "saslJaasClientAllowedIds"),
             *("saslJaasServerRoleTokenSignerSecretPath", "saslJaasServerSectionName"),
         ),

@@ -170,6 +170,7 @@ def test_every_setting_accepts_its_own_default() -> None:
         "brokerDeduplicationStreamInactivityTimeoutMinutes",
         "offloadUrl",
         "spaceReclaimBytesPerSecond",
+        "tlsClientRoleField",
         "tokenRevocationListFile",
     }
     assert set(setting_types()) - set(pulsar_settings()) == ours, "settings of our own"

@@ -42,8 +42,7 @@ class CredentialChecks:
             return
         seconds = self._service.settings.authenticationRefreshCheckSeconds
         self._tasks.repeat(seconds, self.look, "expiry")
-        if authentication.revocation_list is not None:
-            self._tasks.repeat(CHECK_SECONDS, self.look_for_revoked, "revocation")
+        self._tasks.repeat(CHECK_SECONDS, self.look_for_revoked, "revocation")
 
     async def close(self) -> None:
         """End the passes."""
@@ -55,11 +54,9 @@ class CredentialChecks:
             self._look_at(listener.session, expired=True)
 
     async def look_for_revoked(self) -> None:
-        """Read the revocation list if it has changed, and close the connections that it concerns."""
+        """Read what has changed on disk, and close the connections whose credentials do not count any more."""
         authentication = self._service.authentication
-        if authentication is None or authentication.revocation_list is None:
-            return
-        if await authentication.revocation_list.refresh():
+        if authentication is not None and await authentication.refresh():
             async for listener in in_turns(list(self._connections), _PER_TURN):
                 self._look_at(listener.session, expired=False)
 

@@ -21,8 +21,22 @@ def _token(settings: Settings, clock: Clock) -> AuthenticationProvider:
     return TokenProvider.of(settings, clock)
 
 
+def _tls(settings: Settings, clock: Clock) -> AuthenticationProvider:
+    from magnetar.security.authentication.tls_provider import TlsProvider
+
+    return TlsProvider.of(settings)
+
+
+def _basic(settings: Settings, clock: Clock) -> AuthenticationProvider:
+    from magnetar.security.authentication.basic_provider import BasicProvider
+
+    return BasicProvider.of(settings, clock)
+
+
 _MAKERS: Final[dict[str, Callable[[Settings, Clock], AuthenticationProvider]]] = {
     f"{_PACKAGE}AuthenticationProviderToken": _token,
+    f"{_PACKAGE}AuthenticationProviderTls": _tls,
+    f"{_PACKAGE}AuthenticationProviderBasic": _basic,
 }
 
 

@@ -30,6 +30,14 @@ class AuthenticationProvider(Protocol):
         """Return who shows these credentials. Raises AuthenticationError, whose text never holds any of them."""
         ...
 
+    def still_valid(self, identity: Identity) -> bool:
+        """Whether an identity of this method still counts, its expiry aside; cheap, waits for nothing."""
+        return True
+
+    async def refresh(self) -> bool:
+        """Read again what has changed; returns whether identities may have ceased to count. Never raises."""
+        return False
+
     async def close(self) -> None:
         """End what it has begun."""
-        ...
+        return

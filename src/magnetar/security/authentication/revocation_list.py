@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 from dataclasses import dataclass, field
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.security.authentication.watched_file import WatchedFile
 from magnetar.security.identity import Identity
 
 log = logging.getLogger(__name__)
@@ -79,12 +79,11 @@ class RevocationList:
 
     def __init__(self, path: str) -> None:
         """Read it. Raises InvalidValueError: at the start a faulty list is a fault of the configuration."""
-        self._path = path
-        self._seen: tuple[int, ...] | None = None
+        self._file = WatchedFile(path, BYTES_MAX)
         self._trouble = ""
+        self._revoked = RevokedCredentials()
         try:
-            self._seen = self._stamp()
-            self._revoked = self._read()
+            self._revoked = parse(self._file.changed() or "")
         except (OSError, ValueError) as error:
             raise InvalidValueError(f"tokenRevocationListFile: cannot read {path}: {error}") from error
         if self._revoked.faults:
@@ -113,31 +112,15 @@ class RevocationList:
             self._trouble = ""
         if found == self._revoked:
             return False
-        log.info("%s: %d entries, before %d", self._path, len(found), len(self))
+        log.info("%s: %d entries, before %d", self._file.path, len(found), len(self))
         self._revoked = found
         return True
 
     def _changed(self) -> RevokedCredentials | None:
-        stamp = self._stamp()
-        if stamp == self._seen:
-            return None
-        found = self._read()
-        # what was written meanwhile is read next time
-        self._seen = stamp
-        return found
-
-    def _stamp(self) -> tuple[int, ...]:
-        found = os.stat(self._path)
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-    def _read(self) -> RevokedCredentials:
-        with open(self._path, "rb") as file:
-            data = file.read(BYTES_MAX + 1)
-        if len(data) > BYTES_MAX:
-            raise ValueError(f"more than {BYTES_MAX} bytes")
-        return parse(data.decode())
+        text = self._file.changed()
+        return None if text is None else parse(text)
 
     def _complain(self, trouble: str) -> None:
         if trouble != self._trouble:
             self._trouble = trouble
-            log.error("tokenRevocationListFile: %s: %s", self._path, trouble)
+            log.error("tokenRevocationListFile: %s: %s", self._file.path, trouble)

@@ -81,7 +81,18 @@ class AuthenticationService:
 
     def revoked(self, identity: Identity) -> bool:
         """Whether somebody took its credentials back."""
-        return self.revocation_list is not None and identity in self.revocation_list
+        if self.revocation_list is not None and identity in self.revocation_list:
+            return True
+        providers = self._by_method.get(identity.method, ())
+        return bool(providers) and not any(provider.still_valid(identity) for provider in providers)
+
+    async def refresh(self) -> bool:
+        """Read again what has changed on disk; returns whether identities may have ceased to count. Never raises."""
+        changed = self.revocation_list is not None and await self.revocation_list.refresh()
+        for providers in self._by_method.values():
+            for provider in providers:
+                changed = await provider.refresh() or changed
+        return changed
 
     async def close(self) -> None:
         """End what the providers have begun."""

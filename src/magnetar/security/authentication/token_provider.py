@@ -7,7 +7,7 @@ from typing import Final
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import Clock
-from magnetar.security.authentication.provider import Credentials
+from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
 from magnetar.security.identity import Identity
 from magnetar.security.tokens.claims import ClaimRules, identify
 from magnetar.security.tokens.key_source import read_key
@@ -17,7 +17,7 @@ from magnetar.security.tokens.validation import fingerprint, parse, verify
 TOKEN: Final = "token"
 
 
-class TokenProvider:
+class TokenProvider(AuthenticationProvider):
     """Judges tokens that one key signs."""
 
     method = TOKEN
@@ -55,6 +55,3 @@ class TokenProvider:
         token = parse(credentials.data)
         claims = verify(token, self._key)
         return identify(claims, self._rules, self._clock.now_ms() / 1000, fingerprint(token.text))
-
-    async def close(self) -> None:
-        """Nothing is under way."""

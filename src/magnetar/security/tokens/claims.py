@@ -56,9 +56,14 @@ def role_of(value: object, claim: str) -> str:
         value = value[0]
     if not isinstance(value, str) or not value.strip():
         raise AuthenticationError(f"the token names no role in its claim {claim}")
-    if len(value) > ROLE_MAX or not value.isprintable():
-        raise AuthenticationError(f"the role in the claim {claim} is too long, or has characters that cannot be shown")
-    return value
+    return checked_role(value, f"the role in the claim {claim}")
+
+
+def checked_role(role: str, what: str) -> str:
+    """Return a role that can be shown and compared. Raises AuthenticationError, which names ``what``."""
+    if not role.strip() or len(role) > ROLE_MAX or not role.isprintable():
+        raise AuthenticationError(f"{what} is empty, too long, or has characters that cannot be shown")
+    return role
 
 
 def _text(claims: Claims, name: str) -> str | None:

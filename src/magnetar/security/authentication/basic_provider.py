@@ -1,0 +1,155 @@
+"""The provider of the method ``basic``: a user's name and password (rule 12.3).
+
+Passwords are hashed by one thread. Logins wait for it in a short queue, an address that failed often waits until its
+failures are old, and the password that a user had right is remembered for a minute, because REST sends it with every
+request: only as a keyed digest, which holds as long as the user's line in the file is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import secrets
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+from magnetar.config.settings import Settings
+from magnetar.model.errors import AuthenticationError, InvalidValueError
+from magnetar.runtime.clock import Clock
+from magnetar.security.authentication.password_file import PASSWORD_MAX, matches, parse
+from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
+from magnetar.security.authentication.watched_file import WatchedFile
+from magnetar.security.identity import Identity
+from magnetar.security.tokens.claims import checked_role
+from magnetar.security.tokens.key_source import BYTES_MAX, path_of, read_key
+
+log = logging.getLogger(__name__)
+
+BASIC: Final = "basic"
+WAITING_MAX: Final = 64
+"""Logins that may wait for the thread."""
+FAILURES_MAX: Final = 20
+"""Failed logins of an address within the window, after which it is not listened to."""
+WINDOW_MS: Final = 10_000
+REMEMBERED_MS: Final = 60_000
+_REMEMBERED_MAX: Final = 1000
+_ADDRESSES_MAX: Final = 1000
+_WHAT: Final = "basicAuthConf"
+
+
+class BasicProvider(AuthenticationProvider):
+    """Judges names and passwords by an ``.htpasswd`` file."""
+
+    method = BASIC
+
+    def __init__(self, where: str, clock: Clock) -> None:
+        """``where``: a file, ``data:`` or base64. Raises InvalidValueError."""
+        path = path_of(where)
+        self._file = None if path is None else WatchedFile(str(path), BYTES_MAX)
+        if self._file is None:
+            text = read_key(where, _WHAT).decode("utf-8", "replace")
+        else:
+            try:
+                text = self._file.changed() or ""
+            except (OSError, ValueError) as error:
+                raise InvalidValueError(f"{_WHAT}: cannot read {path}: {error}") from error
+        self._users = parse(text, _WHAT)
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, "password")
+        self._waiting = 0
+        self._key = secrets.token_bytes(32)
+        self._remembered: OrderedDict[bytes, int] = OrderedDict()
+        """When passwords were right (Unix ms), by their digests."""
+        self._failures: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        """Failed logins of an address, and since when (Unix ms)."""
+
+    @staticmethod
+    def of(settings: Settings, clock: Clock) -> BasicProvider:
+        """The provider that the settings ask for. Raises InvalidValueError."""
+        if not settings.basicAuthConf:
+            raise InvalidValueError(
+                "authenticationProviders: AuthenticationProviderBasic needs basicAuthConf, an .htpasswd file"
+            )
+        return BasicProvider(settings.basicAuthConf, clock)
+
+    async def authenticate(self, credentials: Credentials) -> Identity:
+        """Return the user. Raises AuthenticationError."""
+        name, colon, password = credentials.data.partition(b":")
+        if not colon or not password or len(password) > PASSWORD_MAX:
+            raise AuthenticationError("not user:password, or too long")
+        user = checked_role(name.decode("utf-8", "replace"), "the user's name")
+        hashed = self._users.get(user)
+        now, host = self._clock.now_ms(), credentials.address.rpartition(":")[0]
+        digest = self._digest(user, password, hashed or "")
+        if hashed is not None and now - self._remembered.get(digest, -REMEMBERED_MS) < REMEMBERED_MS:
+            return _identity(user, hashed)
+        self._require_patience(host, now)
+        # an unknown user takes as long as a known one
+        right = await self._matches(password, hashed or next(iter(self._users.values()), ""))
+        if hashed is None or not right:
+            self._failed(host, now)
+            raise AuthenticationError("unknown user or wrong password")
+        self._remembered[digest] = now
+        self._remembered.move_to_end(digest)
+        if len(self._remembered) > _REMEMBERED_MAX:
+            self._remembered.popitem(last=False)
+        return _identity(user, hashed)
+
+    def still_valid(self, identity: Identity) -> bool:
+        """Whether the user's line in the file is the same still."""
+        hashed = self._users.get(identity.role)
+        return hashed is not None and _identity(identity.role, hashed).fingerprint == identity.fingerprint
+
+    async def refresh(self) -> bool:
+        """Read the file again if it has changed; a faulty one changes nothing and is reported."""
+        if self._file is None:
+            return False
+        try:
+            text = await asyncio.to_thread(self._file.changed)
+            if text is None:
+                return False
+            self._users = parse(text, f"{_WHAT}: {self._file.path}")
+        except (OSError, ValueError, InvalidValueError) as error:
+            log.error("%s: the users of before go on counting: %s", _WHAT, error)
+            return False
+        return True
+
+    async def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _matches(self, password: bytes, hashed: str) -> bool:
+        if self._waiting >= WAITING_MAX:
+            raise AuthenticationError(f"{WAITING_MAX} logins wait already")
+        self._waiting += 1
+        try:
+            job = partial(matches, password, hashed)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, job)
+        finally:
+            self._waiting -= 1
+
+    def _digest(self, user: str, password: bytes, hashed: str) -> bytes:
+        covered = b"\0".join((user.encode(), hashed.encode(), password))
+        return hmac.digest(self._key, covered, hashlib.sha256)
+
+    def _require_patience(self, host: str, now: int) -> None:
+        count, since = self._failures.get(host, (0, now))
+        if count >= FAILURES_MAX and now - since < WINDOW_MS:
+            raise AuthenticationError(f"{count} failed logins within {WINDOW_MS // 1000} s")
+
+    def _failed(self, host: str, now: int) -> None:
+        count, since = self._failures.get(host, (0, now))
+        if now - since >= WINDOW_MS:
+            count, since = 0, now
+        self._failures[host] = count + 1, since
+        self._failures.move_to_end(host)
+        if len(self._failures) > _ADDRESSES_MAX:
+            self._failures.popitem(last=False)
+
+
+def _identity(user: str, hashed: str) -> Identity:
+    return Identity(user, BASIC, fingerprint=hashlib.sha256(f"{user}:{hashed}".encode()).hexdigest())

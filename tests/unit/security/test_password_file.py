@@ -1,0 +1,204 @@
+"""Passwords: the file, each kind of hash, guesses, and what a login costs others."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from passlib import hash as hashes  # type: ignore[import-untyped]  # libpass carries no types
+
+from magnetar.config.configuration import load
+from magnetar.config.settings import Settings
+from magnetar.model.errors import AuthenticationError, InvalidValueError
+from magnetar.security.authentication import basic_provider
+from magnetar.security.authentication.basic_provider import FAILURES_MAX, REMEMBERED_MS, WINDOW_MS, BasicProvider
+from magnetar.security.authentication.password_file import PASSWORD_MAX, matches, parse
+from magnetar.security.authentication.provider import Credentials
+from magnetar.security.identity import Identity
+
+SHA = "{SHA}" + base64.b64encode(hashlib.sha1(b"123456").digest()).decode()
+KNOWN = {
+    "$apr1$": "$apr1$uL5rRv1M$eSw2VoT3mLom7y2Lw45hR1",
+    "$1$": "$1$abcdefgh$KJHEbEnUJaxWv269o9nH60",
+    "$5$": "$5$abcdefgh$eMsNCP.gxGD7n8a1MUsIia7AmQjJx6PHM9WZO1dafBA",
+    "$6$": "$6$abcdefgh$fsQAa16ibv7N/pkIMTWAm9JGNGOIC4zzMpCqrfg2f6e5sTkTI49pdvKD4Wjy8PO6mzddXEf0oICL6PtgHim/F.",
+    "{SHA}": SHA,
+    "crypt": "rlCqQL5Ja2Ubc",
+}
+"""Hashes of 123456 by openssl and by crypt(3)."""
+
+
+class ClockByHand:
+    def __init__(self) -> None:
+        self.ms = 10**12
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+@pytest.mark.parametrize("kind", list(KNOWN))
+def test_kinds_of_hashes(kind: str) -> None:
+    hashed = parse(f"# users\n\nadmin:{KNOWN[kind]}\n", "f")["admin"]
+    assert matches(b"123456", hashed)
+    for wrong in (b"12345", b"1234567", b"", b"\0", b"\xff", hashed.encode()):
+        assert not matches(wrong, hashed)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("admin", "line 2 is not user:hash"),
+        ("admin:", "line 2 is not user:hash"),
+        (":x", "line 2 is not user:hash"),
+        ("admin:x:y", "line 2 is not user:hash"),
+        ("admin:PLAINTEXT-SECRET", "line 2, user 'admin': no hash of a known kind"),
+        ("admin:$apr1$x", "no hash of a known kind"),
+        ("admin:$6$rounds=9000000$abcdefgh$" + "a" * 86, "rounds would take too long"),
+        ("admin:$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "needs the package bcrypt"),
+    ],
+)
+def test_lines_that_refuse_the_start(line: str, said: str) -> None:
+    with pytest.raises(InvalidValueError) as refused:
+        parse(f"ok:{SHA}\n{line}\n", "basicAuthConf")
+    assert said in str(refused.value)
+    assert "SECRET" not in str(refused.value)
+
+
+def provider(where: str | None = None) -> tuple[BasicProvider, ClockByHand]:
+    clock = ClockByHand()
+    return BasicProvider(where or f"data:,admin:{SHA}%0aother:{SHA}", clock), clock
+
+
+async def login(judge: BasicProvider, data: str, address: str = "/10.0.0.1:5") -> Identity:
+    return await judge.authenticate(Credentials(data.encode(), None, address))
+
+
+async def refused(judge: BasicProvider, data: str, address: str = "/10.0.0.1:5") -> str:
+    with pytest.raises(AuthenticationError) as found:
+        await login(judge, data, address)
+    return str(found.value)
+
+
+def with_provider(talk: Callable[[BasicProvider, ClockByHand], object], where: str | None = None) -> None:
+    async def run() -> None:
+        judge, clock = provider(where)
+        await talk(judge, clock)  # type: ignore[misc]
+        await judge.close()
+
+    asyncio.run(run())
+
+
+def test_users_and_passwords() -> None:
+    """The role is the user (rule 12.3)."""
+
+    async def talk(judge: BasicProvider, _: ClockByHand) -> None:
+        assert (await login(judge, "admin:123456")).role == "admin"
+        for wrong in ("admin:1234567", "nobody:123456", "Admin:123456", "admin:123456\n"):
+            assert await refused(judge, wrong) == "unknown user or wrong password"
+        for malformed in ("admin", "admin:", ":123456", "", "admin:" + "1" * (PASSWORD_MAX + 1), "ad\nmin:123456"):
+            assert "123456" not in await refused(judge, malformed)
+
+    with_provider(talk)
+
+
+def test_a_right_password_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = 0
+
+    def counted(password: bytes, wanted: str) -> bool:
+        nonlocal hashed
+        hashed += 1
+        return matches(password, wanted)
+
+    monkeypatch.setattr(basic_provider, "matches", counted)
+
+    async def talk(judge: BasicProvider, clock: ClockByHand) -> None:
+        for _ in range(5):
+            await login(judge, "admin:123456")
+        assert hashed == 1
+        await login(judge, "other:123456")
+        await refused(judge, "admin:12345")
+        await refused(judge, "admin:12345")
+        assert hashed == 4
+        clock.ms += REMEMBERED_MS
+        await login(judge, "admin:123456")
+        assert hashed == 5
+
+    with_provider(talk)
+
+
+def test_an_address_that_guesses_is_not_listened_to() -> None:
+    async def talk(judge: BasicProvider, clock: ClockByHand) -> None:
+        await login(judge, "other:123456")
+        for number in range(FAILURES_MAX):
+            await refused(judge, f"admin:{number}")
+        assert "failed logins within" in await refused(judge, "admin:123456")
+        # who had it right before, and other addresses, go on
+        await login(judge, "other:123456")
+        await login(judge, "admin:123456", "/10.0.0.2:7")
+        clock.ms += WINDOW_MS
+        await login(judge, "admin:123456")
+
+    with_provider(talk)
+
+
+def test_logins_wait_in_a_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(basic_provider, "WAITING_MAX", 3)
+
+    async def talk(judge: BasicProvider, _: ClockByHand) -> None:
+        found = await asyncio.gather(
+            *(login(judge, "admin:123456", f"/10.0.0.{number}:1") for number in range(5)), return_exceptions=True
+        )
+        assert [isinstance(one, Identity) for one in found] == [True] * 3 + [False] * 2
+        await login(judge, "admin:123456")
+
+    with_provider(talk)
+
+
+def test_the_file_is_read_again(tmp_path: Path) -> None:
+    """Who is struck out, or has another password, does not count any more; a faulty file changes nothing."""
+    file = tmp_path / ".htpasswd"
+    file.write_text(f"admin:{SHA}\nother:{SHA}\n")
+
+    def write(text: str) -> None:
+        before = file.stat().st_mtime_ns
+        file.write_text(text)
+        os.utime(file, ns=(before + 1000, before + 1000))
+
+    async def talk(judge: BasicProvider, _: ClockByHand) -> None:
+        admin, other = await login(judge, "admin:123456"), await login(judge, "other:123456")
+        assert not await judge.refresh()
+        write("admin\n")
+        assert not await judge.refresh()
+        assert judge.still_valid(admin)
+        write(f"other:{SHA}\n")
+        assert await judge.refresh()
+        assert not judge.still_valid(admin)
+        assert judge.still_valid(other)
+        await refused(judge, "admin:123456")
+        write(f"other:{hashes.apr_md5_crypt.hash('new')}\n")
+        assert await judge.refresh()
+        assert not judge.still_valid(other)
+        await refused(judge, "other:123456")
+        await login(judge, "other:new")
+
+    with_provider(talk, str(file))
+
+
+def test_where_the_file_is_named(tmp_path: Path) -> None:
+    """The setting counts, or else the system property that test scripts of Pulsar set."""
+    file = tmp_path / ".htpasswd"
+    options = {"PULSAR_EXTRA_OPTS": f"-Xmx1g -Dpulsar.auth.basic.conf={file} -Dother=x"}
+    assert load(environment=options).settings.basicAuthConf == str(file)
+    assert load(environment=options, flags=["basicAuthConf=/other"]).settings.basicAuthConf == "/other"
+    conf = tmp_path / "broker.conf"
+    conf.write_text("basicAuthConf=/in-the-file\n")
+    assert load(file=conf, environment=options).settings.basicAuthConf == "/in-the-file"
+    conf.write_text("basicAuthConf=\n")
+    assert load(file=conf, environment=options).settings.basicAuthConf == str(file)
+    with pytest.raises(InvalidValueError, match="needs basicAuthConf"):
+        BasicProvider.of(Settings(), ClockByHand())

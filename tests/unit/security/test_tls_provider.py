@@ -1,0 +1,86 @@
+"""Roles from client certificates."""
+
+from __future__ import annotations
+
+import datetime
+from hashlib import sha256
+from typing import Literal
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from magnetar.config.settings import Settings
+from magnetar.model.errors import AuthenticationError
+from magnetar.security.authentication.provider import Credentials
+from magnetar.security.authentication.tls_provider import TlsProvider
+from magnetar.security.identity import Identity
+from tests.support.at_once import at_once
+from tests.support.signed_tokens import ec_key
+
+CN, OU = NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME
+
+
+def certificate(subject: list[tuple[x509.ObjectIdentifier, str]], *names: x509.GeneralName) -> bytes:
+    """A certificate with this subject; nobody checks who issued it, which is TLS's part."""
+    key = ec_key()
+    now = datetime.datetime.now(datetime.UTC)
+    name = x509.Name([x509.NameAttribute(kind, value, _validate=False) for kind, value in subject])
+    begun = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+    )
+    if names:
+        begun = begun.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return begun.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+
+
+def judged(data: bytes | None, field: Literal["CN", "URI", "DNS", "EMAIL"] = "CN") -> Identity:
+    provider = TlsProvider.of(Settings(tlsClientRoleField=field))
+    return at_once(provider.authenticate(Credentials(b"ignored", data)))
+
+
+def test_the_common_name_is_the_role() -> None:
+    """As Pulsar takes it: the last one of the subject; commas in it belong to it (rule 12.4)."""
+    data = certificate([(OU, "x"), (CN, "superUser")])
+    found = judged(data)
+    assert (found.role, found.method, found.expires_at) == ("superUser", "tls", None)
+    assert found.fingerprint == sha256(data).hexdigest()
+    assert judged(certificate([(CN, "first"), (CN, "last")])).role == "last"
+    assert judged(certificate([(CN, "a,CN=admin")])).role == "a,CN=admin"
+
+
+def test_alternative_names() -> None:
+    names = (
+        x509.DNSName("client.example.com"),
+        x509.UniformResourceIdentifier("spiffe://example.com/client"),
+        x509.RFC822Name("client@example.com"),
+    )
+    data = certificate([(CN, "x")], *names)
+    assert judged(data, "URI").role == "spiffe://example.com/client"
+    assert judged(data, "DNS").role == "client.example.com"
+    assert judged(data, "EMAIL").role == "client@example.com"
+    with pytest.raises(AuthenticationError, match="the certificate has no URI"):
+        judged(certificate([(CN, "x")]), "URI")
+    with pytest.raises(AuthenticationError, match="the certificate has no URI"):
+        judged(certificate([(CN, "x")], x509.DNSName("h")), "URI")
+
+
+def test_certificates_that_name_nobody() -> None:
+    for data, said in (
+        (None, "no client certificate"),
+        (b"", "cannot be read"),
+        (b"\x30\x82", "cannot be read"),
+        (certificate([(OU, "x")]), "the certificate has no CN"),
+        (certificate([(CN, "admin\0.x")]), "cannot be shown"),
+        (certificate([(CN, " ")]), "is empty"),
+    ):
+        with pytest.raises(AuthenticationError, match=said):
+            judged(data)
