@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS
 from magnetar.authorization.operations import NamespaceOperation, TopicOperation
+from magnetar.authorization.route_permissions import ROUTE_PERMISSIONS
 from magnetar.authorization.rules import NAMESPACE_ACTIONS, TOPIC_ACTIONS
 from magnetar.protocol.commands.names import name_of
 
@@ -43,6 +44,14 @@ An operation on a namespace needs an action that is granted on the namespace; gr
 | operation on a namespace | actions of which one is enough |
 |---|---|
 """
+_ROUTES: Final = """
+## Routes of the REST interface
+
+A broker whose table lacks a route does not start. "Asked besides": what only the body of the request or the data tell.
+
+| method | path | needs | asked besides | recorded |
+|---|---|---|---|---|
+"""
 _COMMANDS: Final = """
 ## Commands of the binary protocol
 
@@ -63,6 +72,8 @@ def permissions_page() -> str:
             *_operations(NamespaceOperation, NAMESPACE_ACTIONS),
             _COMMANDS,
             *_commands(),
+            _ROUTES,
+            *_routes(),
         )
     )
 
@@ -76,6 +87,15 @@ def _commands() -> Iterable[str]:
     rows = {_wire_name(kind): row for kind, row in COMMAND_PERMISSIONS.items()}
     for name in sorted(rows):
         yield f"| {name} | {rows[name].needs} | {'yes' if rows[name].recorded else ''} |\n"
+
+
+def _routes() -> Iterable[str]:
+    """One line for the methods of a path that need the same."""
+    lines: dict[tuple[str, str, str, str], list[str]] = {}
+    for (method, path), row in sorted(ROUTE_PERMISSIONS.items(), key=lambda item: (item[0][1], item[0][0])):
+        lines.setdefault((path, row.needs, row.inside, "yes" if row.recorded else ""), []).append(method)
+    for (path, needs, inside, recorded), methods in lines.items():
+        yield f"| {' '.join(methods)} | `{path}` | {needs} | {inside} | {recorded} |\n"
 
 
 def _wire_name(kind: type) -> str:

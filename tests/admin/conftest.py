@@ -7,6 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from magnetar.admin.application import create_app
+from magnetar.authorization.authorizer import Authorizer
+from magnetar.authorization.grants import Grants
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.testing.memory_metadata import MemoryMetadataStore
@@ -16,7 +18,7 @@ from tests.support.at_once import at_once
 
 
 class World(NamedTuple):
-    """An application with its broker and its metadata."""
+    """An application with its broker and its metadata; with ``authorizationEnabled`` its clients have roles."""
 
     rest: RestClient
     broker: FakeBroker
@@ -30,7 +32,11 @@ def world(settings: Settings) -> World:
     at_once(resources.tenants.create("ref", {"adminRoles": [], "allowedClusters": ["standalone"]}))
     at_once(resources.namespaces.create("ref", "main"))
     broker = FakeBroker(resources, settings)
-    return World(RestClient(create_app(broker.ports(), resources, settings)), broker, resources)
+    authorizer = None
+    if settings.authorizationEnabled:
+        authorizer = Authorizer(Grants(resources.tenants, resources.namespaces, settings))
+    app = create_app(broker.ports(), resources, settings, None, authorizer)
+    return World(RestClient(app), broker, resources)
 
 
 @pytest.fixture(scope="module")

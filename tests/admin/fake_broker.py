@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from magnetar.admin.ports import BrokerPorts, LookupAnswer, OffloadsPort, StatsOptions
+from magnetar.admin.ports import BrokerPorts, LookupAnswer, OffloadsPort, StatsOptions, TransactionsPort
 from magnetar.admin.values.counters import StorageCounters, SubscriptionCounters, TopicCounters
 from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.broker.policies.effective_policies import EffectivePolicies
@@ -46,6 +46,7 @@ class FakeBroker:
         self.moved: list[tuple[str, str, str, int | None]] = []
         self.options: StatsOptions | None = None
         self.sick: Exception | None = None
+        self.transactions: TransactionsPort | None = None
 
     def ports(self) -> BrokerPorts:
         """This broker as each of the ports; tests of transactions and of offloading have a real one."""
@@ -58,7 +59,7 @@ class FakeBroker:
             broker=self,
             schemas=self.schemas,
             offloads=cast("OffloadsPort", None),
-            transactions=None,
+            transactions=self.transactions,
         )
 
     def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:

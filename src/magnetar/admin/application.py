@@ -5,15 +5,17 @@ The order of the groups counts: the first route that matches a path takes it, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 
 from magnetar import __version__
 from magnetar.admin.http import docs_page
 from magnetar.admin.http.authentication import AuthenticationCheck
+from magnetar.admin.http.authorization import Permissions, guard
 from magnetar.admin.http.encoded_path import EncodedPath
 from magnetar.admin.http.error_responses import UnexpectedErrors, http_failure, known_failure, wrong_parameter
 from magnetar.admin.http.origins import HostNames, OriginCheck
@@ -37,6 +39,7 @@ from magnetar.admin.routes.topics import (
     topics,
 )
 from magnetar.admin.routes.topics import permissions as topic_permissions
+from magnetar.authorization.authorizer import Authorizer
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import MagnetarError
@@ -44,20 +47,27 @@ from magnetar.security.authentication.service import AuthenticationService
 
 
 def create_app(
-    ports: BrokerPorts, resources: Resources, settings: Settings, authentication: AuthenticationService | None = None
+    ports: BrokerPorts,
+    resources: Resources,
+    settings: Settings,
+    authentication: AuthenticationService | None = None,
+    authorizer: Authorizer | None = None,
 ) -> FastAPI:
     """The REST interface of one broker; its OpenAPI description is at /openapi.json.
 
-    ``authentication``: who judges credentials; ``None``: nobody has to show any.
+    ``authentication``: who judges credentials; ``None``: nobody has to show any. ``authorizer``: who may do what;
+    ``None``: everybody everything. Raises LookupError for a route that the permission table does not know.
     """
     app = FastAPI(title="magnetar", version=__version__, redirect_slashes=False, docs_url=None, redoc_url=None)
     app.add_exception_handler(MagnetarError, known_failure)
     app.add_exception_handler(HTTPException, http_failure)
     app.add_exception_handler(RequestValidationError, wrong_parameter)
-    for group in _groups(ports, resources, settings):
+    groups = [*_groups(ports, resources, settings, Permissions(authorizer)), docs_page.routes(app)]
+    for group in groups:
         app.include_router(group)
-    app.include_router(docs_page.routes(app))
     app.router.routes.append(not_implemented.route())
+    if authorizer is not None:
+        guard(all_routes(app, groups), authorizer)
     app.add_middleware(UnexpectedErrors)
     if authentication is not None:
         open_metrics = not settings.authenticateMetricsEndpoint
@@ -67,13 +77,22 @@ def create_app(
     return app
 
 
-def _groups(ports: BrokerPorts, resources: Resources, settings: Settings) -> Iterator[APIRouter]:
+def all_routes(app: FastAPI, groups: Iterable[APIRouter]) -> list[BaseRoute]:
+    """Every route of the application: those of its groups, and its own, such as /openapi.json."""
+    # a group that is included stands in the application's list as a whole
+    own = [route for route in app.router.routes if not hasattr(route, "original_router")]
+    return [*(route for group in groups for route in group.routes), *own]
+
+
+def _groups(
+    ports: BrokerPorts, resources: Resources, settings: Settings, permissions: Permissions
+) -> Iterator[APIRouter]:
     """All groups of routes, in the order in which they are asked whether a path is theirs."""
     yield brokers.routes(ports.broker, settings)
     yield clusters.routes(resources)
     yield tenants.routes(ports.topics, ports.schemas, resources, settings)
     # before all with a word after a parameter: POST .../permissions/clearBacklog grants to the role of that name
-    yield namespace_permissions.routes(ports.topics, resources)
+    yield namespace_permissions.routes(ports.topics, resources, permissions)
     yield topic_permissions.routes(ports.topics, resources, settings)
     yield namespaces.routes(ports.topics, ports.schemas, resources, settings)
     yield namespace_policies.routes(ports.topics, resources, settings)
@@ -84,12 +103,12 @@ def _groups(ports: BrokerPorts, resources: Resources, settings: Settings) -> Ite
     yield schemas.routes(ports.schemas, resources)
     yield lifecycle.routes(ports.topics, ports.operations, resources)
     yield topic_properties.routes(ports.topics, ports.operations, resources)
-    yield namespace_operations.routes(ports.topics, ports.subscriptions, resources)
-    yield cursors.routes(ports.topics, ports.subscriptions, resources)
+    yield namespace_operations.routes(ports.topics, ports.subscriptions, resources, permissions)
+    yield cursors.routes(ports.topics, ports.subscriptions, resources, permissions)
     yield subscriptions.routes(ports.topics, ports.subscriptions, resources)
     yield explanations.routes(ports.topics, ports.statistics, resources)
     yield statistics.routes(ports.topics, ports.statistics, resources)
-    yield transactions.routes(ports.transactions)
+    yield transactions.routes(ports.transactions, permissions)
     yield compaction.routes(ports.topics, ports.operations, ports.offloads, resources)
     yield offload.routes(ports.topics, ports.offloads, resources)
     yield lookups.routes(ports.broker, resources)

@@ -70,7 +70,11 @@ def _build(
     from magnetar.admin.local_broker.broker import local_ports
 
     app = create_app(
-        local_ports(service, rates, connections), service.resources, service.settings, service.authentication
+        local_ports(service, rates, connections),
+        service.resources,
+        service.settings,
+        service.authentication,
+        service.authorizer,
     )
     prepare(app)
     return AdminServer(app, listening, connection_limit)

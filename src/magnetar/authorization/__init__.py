@@ -4,5 +4,6 @@ Everything here is pure: it looks at a copy of the metadata and never waits. Rea
 what can be done) and ``access`` (an operation on an object) first, then ``caller`` (who asks) and ``decision`` (the
 answer, with its reason and what would change it); ``grants`` (what metadata and settings say about roles),
 ``rules`` (what follows from that for one role) with ``remedies`` (what would allow it), and ``authorizer``, which
-everybody asks. ``command_permissions`` is the permission table of the wire.
+everybody asks. ``command_permissions`` is the permission table of the wire, ``route_permissions`` that of HTTP, with
+``request_target`` (what a path names) and ``policy_words`` (which policy a word in a path is).
 """

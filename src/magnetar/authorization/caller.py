@@ -19,6 +19,11 @@ class Caller:
     """How it authenticated."""
 
     @property
+    def principal(self) -> str:
+        """The role that is meant: the original one of a proxy; empty without any. Transactions belong to it."""
+        return self.original_role or self.role or ""
+
+    @property
     def named(self) -> str:
         """The roles in words, for reasons and the audit log."""
         if self.original_role is None:

@@ -15,6 +15,9 @@ class TenantOperation(Enum):
     CREATE_NAMESPACE = "create_namespace"
     DELETE_NAMESPACE = "delete_namespace"
     LIST_NAMESPACES = "list_namespaces"
+    GET_TENANT = "get_tenant"
+    UPDATE_TENANT = "update_tenant"
+    DELETE_TENANT = "delete_tenant"
 
 
 class NamespaceOperation(Enum):

@@ -9,6 +9,7 @@ from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import (
     ConflictError,
+    ForbiddenError,
     InvalidValueError,
     MagnetarError,
     PersistenceError,
@@ -17,7 +18,7 @@ from magnetar.model.errors import (
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, JsonObject
-from magnetar.offload.object_store import require_name
+from magnetar.offload.object_store import folder_of, require_name
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -54,6 +55,7 @@ class OffloadViews:
 
     async def adopt(self, name: TopicName, ledger: int, object_name: str) -> JsonObject:
         """See :meth:`magnetar.broker.offloader.Offloader.adopt`."""
+        _require_own(name, object_name, folder_of(name))
         try:
             copy = await self._service.offloader.adopt(self._topic(name), ledger, object_name)
         except FileNotFoundError as error:
@@ -88,6 +90,8 @@ class OffloadViews:
             raise InvalidValueError('expected "files" as a list')
         offloading = self._service.offloader
         copies = [_file(offloading.required_place(), file) for file in files]
+        for _, copy in copies:
+            _require_own(name, copy.name, f"compaction/{folder_of(name)}")
         generation, horizon, removed = (
             number(given.get(word), f'"{word}"') for word in ("generation", "horizon", "removed")
         )
@@ -116,6 +120,12 @@ def _ledger(managed: ManagedLedger, ledger: Ledger) -> JsonObject:
         "copy": None if ledger.offload is None else _copy(ledger.offload),
         "refused": refused,
     }
+
+
+def _require_own(topic: TopicName, object_name: str, folder: str) -> None:
+    """Raise ForbiddenError unless the object lies in the topic's own folder: others hold messages of other topics."""
+    if not require_name(object_name).startswith(folder + "/"):
+        raise ForbiddenError(f"{object_name[:200]!r} does not lie in {folder}/, where objects of {topic.fqn} belong")
 
 
 def _file(url: str, given: Json) -> tuple[int, Offload]:

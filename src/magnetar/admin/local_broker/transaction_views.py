@@ -44,6 +44,11 @@ class TransactionViews:
             "recoverEndTime": ended,
         }
 
+    def owner(self, txn: TxnId) -> str | None:
+        """The role that began an open transaction, empty if it had none; ``None`` if there is no such transaction."""
+        found = self._coordinator.decisions.living.all.get(txn)
+        return None if found is None else found.owner
+
     def transaction(self, txn: TxnId) -> JsonObject:
         """Metadata of one transaction. Raises TransactionCoordinatorNotFoundError, TransactionNotFoundError."""
         self._coordinator.require(txn.most)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from magnetar.admin.http.authorization import Permissions, caller_of
 from magnetar.admin.http.bodies import answer, done
 from magnetar.admin.http.parameters import Flag, PathText, topic_name
 from magnetar.admin.ports import TransactionsPort
+from magnetar.authorization.access import ClusterAccess
 from magnetar.model.errors import NotFoundError, ServiceNotReadyError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
@@ -20,10 +22,10 @@ _TOPIC = "{tenant}/{namespace}/{topic}"
 _TXN = "{mostSigBits}/{leastSigBits}"
 
 
-def routes(transactions: TransactionsPort | None) -> APIRouter:
+def routes(transactions: TransactionsPort | None, permissions: Permissions) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["transactions"], prefix=_BASE)
-    _coordinator_routes(router, transactions)
+    _coordinator_routes(router, transactions, permissions)
     _topic_routes(router, transactions)
     return router
 
@@ -38,7 +40,19 @@ def _name(tenant: str, namespace: str, topic: str) -> TopicName:
     return topic_name("persistent", tenant, namespace, topic)
 
 
-def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None) -> None:
+def _require_owner(
+    request: Request, transactions: TransactionsPort | None, permissions: Permissions, txn: TxnId
+) -> None:
+    """Raise unless the caller began the transaction or is a superuser; whether it exists is not said to others."""
+    if transactions is not None and permissions.counted:
+        access, owner = ClusterAccess("use transactions that others began"), transactions.owner(txn)
+        if owner is not None and owner == caller_of(request).principal:
+            permissions.record(request, access, f"{owner} began it")
+        else:
+            permissions.require(request, access, recorded=True)
+
+
+def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None, permissions: Permissions) -> None:
     @router.get("/coordinators")
     async def coordinators() -> Response:
         return answer(_views(transactions).coordinators())
@@ -53,8 +67,10 @@ def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None
         return answer(found)
 
     @router.get(f"/transactionMetadata/{_TXN}")
-    async def transaction(mostSigBits: int, leastSigBits: int) -> Response:
-        return answer(_views(transactions).transaction(TxnId(mostSigBits, leastSigBits)))
+    async def transaction(mostSigBits: int, leastSigBits: int, request: Request) -> Response:
+        txn = TxnId(mostSigBits, leastSigBits)
+        _require_owner(request, transactions, permissions, txn)
+        return answer(_views(transactions).transaction(txn))
 
     @router.get("/slowTransactions/{timeout}")
     async def slow(
@@ -66,8 +82,10 @@ def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None
         return answer(views.slow(older_ms))
 
     @router.post(f"/abortTransaction/{_TXN}")
-    async def abort(mostSigBits: int, leastSigBits: int) -> Response:
-        await _views(transactions).abort(TxnId(mostSigBits, leastSigBits))
+    async def abort(mostSigBits: int, leastSigBits: int, request: Request) -> Response:
+        txn = TxnId(mostSigBits, leastSigBits)
+        _require_owner(request, transactions, permissions, txn)
+        await _views(transactions).abort(txn)
         return done()
 
 

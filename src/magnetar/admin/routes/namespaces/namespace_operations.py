@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import done
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundles import bundle_of, check_bundle
+from magnetar.authorization.access import TenantAccess, TopicAccess
+from magnetar.authorization.operations import TopicOperation
 from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
@@ -43,13 +46,54 @@ class _NamespaceTopics:
                 yield topic
 
 
-def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
+class _Members:
+    """The subscriptions that a request is about, topic by topic; nothing begins unless the caller may touch each."""
+
+    def __init__(self, chosen: _NamespaceTopics, subscriptions: SubscriptionsPort, permissions: Permissions) -> None:
+        self._chosen = chosen
+        self._subscriptions = subscriptions
+        self._permissions = permissions
+
+    async def of(
+        self,
+        request: Request,
+        operation: TopicOperation,
+        tenant: str,
+        namespace: str,
+        bundle: str | None,
+        named: str | None,
+    ) -> AsyncIterator[tuple[TopicName, str]]:
+        """Yield topics with the subscription ``named``, or with all of them. Raises AuthorizationRefusedError."""
+        tenant_admin = self._permissions.allows(request, TenantAccess(tenant))
+        if not tenant_admin:
+            async for topic, subscription in self._all(tenant, namespace, bundle, named):
+                self._permissions.require(request, TopicAccess(topic, operation, subscription))
+        async for topic, subscription in self._all(tenant, namespace, bundle, named):
+            if not tenant_admin:
+                # made since, or granted to others since
+                self._permissions.require(request, TopicAccess(topic, operation, subscription))
+            yield topic, subscription
+
+    async def _all(
+        self, tenant: str, namespace: str, bundle: str | None, named: str | None
+    ) -> AsyncIterator[tuple[TopicName, str]]:
+        async for topic in self._chosen.existing(self._chosen.names(tenant, namespace, bundle)):
+            for name in await self._subscriptions.subscriptions_of(topic):
+                # the cursor of compaction is not a user's
+                if name == named or (named is None and name != COMPACTION_SUBSCRIPTION):
+                    yield topic, name
+
+
+def routes(
+    topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources, permissions: Permissions
+) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["topics"])
     chosen = _NamespaceTopics(topics, resources)
     _unload_routes(router, chosen, topics)
-    _clear_routes(router, chosen, subscriptions)
-    _unsubscribe_routes(router, chosen, subscriptions)
+    members = _Members(chosen, subscriptions, permissions)
+    _clear_routes(router, members, subscriptions)
+    _unsubscribe_routes(router, members, subscriptions)
     return router
 
 
@@ -68,47 +112,52 @@ def _unload_routes(router: APIRouter, chosen: _NamespaceTopics, topics: TopicsPo
         return await unload(chosen.names(tenant, namespace, bundle))
 
 
-def _clear_routes(router: APIRouter, chosen: _NamespaceTopics, subscriptions: SubscriptionsPort) -> None:
-    async def clear(names: Iterable[TopicName], subscription: str | None) -> Response:
-        async for topic in chosen.existing(names):
-            for name in await subscriptions.subscriptions_of(topic):
-                # the cursor of compaction is not a user's backlog
-                if subscription == name or (subscription is None and name != COMPACTION_SUBSCRIPTION):
-                    await subscriptions.skip(topic, name, None)
+def _clear_routes(router: APIRouter, members: _Members, subscriptions: SubscriptionsPort) -> None:
+    async def clear(
+        request: Request, tenant: str, namespace: str, bundle: str | None = None, subscription: str | None = None
+    ) -> Response:
+        async for topic, name in members.of(request, TopicOperation.SKIP, tenant, namespace, bundle, subscription):
+            await subscriptions.skip(topic, name, None)
         return done()
 
     @router.post(NAMESPACE + "/clearBacklog")
-    async def clear_backlog(tenant: PathText, namespace: PathText) -> Response:
-        return await clear(chosen.names(tenant, namespace), None)
+    async def clear_backlog(tenant: PathText, namespace: PathText, request: Request) -> Response:
+        return await clear(request, tenant, namespace)
 
     @router.post(NAMESPACE + "/clearBacklog/{subscription}")
-    async def clear_backlog_of(tenant: PathText, namespace: PathText, subscription: PathText) -> Response:
-        return await clear(chosen.names(tenant, namespace), subscription)
+    async def clear_backlog_of(
+        tenant: PathText, namespace: PathText, subscription: PathText, request: Request
+    ) -> Response:
+        return await clear(request, tenant, namespace, None, subscription)
 
     @router.post(NAMESPACE + "/{bundle}/clearBacklog")
-    async def clear_bundle(tenant: PathText, namespace: PathText, bundle: PathText) -> Response:
-        return await clear(chosen.names(tenant, namespace, bundle), None)
+    async def clear_bundle(tenant: PathText, namespace: PathText, bundle: PathText, request: Request) -> Response:
+        return await clear(request, tenant, namespace, bundle)
 
     @router.post(NAMESPACE + "/{bundle}/clearBacklog/{subscription}")
     async def clear_bundle_of(
-        tenant: PathText, namespace: PathText, bundle: PathText, subscription: PathText
+        tenant: PathText, namespace: PathText, bundle: PathText, subscription: PathText, request: Request
     ) -> Response:
-        return await clear(chosen.names(tenant, namespace, bundle), subscription)
+        return await clear(request, tenant, namespace, bundle, subscription)
 
 
-def _unsubscribe_routes(router: APIRouter, chosen: _NamespaceTopics, subscriptions: SubscriptionsPort) -> None:
-    async def unsubscribe(names: Iterable[TopicName], subscription: str) -> Response:
-        async for topic in chosen.existing(names):
-            if subscription in await subscriptions.subscriptions_of(topic):
-                await subscriptions.delete_subscription(topic, subscription, force=False)
+def _unsubscribe_routes(router: APIRouter, members: _Members, subscriptions: SubscriptionsPort) -> None:
+    async def unsubscribe(
+        request: Request, tenant: str, namespace: str, bundle: str | None, subscription: str
+    ) -> Response:
+        operation = TopicOperation.UNSUBSCRIBE
+        async for topic, name in members.of(request, operation, tenant, namespace, bundle, subscription):
+            await subscriptions.delete_subscription(topic, name, force=False)
         return done()
 
     @router.post(NAMESPACE + "/unsubscribe/{subscription}")
-    async def unsubscribe_all(tenant: PathText, namespace: PathText, subscription: PathText) -> Response:
-        return await unsubscribe(chosen.names(tenant, namespace), subscription)
+    async def unsubscribe_all(
+        tenant: PathText, namespace: PathText, subscription: PathText, request: Request
+    ) -> Response:
+        return await unsubscribe(request, tenant, namespace, None, subscription)
 
     @router.post(NAMESPACE + "/{bundle}/unsubscribe/{subscription}")
     async def unsubscribe_bundle(
-        tenant: PathText, namespace: PathText, bundle: PathText, subscription: PathText
+        tenant: PathText, namespace: PathText, bundle: PathText, subscription: PathText, request: Request
     ) -> Response:
-        return await unsubscribe(chosen.names(tenant, namespace, bundle), subscription)
+        return await unsubscribe(request, tenant, namespace, bundle, subscription)

@@ -12,12 +12,14 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.values import grants
 from magnetar.admin.values.coercion import text
 from magnetar.admin.values.json_document import excerpt
+from magnetar.authorization.access import TenantAccess
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotFoundError, TopicNotFoundError
 from magnetar.model.names import NamespaceName, TopicName
@@ -26,12 +28,12 @@ from magnetar.model.policies import Json, JsonObject
 _PERMISSIONS: Final = NAMESPACE + "/permissions"
 
 
-def routes(topics: TopicsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, permissions: Permissions) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["permissions"])
     _role_routes(router, topics, resources)
     _subscription_routes(router, topics, resources)
-    _several_topics_routes(router, topics, resources)
+    _several_topics_routes(router, topics, resources, permissions)
     return router
 
 
@@ -104,7 +106,9 @@ def _subscription_routes(router: APIRouter, topics: TopicsPort, resources: Resou
         )
 
 
-def _several_topics_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _several_topics_routes(
+    router: APIRouter, topics: TopicsPort, resources: Resources, permissions: Permissions
+) -> None:
     @router.post("/admin/v2/namespaces/grantPermissionsOnTopics")
     async def grant_on_topics(request: Request) -> Response:
         """Grant on several topics of one namespace, all or nothing: a list of objects with topic, role, actions."""
@@ -112,7 +116,10 @@ def _several_topics_routes(router: APIRouter, topics: TopicsPort, resources: Res
             (_topic(one), grants.role_name(one.get("role")), grants.actions(one.get("actions")))
             for one in _options(await json_body(request))
         ]
-        namespace = _one_namespace(topics, resources, [topic for topic, _, _ in wanted])
+        namespace = _one_namespace([topic for topic, _, _ in wanted])
+        permissions.require(request, TenantAccess(namespace.tenant), recorded=True)
+        for topic, _, _ in wanted:
+            require_topic(topics, resources, topic)
         return await change_grants(
             topics, resources, namespace, lambda policies: grants.granted_on_topics(policies, wanted)
         )
@@ -121,7 +128,10 @@ def _several_topics_routes(router: APIRouter, topics: TopicsPort, resources: Res
     async def revoke_on_topics(request: Request) -> Response:
         """Revoke on several topics of one namespace, all or nothing: a list of objects with topic and role."""
         wanted = [(_topic(one), text(one.get("role"), "a role")) for one in _options(await json_body(request))]
-        namespace = _one_namespace(topics, resources, [topic for topic, _ in wanted])
+        namespace = _one_namespace([topic for topic, _ in wanted])
+        permissions.require(request, TenantAccess(namespace.tenant), recorded=True)
+        for topic, _ in wanted:
+            require_topic(topics, resources, topic)
         return await change_grants(
             topics, resources, namespace, lambda policies: grants.revoked_on_topics(policies, wanted)
         )
@@ -140,10 +150,8 @@ def _topic(option: JsonObject) -> TopicName:
     return TopicName.parse(text(option.get("topic"), "the full name of a topic as topic"))
 
 
-def _one_namespace(topics: TopicsPort, resources: Resources, named: list[TopicName]) -> NamespaceName:
+def _one_namespace(named: list[TopicName]) -> NamespaceName:
     namespaces = {topic.namespace for topic in named}
     if len(namespaces) != 1:
         raise InvalidValueError("The namespace should be the same")
-    for topic in named:
-        require_topic(topics, resources, topic)
     return namespaces.pop()

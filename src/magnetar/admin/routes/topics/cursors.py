@@ -7,11 +7,15 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, json_body, text_map_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import flag, number
+from magnetar.authorization.access import TopicAccess
+from magnetar.authorization.operations import TopicOperation
+from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, NotAllowedError
 from magnetar.model.ids import EARLIEST, LATEST, Position
@@ -26,10 +30,13 @@ class _Target(NamedTuple):
     excluded: bool
 
 
-def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
+def routes(
+    topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources, permissions: Permissions
+) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["subscriptions"])
     _expiry_routes(router, topics, subscriptions, resources)
+    _expire_all_route(router, topics, subscriptions, resources, permissions)
     _reset_routes(router, topics, subscriptions, resources)
     _property_routes(router, topics, subscriptions, resources)
     return router
@@ -57,17 +64,6 @@ def _expiry_routes(
                 raise _nothing_to_expire(part, subscription)
         return done()
 
-    @router.post(TOPIC + "/all_subscription/expireMessages/{seconds}")
-    async def expire_all(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, seconds: int
-    ) -> Response:
-        what = "Expire messages for all subscriptions"
-        for part in _stored(parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)), what):
-            for subscription in await subscriptions.subscriptions_of(part):
-                if not await subscriptions.expire(part, subscription, seconds):
-                    raise _nothing_to_expire(part, subscription)
-        return done()
-
     @router.post(_PATH + "/expireMessages")
     async def expire_until(
         domain: PathText,
@@ -84,6 +80,29 @@ def _expiry_routes(
         _stored([existing(topics, resources, name)], "Expire messages")
         if not await subscriptions.expire_until(name, subscription, *target):
             raise _nothing_to_expire(name, subscription)
+        return done()
+
+
+def _expire_all_route(
+    router: APIRouter,
+    topics: TopicsPort,
+    subscriptions: SubscriptionsPort,
+    resources: Resources,
+    permissions: Permissions,
+) -> None:
+    @router.post(TOPIC + "/all_subscription/expireMessages/{seconds}")
+    async def expire_all(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, seconds: int, request: Request
+    ) -> Response:
+        what = "Expire messages for all subscriptions"
+        parts = _stored(parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)), what)
+        members = [(part, name) for part in parts for name in await subscriptions.subscriptions_of(part)]
+        for part, name in members:
+            if name != COMPACTION_SUBSCRIPTION:
+                permissions.require(request, TopicAccess(part, TopicOperation.EXPIRE_MESSAGES, name))
+        for part, name in members:
+            if not await subscriptions.expire(part, name, seconds):
+                raise _nothing_to_expire(part, name)
         return done()
 
 

@@ -1,0 +1,124 @@
+"""Authorization of REST: every route asks the permission table before it begins (decision 031).
+
+:func:`guard` wraps each route once, while the application is built; without authorization nothing is wrapped. What a
+path names decides whom to ask about; the parts of it are decoded here exactly as the routes decode them. Routes that
+learn from their body or their data what they are about ask again, through :class:`Permissions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import unquote
+
+from starlette.requests import HTTPConnection
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from magnetar.admin.http.parameters import namespace_name, topic_name
+from magnetar.authorization.access import Access
+from magnetar.authorization.authorizer import Authorizer
+from magnetar.authorization.caller import Caller
+from magnetar.authorization.decision import Decision
+from magnetar.authorization.request_target import RequestTarget
+from magnetar.authorization.route_permissions import ROUTE_PERMISSIONS, RoutePermission
+
+_NOBODY: Final = Caller(None)
+
+
+def caller_of(connection: HTTPConnection | Scope) -> Caller:
+    """Who sent a request, as authentication found out; nobody, who may do nothing, if it did not ask."""
+    found = connection.get("state", {}).get("caller")
+    return found if isinstance(found, Caller) else _NOBODY
+
+
+class Permissions:
+    """What a route asks besides its row in the table; without authorization everything is allowed."""
+
+    def __init__(self, authorizer: Authorizer | None) -> None:
+        self._authorizer = authorizer
+
+    @property
+    def counted(self) -> bool:
+        """Whether anything can be refused."""
+        return self._authorizer is not None
+
+    def require(self, connection: HTTPConnection, *accesses: Access, recorded: bool = False) -> None:
+        """Do nothing if the caller may do all of that. Raises AuthorizationRefusedError, NotFoundError.
+
+        ``recorded``: the audit log has it also when it is allowed.
+        """
+        if self._authorizer is not None:
+            caller, request = caller_of(connection), request_of(connection.scope)
+            self._authorizer.require(caller, *accesses, request=request)
+            if recorded:
+                for access in accesses:
+                    self._authorizer.record(caller, access, self._authorizer.decide(caller, access), request)
+
+    def record(self, connection: HTTPConnection, access: Access, reason: str) -> None:
+        """Record that something is allowed for a reason that no rule knows."""
+        if self._authorizer is not None:
+            request = request_of(connection.scope)
+            self._authorizer.record(caller_of(connection), access, Decision(True, reason), request)
+
+    def allows(self, connection: HTTPConnection, *accesses: Access) -> bool:
+        """Whether the caller may do all of that; the audit log does not hear of it."""
+        return self._authorizer is None or self._authorizer.allows(caller_of(connection), *accesses)
+
+
+def guard(routes: Iterable[BaseRoute], authorizer: Authorizer) -> None:
+    """Make every route ask the table first. Raises LookupError, which names what has no row, before anything serves."""
+    for route in routes:
+        if not isinstance(route, Route):
+            raise LookupError(f"{route!r} is no HTTP route: there is no row for it in the permission table")
+        rows: dict[str, RoutePermission] = {}
+        for method in route.methods or ():
+            row = ROUTE_PERMISSIONS.get((method, route.path_format))
+            if row is None:
+                raise LookupError(f"{method} {route.path_format} has no row in the permission table")
+            rows[method] = row
+        if not rows:
+            raise LookupError(f"{route.path_format} takes any method: there is no row for it in the permission table")
+        route.handle = _Guarded(route, rows, authorizer)  # type: ignore[method-assign]  # what every router calls
+
+
+class _Guarded:
+    """The handling of one route, after its row of the table."""
+
+    def __init__(self, route: Route, rows: Mapping[str, RoutePermission], authorizer: Authorizer) -> None:
+        self._handle = route.handle
+        self._rows = rows
+        self._authorizer = authorizer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # a method without a row is none of the route's: all that can follow is 405
+        row = self._rows.get(scope["method"])
+        if row is not None:
+            self._check(scope, row)
+        await self._handle(scope, receive, send)
+
+    def _check(self, scope: Scope, row: RoutePermission) -> None:
+        caller, request = caller_of(scope), request_of(scope)
+        accesses = tuple(row.accesses(target_of(scope.get("path_params", {}))))
+        self._authorizer.require(caller, *accesses, request=request)
+        if row.recorded:
+            for access in accesses:
+                self._authorizer.record(caller, access, self._authorizer.decide(caller, access), request)
+
+
+def request_of(scope: Scope) -> str:
+    """Method and path, for the audit log."""
+    return f"{scope['method']} {scope['path'][:500]}"
+
+
+def target_of(parameters: Mapping[str, str]) -> RequestTarget:
+    """What the parameters of a path name. Raises PreconditionFailedError for a name that is none."""
+    parts = {name: unquote(str(value)) for name, value in parameters.items()}
+    tenant = parts.get("tenant", "")
+    namespace = topic = None
+    if "namespace" in parts:
+        namespace = namespace_name(tenant, parts["namespace"])
+        if "topic" in parts:
+            topic = topic_name(parts.get("domain", "persistent"), tenant, parts["namespace"], parts["topic"])
+    subscription = parts.get("subscription", parts.get("subName", ""))
+    return RequestTarget(tenant, namespace, topic, subscription, parts.get("policy", ""))
