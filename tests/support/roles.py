@@ -18,8 +18,10 @@ from magnetar.testing.rawclient import RawClient
 
 METHOD = "word"
 SETTINGS = Settings(
-    authorizationEnabled=True, superUserRoles="root", proxyRoles="proxy", transactionCoordinatorEnabled=True
-)
+    authorizationEnabled=True, superUserRoles="root", proxyRoles="proxy", transactionCoordinatorEnabled=True,
+    brokerClientAuthenticationPlugin="any",
+)  # fmt: skip
+"""With a plugin, so that the tenant public is there."""
 DEFAULT = NamespaceName.parse("public/default")
 
 

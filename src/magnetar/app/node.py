@@ -13,6 +13,7 @@ from typing import Final
 from magnetar.app.data_directory import DataDirectory
 from magnetar.app.rest import RestPort
 from magnetar.broker.connection.credential_checks import CredentialChecks
+from magnetar.broker.connection.grant_changes import GrantChanges
 from magnetar.broker.connection.listener import Connections, Listener, factory
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.compaction_monitor import CompactionMonitor
@@ -110,6 +111,7 @@ class Broker:
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections = Connections()
         self.credential_checks = CredentialChecks(self.service, self.connections)
+        self.grant_changes = GrantChanges(self.service, self.connections)
 
     async def _instance(self) -> int:
         """A number that no earlier life of this broker had: part of generated producer names (rule 3.1.1)."""

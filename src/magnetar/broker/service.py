@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
 
@@ -67,6 +68,8 @@ class BrokerService:
         """Who may do what; ``None``: everybody everything, and nobody asks."""
         if settings.authorizationEnabled:
             self.authorizer = Authorizer(Grants(resources.tenants, resources.namespaces, settings))
+        self.grants_in_force: Callable[[], Awaitable[None]] = _at_once
+        """Returns when what is open has been judged by the grants of now."""
         self._instance = 0
         self._producer_names = 0
         self._leaving: set[str] = set()
@@ -354,6 +357,9 @@ class BrokerService:
 
 
 def _ignore(_: None, error: MagnetarError | None) -> None: ...
+
+
+async def _at_once() -> None: ...
 
 
 def publish_settings(settings: Settings) -> PublishSettings:

@@ -34,6 +34,8 @@ class Namespaces:
         self._views: dict[NamespaceName, NamespacePolicies] = {}
         self.changed: Callable[[NamespaceName], None] = _nothing
         """Called after each change of a namespace's policies, made here or elsewhere."""
+        self.grants_changed: Callable[[NamespaceName], None] = _nothing
+        """Called after that, for what is open by grants of the namespace."""
         self._records = Collection(store, "/namespaces", 2, self._follow)
         self._tenants = tenants
         self._cluster = cluster
@@ -44,6 +46,7 @@ class Namespaces:
         name = NamespaceName.parse("/".join(key))
         self._views.pop(name, None)
         self.changed(name)
+        self.grants_changed(name)
 
     def of_tenant(self, tenant: str) -> list[str]:
         """Full names. Raises NotFoundError for an unknown tenant."""

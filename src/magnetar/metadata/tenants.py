@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from magnetar.metadata.clusters import Clusters
 from magnetar.metadata.collection import Collection
@@ -16,7 +16,9 @@ class Tenants:
     """Who owns namespaces. The order of the checks is Pulsar's."""
 
     def __init__(self, store: MetadataStore, clusters: Clusters, max_tenants: int = 0) -> None:
-        self._records = Collection(store, "/tenants", 1)
+        self.changed: Callable[[str], None] = _nothing
+        """Called after each change of a tenant, made here or elsewhere."""
+        self._records = Collection(store, "/tenants", 1, lambda key: self.changed(key[0]))
         self._clusters = clusters
         self._max = max_tenants
 
@@ -77,6 +79,9 @@ class Tenants:
         if any(role != role.strip() for role in roles):
             raise PreconditionFailedError("AdminRoles contains whitespace in the beginning or end.")
         return {"adminRoles": [*roles], "allowedClusters": [*clusters]}
+
+
+def _nothing(tenant: str) -> None: ...
 
 
 def _texts(value: Json) -> list[str]:

@@ -7,6 +7,7 @@ import asyncio
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.connection.open_handles import PendingOpen
 from magnetar.broker.connection.session import LEAVE_AT_ONCE
+from magnetar.model.names import NamespaceName
 from tests.support.connections import connected
 
 
@@ -15,6 +16,7 @@ class Counted:
 
     def __init__(self, closed: list[Counted]) -> None:
         self._closed = closed
+        self.namespace = NamespaceName.parse("public/default")
 
     def close(self) -> None:
         self._closed.append(self)

@@ -56,6 +56,7 @@ class LocalTopics:
 
     async def policies_in_force(self) -> None:
         await self._service.policy_notification.all_notified()
+        await self._service.grants_in_force()
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         if not topic.persistent:

@@ -40,6 +40,7 @@ def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, setti
     @router.post("/{tenant}")
     async def update_tenant(tenant: PathText, request: Request) -> Response:
         await tenants.update(tenant, _info(await object_body(request)))
+        await topics.policies_in_force()
         return done()
 
     @router.delete("/{tenant}")

@@ -8,6 +8,7 @@ from typing import Protocol
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.topic_api import SubscriptionApi, TopicApi
 from magnetar.model.ids import Position
+from magnetar.model.names import NamespaceName
 from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.ledger import Ledger
 
@@ -36,6 +37,8 @@ class PendingOpen:
 class OpenWatch(Protocol):
     """A watch: it sends updates until it is closed."""
 
+    @property
+    def namespace(self) -> NamespaceName: ...
     def close(self) -> None: ...
 
 

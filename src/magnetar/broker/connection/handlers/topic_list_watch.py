@@ -22,9 +22,10 @@ from magnetar.protocol import topic_lists
 class TopicListWatch:
     """One watcher of one connection."""
 
-    __slots__ = ("_early", "_session", "_watcher_id", "watched")
+    __slots__ = ("_early", "_session", "_watcher_id", "namespace", "watched")
 
-    def __init__(self, session: Session, watcher_id: int, watched: WatchedList) -> None:
+    def __init__(self, session: Session, watcher_id: int, namespace: NamespaceName, watched: WatchedList) -> None:
+        self.namespace = namespace
         self._session = session
         self._watcher_id = watcher_id
         self.watched = watched
@@ -65,7 +66,7 @@ def watch_topic_list(session: Session, command: c.CommandWatchTopicList) -> Iter
             return
         # a look at a name takes about one unit
         watched = yield from session.service.watched_lists.watching(namespace, pattern)
-        held = TopicListWatch(session, command.watcher_id, watched)
+        held = TopicListWatch(session, command.watcher_id, namespace, watched)
         session.watches[command.watcher_id] = held
     names = held.watched.names
     digest = names.digest()

@@ -1,0 +1,199 @@
+"""Changes of grants hold for what is open already; the connection stays (rule 12.9)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from magnetar.broker.connection import grant_changes
+from magnetar.model.names import NamespaceName
+from magnetar.protocol import commands as c
+from magnetar.testing.rawclient import RawClient, RawClientError
+from tests.sim.world import World, run_seed
+from tests.support.roles import DEFAULT, SETTINGS, believing, client_of, grant, policies_of
+
+T = "persistent://public/default/t"
+N = "non-persistent://public/default/t"
+BOTH = ["produce", "consume"]
+Talk = Callable[[World], Coroutine[Any, Any, None]]
+
+
+def talk(simulation: Talk) -> None:
+    async def booted(world: World) -> None:
+        await world.boot()
+        await grant(world.machine.broker.resources, namespace={"alice": BOTH, "bob": BOTH, "proxy": BOTH})
+        await simulation(world)
+
+    run_seed(booted, 1, settings=SETTINGS, tamper=believing)
+
+
+async def alive(client: RawClient) -> bool:
+    """Whether the connection is still there: it answers."""
+    await client.lookup(T)
+    return not client.lost.done()
+
+
+def closed(client: RawClient) -> list[str]:
+    """What the broker has closed."""
+    consumers = [f"consumer {one.consumer_id}" for one in client.heard(c.CommandCloseConsumer)]
+    return sorted([*consumers, *(f"producer {one.producer_id}" for one in client.heard(c.CommandCloseProducer))])
+
+
+async def revoke(world: World, **grants: Any) -> None:
+    """Replace the grants and wait until they hold, as REST does."""
+    await grant(world.machine.broker.resources, **grants)
+    await world.machine.broker.service.grants_in_force()
+
+
+@pytest.mark.parametrize("topic", [T, N])
+def test_what_is_not_allowed_any_more_is_closed_and_nothing_else(topic: str) -> None:
+    async def simulation(world: World) -> None:
+        alice, bob = await client_of("alice"), await client_of("bob")
+        for client in (alice, bob):
+            await client.producer(topic)
+            await client.subscribe(topic, "s", c.SubType.Shared)
+        service = world.machine.broker.service
+        await revoke(world, namespace={"alice": ["consume"], "bob": BOTH})
+        assert await alive(alice) and await alive(bob)
+        assert closed(alice) == ["producer 1"] and closed(bob) == []
+        await revoke(world, namespace={"bob": BOTH})
+        assert await alive(alice) and await alive(bob)
+        assert closed(alice) == ["consumer 3", "producer 1"] and closed(bob) == []
+        served = service.topics.get(topic) or service.nonpersistent_topics.by_name[topic]
+        assert len(served.producers) == 1 and len(served.subscriptions["s"].consumers) == 1
+        with pytest.raises(RawClientError, match="not authorized to Produce"):
+            await alice.producer(topic)
+
+    talk(simulation)
+
+
+def test_the_reasons_for_which_something_is_not_allowed_any_more() -> None:
+    """An administrator who is none any more, a subscription that is reserved, its mode, a proxy's own role."""
+
+    async def simulation(world: World) -> None:
+        resources, service = world.machine.broker.resources, world.machine.broker.service
+        info: Any = {"adminRoles": ["owner"], "allowedClusters": ["standalone"]}
+        await resources.tenants.update("public", info)
+        owner, alice, through = await client_of("owner"), await client_of("alice"), await client_of("proxy", "bob")
+        await owner.producer(T)
+        consumer = await alice.subscribe(T, "s", c.SubType.Shared)
+        await through.producer(T)
+        await resources.tenants.update("public", {**info, "adminRoles": []})
+        await service.grants_in_force()
+        assert await alive(owner) and closed(owner) == ["producer 1"]
+        await revoke(world, namespace={"alice": BOTH, "bob": BOTH}, subscriptions={"s": ["bob"]})
+        assert await alive(alice) and closed(alice) == [f"consumer {consumer.consumer_id}"]
+        assert await alive(through) and closed(through) == ["producer 1"], "the proxy's own role is asked, too"
+        consumer = await alice.subscribe(T, "x", c.SubType.Shared)
+        await revoke(world, mode="Prefix", namespace={"alice": BOTH})
+        assert await alive(alice) and f"consumer {consumer.consumer_id}" in closed(alice)
+
+    talk(simulation)
+
+
+def test_a_superuser_and_other_namespaces_are_left_alone() -> None:
+    async def simulation(world: World) -> None:
+        resources = world.machine.broker.resources
+        other = await resources.namespaces.create("public", "other")
+        await grant(resources, other, namespace={"alice": BOTH})
+        root, alice = await client_of("root"), await client_of("alice")
+        await root.producer(T)
+        await alice.producer("persistent://public/other/t")
+        await revoke(world)
+        await resources.namespaces.delete(NamespaceName.parse("public/default"), has_topics=False)
+        assert await alive(root) and await alive(alice) and not closed(root) and not closed(alice)
+        await resources.namespaces.update(other, retention_policies={"retentionTimeInMinutes": 1})
+        assert await alive(alice) and not closed(alice)
+
+    talk(simulation)
+
+
+def test_what_is_being_opened_is_refused() -> None:
+    async def simulation(world: World) -> None:
+        alice, bob = await client_of("alice"), await client_of("bob")
+        await bob.producer(T, producer_access_mode=c.ProducerAccessMode.Exclusive)
+        waiting = alice.new_id()
+        mode = c.ProducerAccessMode.WaitForExclusive
+        alice.say(c.CommandProducer(T, waiting, waiting, producer_access_mode=mode))
+        answer = await alice.hear(c.CommandProducerSuccess)
+        assert answer.producer_ready is False
+        world.machine.hold_writes()
+        alice.say(c.CommandSubscribe("persistent://public/default/new", "s", c.SubType.Shared, 8, 8))
+        assert await alive(alice)
+        await asyncio.sleep(0.1)
+        assert not alice.heard(c.CommandSuccess)
+        records = world.machine.broker.resources.namespaces
+        records.policies(DEFAULT)["auth_policies"] = policies_of(namespace={"bob": BOTH})
+        records.grants_changed(DEFAULT)
+        await world.machine.broker.service.grants_in_force()
+        refused = [await alice.hear(c.CommandError), await alice.hear(c.CommandError)]
+        assert {one.request_id: one.message for one in refused} == {
+            waiting: "Client is not authorized to Produce",
+            8: "Client is not authorized to subscribe",
+        }
+        world.machine.release_writes()
+        await asyncio.sleep(1)
+        assert await alive(alice) and not alice.heard(c.CommandSuccess)
+        topic = world.machine.broker.service.topics[T]
+        topic.producers.close_all()
+        await asyncio.sleep(1)
+        assert not alice.heard(c.CommandProducerSuccess)
+        (session,) = (one.session for one in world.machine.broker.connections if one.session.caller.role == "alice")
+        assert not session.producers and not session.consumers
+
+    talk(simulation)
+
+
+def test_a_watch_gets_no_more_updates() -> None:
+    async def simulation(world: World) -> None:
+        alice, bob = await client_of("alice"), await client_of("bob")
+        for client in (alice, bob):
+            await client.request(
+                c.CommandWatchTopicList(client.new_id(), 5, "public/default", ".*"), c.CommandWatchTopicListSuccess
+            )
+        await bob.producer(T)
+        await alice.hear(c.CommandWatchTopicUpdate)
+        await revoke(world, namespace={"bob": BOTH})
+        await bob.producer(f"{T}2")
+        await bob.hear(c.CommandWatchTopicUpdate, where=lambda one: one.new_topics == (f"{T}2",))
+        assert await alive(alice) and not alice.heard(c.CommandWatchTopicUpdate)
+
+    talk(simulation)
+
+
+def test_many_are_judged_in_turns_and_the_change_is_in_force_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def simulation(world: World) -> None:
+        clients = [await client_of("alice") for _ in range(4)]
+        for client in clients:
+            for _ in range(10):
+                await client.producer(T)
+        topic, service = world.machine.broker.service.topics[T], world.machine.broker.service
+        await grant(world.machine.broker.resources, namespace={})
+        left = len(topic.producers)
+        assert 0 < left < 40, "some at once, not all"
+        forced = asyncio.ensure_future(service.grants_in_force())
+        await grant(world.machine.broker.resources, namespace={"bob": BOTH})  # while the first is looked at
+        await forced
+        assert len(topic.producers) == 0
+        for client in clients:
+            assert await alive(client) and len(closed(client)) == 10
+
+    monkeypatch.setattr(grant_changes, "AT_ONCE", 12)
+    talk(simulation)
+
+
+def test_a_handle_that_cannot_be_judged_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("a fault")
+
+    async def simulation(world: World) -> None:
+        alice = await client_of("alice")
+        await alice.producer(T)
+        monkeypatch.setattr(grant_changes, "_needed", broken)
+        await revoke(world, namespace={"alice": BOTH})
+        await alice.lost
+
+    talk(simulation)
