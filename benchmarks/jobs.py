@@ -31,10 +31,10 @@ from tests.support.live_broker import LiveBroker, free_port
 from benchmarks.resident import Watch
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
+from magnetar.client.rest import Rest, path_of
 from magnetar.columnar.entries.message_columns import message_columns
 from magnetar.columnar.entries.packer import Packer
 from magnetar.jobs.reader.unit_reader import Access, units
-from magnetar.jobs.rest import Rest, path_of
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.spark.session import end_session, local_session
 

@@ -47,6 +47,7 @@ def _section(command: Any, name: str) -> Iterator[str]:
     said = " ".join((command.help or "").split())
     if hasattr(command, "commands"):
         yield f"\n## `{name}`\n\n{said}\n"
+        yield from _table(command, click.Context(command, info_name=name), "option before the command")
         for word, found in command.commands.items():
             yield from _section(found, f"{name} {word}")
         return
@@ -57,9 +58,13 @@ def _section(command: Any, name: str) -> Iterator[str]:
     )
     called = f"{name} {arguments}".strip()
     yield f"\n{level} `{called}`\n\n{said}\n"
+    yield from _table(command, context, "argument or option")
+
+
+def _table(command: Any, context: Any, title: str) -> Iterator[str]:
     rows = [record for one in command.params if (record := one.get_help_record(context)) and one.name != "help"]
     if rows:
-        yield "\n| argument or option | meaning |\n|---|---|\n"
+        yield f"\n| {title} | meaning |\n|---|---|\n"
         for left, right in rows:
             yield f"| `{left}` | {' '.join(right.split()).replace('|', chr(92) + '|')} |\n"
 

@@ -17,12 +17,15 @@ FILE = re.compile(r"(?<!`)``?([\w./-]+\.(?:py|md))``?(?!`)")
 NOT_OURS = frozenset(
     {
         "File.renameTo", "Trigger.AvailableNow", "Trigger.Once", "broker.conf", "standalone.conf", "clock.jump",
+        "client.conf",
         "files.fail", "files.faults", "log.end", "log.first", "magnetar.broker.clients", "magnetar.ledger",
         "pyspark/daemon.py", "spark.read", "spark.readStream",
     }
 )  # fmt: skip
 """Names of Java, of Spark, of variables, of a logger, of metadata in a file."""
-OPTIONS = re.compile(r"spark\.(?:master|driver|pyspark|yarn|sql|streams)\b|storage\.aws_|(?:service|encryption)\.\w+")
+OPTIONS = re.compile(
+    r"spark\.(?:master|driver|pyspark|executorEnv|yarn|sql|streams)\b|storage\.aws_|(?:service|encryption)\.\w+"
+)
 """Options of Spark and of the object store, and of the source and sink."""
 
 

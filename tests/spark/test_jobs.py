@@ -12,11 +12,11 @@ import pytest
 
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
+from magnetar.client.rest import Rest
 from magnetar.jobs.reader import segment_reader
 from magnetar.jobs.reader.unit_reader import Access, Unit, frame, read, units
 from magnetar.jobs.replay import ReplayRequest, load_or_make, make_plan, replay
 from magnetar.jobs.report import TopicReport, WhatIf, facts_of, topic_report, topics_of
-from magnetar.jobs.rest import Rest
 from magnetar.jobs.verification.audit import audit
 from magnetar.jobs.verification.comparison import WAYS, Comparison, Side, compare
 from magnetar.model.errors import InvalidValueError, NotFoundError

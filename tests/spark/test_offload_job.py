@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from magnetar.client.rest import Rest
 from magnetar.jobs.offload import offload, plan, planned
 from magnetar.jobs.reader.unit_reader import Access, units
-from magnetar.jobs.rest import Rest
 from magnetar.model.errors import InvalidValueError
 from tests.support.offloaded_topic import SMALL_LEDGERS, T, keep, ledgers, publish, value, values
 from tests.support.real_broker import real_broker

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from magnetar.client.rest import Rest
 from magnetar.jobs.compaction import job
 from magnetar.jobs.compaction.entry_columns import key_events
 from magnetar.jobs.compaction.job import CompactionJobPlan, plan, unit_columns, write_unit
 from magnetar.jobs.compaction.key_table import KeyTable
 from magnetar.jobs.compaction.rules import CHUNKED, KEY, ChunkState, LastEvent, latest
-from magnetar.jobs.rest import Rest
 from magnetar.protocol.compression import CompressionType
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from tests.support.compaction_messages import Message, batch, single

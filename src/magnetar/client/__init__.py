@@ -4,8 +4,12 @@ In reading order:
 
 * ``address``        where a broker is
 * ``errors``         what can go wrong, with what, where and the next step
+* ``advice``         what to do about a refused login or a missing grant
 * ``connection``     one socket: requests and their answers, keep-alive, pushes
+* ``rest``           the same broker's REST interface
 * ``lookup``         which broker serves a topic, how many partitions it has
+* ``login``          what users write about credentials and TLS, and what follows from it
+* ``login_flags``    the same as flags of commands
 * ``schemas``        what the schema registry holds of a topic
 * ``read_position``  the point before a message in a topic's log
 * ``reader_session`` one reader at a broker: a non-durable consumer on a connection of its own

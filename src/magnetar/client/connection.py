@@ -1,8 +1,9 @@
 """One socket to one broker, for one thread: the sans-I/O client state with blocking reads and writes around it.
 
 Bytes are read only while a caller waits: in `request`, and in `receive`, which hands over the next pushes. A PING that
-arrives meanwhile is answered. Who stays away longer than the broker's patience (30 to 60 s) finds the connection
-closed, which is why readers and producers know how to go on with a new one.
+arrives meanwhile is answered, and so is an AUTH_CHALLENGE, with credentials read anew. Who stays away longer than the
+broker's patience (30 to 60 s) finds the connection closed, which is why readers and producers know how to go on with a
+new one.
 
 With TLS the certificate and the host's name are checked before CONNECT, which carries the credentials, is sent.
 
@@ -19,12 +20,16 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from magnetar import __version__
 from magnetar.client.address import Address
+from magnetar.client.advice import advice
 from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError, TlsError
-from magnetar.model.errors import ProtocolError
+from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.client import ClientConnection
 from magnetar.protocol.commands.names import name_of
 from magnetar.runtime.clock import steady_seconds
+from magnetar.security.credentials.certificate import presenting
+from magnetar.security.credentials.method import NOBODY, ClientCredentials
+from magnetar.security.credentials.secret import CredentialsError
 
 if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
@@ -42,8 +47,10 @@ MAX_FRAME_SIZE: Final = 1 << 28
 """Brokers may be configured for messages larger than 5 MiB, and the decoder must know before the broker says so."""
 _TLS_WRITE: Final = 1 << 18
 """Bytes of small pieces that are copied together for TLS, which has no gathering write."""
+_REFRESH: Final = b"PulsarAuthRefresh"
+"""The challenge that says: what you have shown has expired (rule 12.6)."""
 _FEATURES: Final = c.FeatureFlags(
-    supports_auth_refresh=False,
+    supports_auth_refresh=True,
     supports_broker_entry_metadata=True,
     supports_partial_producer=False,
     supports_topic_watchers=False,
@@ -54,7 +61,7 @@ _FEATURES: Final = c.FeatureFlags(
 class Connection:
     """One connection to a broker, connected and greeted when it is made.
 
-    Raises ConnectionLostError, ClientTimeoutError, RefusedError, TlsError.
+    Raises ConnectionLostError, ClientTimeoutError, RefusedError, TlsError, CredentialsError.
     """
 
     def __init__(
@@ -62,7 +69,7 @@ class Connection:
         address: Address,
         *,
         timeout: float = DEFAULT_TIMEOUT,
-        token: str | None = None,
+        credentials: ClientCredentials = NOBODY,
         proxy_to: str | None = None,
         tls: ClientTls | None = None,
     ) -> None:
@@ -74,6 +81,8 @@ class Connection:
         self._pushes: deque[c.Command] = deque()
         self._answers: dict[int, c.Command] = {}
         self._next_handle = 0
+        self._credentials = credentials
+        self._shown: bytes | None = None
         self.closed = False
         try:
             self._socket = socket.create_connection((address.host, address.port), timeout)
@@ -84,14 +93,18 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls:
             self._secure(tls)
-        self._greet(token, proxy_to)
+        elif credentials.key_pair is not None:
+            self.close()
+            raise TlsError(f"{credentials} is shown over TLS only; write pulsar+ssl:// and the port with TLS")
+        self._greet(proxy_to)
 
     def _secure(self, tls: ClientTls | None) -> None:
         """Do the TLS handshake. Raises TlsError, ConnectionLostError, ClientTimeoutError."""
         from magnetar.security.tls import client_tls
 
         try:
-            self._socket = (tls or client_tls.ClientTls()).wrap(self._socket, self.address.host)
+            own = presenting(tls or client_tls.ClientTls(), self._credentials)
+            self._socket = own.wrap(self._socket, self.address.host)
         except TimeoutError:
             self.close()
             raise ClientTimeoutError(
@@ -107,15 +120,16 @@ class Connection:
             self.close()
             raise
 
-    def _greet(self, token: str | None, proxy_to: str | None) -> None:
+    def _greet(self, proxy_to: str | None) -> None:
         try:
+            self._shown = self._credentials.data()
             self.write(
                 self._state.send(
                     c.CommandConnect(
                         CLIENT_VERSION,
                         PROTOCOL_VERSION,
-                        auth_method_name=None if token is None else "token",
-                        auth_data=None if token is None else token.encode(),
+                        auth_method_name=self._credentials.method,
+                        auth_data=self._shown,
                         proxy_to_broker_url=proxy_to,
                         feature_flags=_FEATURES,
                     )
@@ -126,7 +140,7 @@ class Connection:
                 if not self._read(deadline - steady_seconds()):
                     raise ClientTimeoutError(f"the broker at {self.address} did not answer CONNECT in {self.timeout} s")
                 if self._pushes and isinstance(refusal := self._pushes[0], c.CommandError):
-                    raise RefusedError(f"the broker at {self.address} refused", refusal.error, refusal.message)
+                    raise self.refused(f"the broker at {self.address} refused", refusal.error, refusal.message)
         except BaseException:
             self.close()
             raise
@@ -154,10 +168,16 @@ class Connection:
                 raise ClientTimeoutError(f"{what}: the broker at {self.address} did not answer in {self.timeout} s")
         answer = self._answers.pop(request_id)
         if isinstance(answer, c.CommandError):
-            raise RefusedError(what, answer.error, answer.message)
+            raise self.refused(what, answer.error, answer.message, command)
         if not isinstance(answer, expected):
             raise ClientError(f"{what}: the broker answered with {name_of(type(answer))}")
         return answer
+
+    def refused(
+        self, what: str, error: ServerError, message: str | None, asked: c.Command | None = None
+    ) -> RefusedError:
+        """Return the error to raise about a refusal; what may not be done is followed by what would permit it."""
+        return RefusedError(what, error, message, advice(error, asked, self._credentials))
 
     def send(self, command: c.Command) -> None:
         """Send a command that has no answer."""
@@ -301,10 +321,27 @@ class Connection:
             return
         if isinstance(command, c.CommandPing):
             self.write(self._state.send(c.CommandPong()))
+        elif isinstance(command, c.CommandAuthChallenge):
+            self._log_in_again(command)
         elif arrival.request is None:
             self._pushes.append(command)
         elif not isinstance(command, c.CommandProducerSuccess) or command.producer_ready:
             self._answers[_request_id(arrival.request)] = command
+
+    def _log_in_again(self, asked: c.CommandAuthChallenge) -> None:
+        """Show credentials on the open connection. Raises ConnectionLostError: another connection may have them."""
+        expired = asked.challenge is not None and asked.challenge.auth_data == _REFRESH
+        try:
+            self._shown = self._credentials.data(self._shown if expired else None)
+            method = self._credentials.method
+        except CredentialsError as error:
+            self.close()
+            raise ConnectionLostError(
+                f"the broker at {self.address} asks for credentials again, and there are none: {error}"
+            ) from None
+        self.write(
+            self._state.send(c.CommandAuthResponse(CLIENT_VERSION, c.AuthData(method, self._shown), PROTOCOL_VERSION))
+        )
 
     def close(self) -> None:
         """Close the socket, with which the broker ends all its producers and consumers; may be called twice."""

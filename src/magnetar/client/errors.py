@@ -25,7 +25,7 @@ _RETRIABLE: Final = frozenset(
 _REASONS: Final = {
     ServerError.TopicNotFound: "there is no such topic; look at its name and namespace, or create it",
     ServerError.SubscriptionNotFound: "there is no such subscription",
-    ServerError.AuthenticationError: "the broker does not know this client; look at the option 'token'",
+    ServerError.AuthenticationError: "the broker does not know this client",
     ServerError.AuthorizationError: "this client is not permitted to do this",
     ServerError.ServiceNotReady: "the broker does not serve this topic yet; try again in a moment",
     ServerError.ConsumerBusy: "another consumer is connected to this subscription",
@@ -56,9 +56,9 @@ class ClientTimeoutError(ClientError):
 class RefusedError(ClientError):
     """The broker answered with an error."""
 
-    def __init__(self, what: str, error: ServerError, message: str | None) -> None:
+    def __init__(self, what: str, error: ServerError, message: str | None, advice: str | None = None) -> None:
         reason = message or _REASONS.get(error, "the broker gives no reason")
-        super().__init__(f"{what}: {error.name}: {reason}")
+        super().__init__(f"{what}: {error.name}: {reason}" + ("" if advice is None else f"; {advice}"))
         self.error = error
 
     @property

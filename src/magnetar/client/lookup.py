@@ -17,6 +17,8 @@ from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLo
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
+from magnetar.security.credentials.method import NOBODY, ClientCredentials
+from magnetar.security.credentials.secret import CredentialsDelayedError
 
 if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
@@ -44,11 +46,11 @@ class Lookup:
         service_url: str,
         *,
         timeout: float = DEFAULT_TIMEOUT,
-        token: str | None = None,
+        credentials: ClientCredentials = NOBODY,
         tls: ClientTls | None = None,
     ) -> None:
         self._addresses = parse_service_url(service_url)
-        self._token = token
+        self._credentials = credentials
         self._tls = tls
         self.timeout = timeout
         self.name = service_url
@@ -72,23 +74,20 @@ class Lookup:
         return self._open(route.address, route.proxy_to)
 
     def _open(self, address: Address, proxy_to: str | None = None) -> Connection:
-        return Connection(address, timeout=self.timeout, token=self._token, proxy_to=proxy_to, tls=self._tls)
+        return Connection(
+            address, timeout=self.timeout, credentials=self._credentials, proxy_to=proxy_to, tls=self._tls
+        )
 
     def route(self, topic: str) -> Route:
         """Ask until a broker says that it serves the topic."""
         connection, owned, authoritative = self._question(), False, False
         try:
             for _ in range(_REDIRECTS_MAX):
-                answer = connection.request(
-                    c.CommandLookupTopic(topic, connection.new_request_id(), authoritative),
-                    c.CommandLookupTopicResponse,
-                    f"look up {topic}",
-                )
+                asked = c.CommandLookupTopic(topic, connection.new_request_id(), authoritative)
+                answer = connection.request(asked, c.CommandLookupTopicResponse, f"look up {topic}")
                 if answer.response not in (c.LookupType.Connect, c.LookupType.Redirect):
-                    raise RefusedError(
-                        f"look up {topic}",
-                        answer.error or ServerError.UnknownError,
-                        answer.message,
+                    raise connection.refused(
+                        f"look up {topic}", answer.error or ServerError.UnknownError, answer.message, asked
                     )
                 found = _named(answer, connection.address, topic)
                 if answer.response is c.LookupType.Connect:
@@ -111,15 +110,12 @@ class Lookup:
         def ask() -> int:
             connection = self._question()
             what = f"ask for the partitions of {topic}"
-            answer = connection.request(
-                c.CommandPartitionedTopicMetadata(
-                    topic, connection.new_request_id(), metadata_auto_creation_enabled=create
-                ),
-                c.CommandPartitionedTopicMetadataResponse,
-                what,
+            asked = c.CommandPartitionedTopicMetadata(
+                topic, connection.new_request_id(), metadata_auto_creation_enabled=create
             )
+            answer = connection.request(asked, c.CommandPartitionedTopicMetadataResponse, what)
             if answer.response is c.MetadataType.Failed or answer.error is not None:
-                raise RefusedError(what, answer.error or ServerError.UnknownError, answer.message)
+                raise connection.refused(what, answer.error or ServerError.UnknownError, answer.message, asked)
             return answer.partitions or 0
 
         return self.patiently(ask)
@@ -158,7 +154,7 @@ class Lookup:
         while True:
             try:
                 return attempt()
-            except (ConnectionLostError, ClientTimeoutError, RefusedError) as error:
+            except (ConnectionLostError, ClientTimeoutError, RefusedError, CredentialsDelayedError) as error:
                 self.close()
                 if isinstance(error, RefusedError) and not error.retriable:
                     raise

@@ -5,7 +5,6 @@ It reads the storage of a running broker and changes nothing there. In reading o
 * ``reader``        the entries and rows of a topic, straight from the broker's directory or over the protocol
 * ``verification``  ``audit`` and ``compare``: is every message there, and are two topics the same
 * ``compaction``    ``compact``: of a large topic, with the broker's own result
-* ``rest``          a broker's REST interface
 * ``offload``       ``offload``: many sealed ledgers at once
 * ``replay``        ``replay``: a backlog or a dead-letter topic published once more
 * ``report``        ``report``: retention and cost

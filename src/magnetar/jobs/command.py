@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from magnetar.client.login_flags import Token, login, note_login
 from magnetar.jobs.results import check_file, show, write_rows
 from magnetar.jobs.session import CLEAN, FOUND, errors_reported, session
 from magnetar.runtime.command_line import commands
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from magnetar.jobs.reader.units import Access
 
 app = commands("Maintenance jobs on Spark: local, or through spark-submit.")
+app.callback()(note_login)
 
 Url = Annotated[str | None, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")]
 Data = Annotated[
     Path | None,
     typer.Option(help="The broker's data directory: sealed ledgers are read from there, whether it runs or not."),
 ]
-Token = Annotated[str | None, typer.Option(help="Authentication by this token.", envvar="PULSAR_TOKEN")]
 Cores = Annotated[int, typer.Option(help="Of the local Spark session.", min=1)]
 Memory = Annotated[str, typer.Option(help="Of the local Spark session's Java process.")]
 Out = Annotated[Path | None, typer.Option(help="Write the result there too: FILE.json or FILE.parquet.")]
@@ -36,7 +37,7 @@ def access(url: str | None, data: Path | None, token: str | None, patience: floa
     from magnetar.jobs.reader.units import Access
 
     directory = None if data is None else str(data)
-    return Access(url=url, directory=directory, token=token, operation_timeout=patience)
+    return Access(url=url, directory=directory, login=login(token), operation_timeout=patience)
 
 
 @app.command()
@@ -84,10 +85,9 @@ def offload(
 ) -> None:
     """Copy sealed ledgers to the broker's offloadUrl and have them adopted; exit 1 if any was refused."""
     from magnetar.jobs import offload as job
-    from magnetar.jobs.rest import Rest
 
     with errors_reported():
-        work, left = job.plan(Rest(rest, token), data, topics, to)
+        work, left = job.plan(login(token).rest(rest), data, topics, to)
         done: list[job.CopyOutcome] = []
         if work and not dry_run:
             with session("offload", cores, memory) as spark:
@@ -113,10 +113,9 @@ def compact(
 ) -> None:
     """Compact a large topic; the broker takes the result over as if it had been its own run."""
     from magnetar.jobs.compaction import job
-    from magnetar.jobs.rest import Rest
 
     with errors_reported():
-        plan = job.plan(Rest(rest, token), data, topic, to)
+        plan = job.plan(login(token).rest(rest), data, topic, to)
         done: list[job.CompactionResult] = []
         if plan is not None:
             with session("compact", cores, memory) as spark:
@@ -135,8 +134,8 @@ def compare(
     data_a: Data = None,
     data_b: Data = None,
     out: Out = None,
-    token_a: Annotated[str | None, typer.Option(help="Authentication at the first broker.")] = None,
-    token_b: Annotated[str | None, typer.Option(help="Authentication at the second broker.")] = None,
+    token_a: Annotated[str | None, typer.Option(help="--token for the first broker.", metavar="REFERENCE")] = None,
+    token_b: Annotated[str | None, typer.Option(help="--token for the second broker.", metavar="REFERENCE")] = None,
     patience: Patience = 30.0,
     cores: Cores = 2,
     memory: Memory = "1g",
@@ -190,11 +189,10 @@ def replay(
     """Publish a backlog or a dead-letter topic once more, each message once however often this runs."""
     from magnetar.jobs.replay import ReplayRequest, load_or_make, make_plan
     from magnetar.jobs.replay import replay as publish
-    from magnetar.jobs.rest import Rest
 
     with errors_reported():
         wanted = ReplayRequest(id, source, subscription, target, where).checked()
-        way, rest = access(url, None, token, patience), None if admin is None else Rest(admin, token)
+        way, rest = access(url, None, token, patience), None if admin is None else login(token).rest(admin)
         path = plan or Path(f"replay-{id}.json")
         ranges, again = load_or_make(path, wanted, lambda: make_plan(way, rest, wanted))
         if not ranges:
@@ -222,12 +220,11 @@ def report(
 ) -> None:
     """What topics hold and why, what other policies would free, how well it compresses, what it costs."""
     from magnetar.jobs.report import TopicReport, WhatIf, facts_of, report_rows, topic_report, topics_of
-    from magnetar.jobs.rest import Rest
     from magnetar.runtime.clock import SystemClock
 
     with errors_reported():
         check_file(out)
-        way, rest, what_if = access(url, None, token, patience), Rest(admin, token), WhatIf(retention, ttl)
+        way, rest, what_if = access(url, None, token, patience), login(token).rest(admin), WhatIf(retention, ttl)
         aged = what_if != WhatIf()
         now = SystemClock().now_ms()
         rows = [

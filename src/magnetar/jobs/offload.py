@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from magnetar.client.rest import Rest, RestRefusedError, path_of
 from magnetar.jobs.reader.ledger_copies import write_copy
 from magnetar.jobs.reader.topic_ledgers import LedgerInfo, SegmentPiece, TopicLedgers, read_directory
-from magnetar.jobs.rest import Rest, RestRefusedError, path_of
 from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.offload.object_store import folder_of, object_store_at

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.client.bulk.positions import last_position
 from magnetar.client.read_position import START, ReadPosition
+from magnetar.client.rest import Rest, path_of
 from magnetar.jobs.reader.unit_reader import Access, spread_rows
-from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.model.names import TopicName
 from magnetar.spark.durable_files import write_whole
+from magnetar.spark.options.login_options import options_of
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 from magnetar.spark.source.planning.planner import Range, tasks_of
@@ -135,9 +136,8 @@ def replay(spark: SparkSession, access: Access, wanted: ReplayRequest, ranges: S
     from pyspark.sql import functions as f
 
     given = {"service.url": access.url or "", "topic": wanted.source, "metadata": ",".join(METADATA)}
-    if access.token:
-        given["token"] = access.token
-    options = source_options(given)
+    login = options_of(access.login)
+    options = source_options(given | login)
     columns = tuple(name for name in METADATA)
     schema = sql_schema(value_decoder(options).schema, columns)
     tasks = tasks_of(list(ranges))
@@ -160,7 +160,5 @@ def replay(spark: SparkSession, access: Access, wanted: ReplayRequest, ranges: S
     seen = Observation("replay")
     out = frame.select(*_PUBLISHED).observe(seen, f.count(f.lit(1)).alias("messages"))
     writer = out.write.format("pulsar").option("service.url", access.url).option("topic", wanted.target)
-    if access.token:
-        writer = writer.option("token", access.token)
-    writer.option("txnAppId", f"replay-{wanted.name}").option("txnVersion", "0").mode("append").save()
+    writer.options(**login).option("txnAppId", f"replay-{wanted.name}").option("txnVersion", "0").mode("append").save()
     return int(seen.get["messages"])

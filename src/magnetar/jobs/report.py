@@ -25,9 +25,9 @@ from urllib.parse import quote
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.client.read_position import ReadPosition
+from magnetar.client.rest import Rest, RestRefusedError, path_of
 from magnetar.jobs.reader.unit_reader import Access, Missing, Unit, entries, read
 from magnetar.jobs.replay import backlog
-from magnetar.jobs.rest import Rest, RestRefusedError, path_of
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.entries import publish_time
 

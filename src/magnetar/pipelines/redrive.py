@@ -33,7 +33,7 @@ from magnetar.columnar.entries.column_builder import ColumnBuilder
 from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
-from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.declaration.secrets import resolved_options
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.dead_letter import MESSAGE, DeadLetter, parse_dead_letter
 from magnetar.pipelines.state.status import open_lookup, partitions_there
@@ -155,7 +155,7 @@ def _carried_out(
     all_plans: list[RedrivePlan],
     plan: RedrivePlan,
 ) -> RedriveResult:
-    given = {name: resolve(text) for name, text in pipeline.broker().items()}
+    given = resolved_options(pipeline.broker())
     options = sink_options({**given, "pulsar.producer.chunkingEnabled": "true"})
     sources = sources_by_topic(pipeline, checkpoint)
     counts = Counter[str]()

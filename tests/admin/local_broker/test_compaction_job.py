@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from magnetar.client.rest import Rest, RestRefusedError
 from magnetar.jobs.compaction.job import CompactionJobPlan, plan
-from magnetar.jobs.rest import Rest, RestRefusedError
 from magnetar.model.errors import ConflictError
 from tests.support.compaction_job import (
     URL,

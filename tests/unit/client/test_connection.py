@@ -10,11 +10,14 @@ from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, Refu
 from magnetar.client.read_position import START, ReadPosition, after_entry
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.protocol import commands as c
+from magnetar.security.credentials.method import NOBODY, ClientCredentials
+from magnetar.security.credentials.secret import Secret
+from magnetar.security.credentials.token import TokenCredentials
 from tests.support.scripted_broker import TOPIC, Link, scripted_broker
 
 
-def connect(url: str, timeout: float = 5.0, token: str | None = None) -> Connection:
-    return Connection(parse_service_url(url)[0], timeout=timeout, token=token)
+def connect(url: str, timeout: float = 5.0, credentials: ClientCredentials = NOBODY) -> Connection:
+    return Connection(parse_service_url(url)[0], timeout=timeout, credentials=credentials)
 
 
 def ask(connection: Connection) -> c.CommandPartitionedTopicMetadataResponse:
@@ -62,7 +65,7 @@ def test_answers_pings_and_keeps_pushes_for_later() -> None:
         link.until_left()
 
     with scripted_broker(script) as url:
-        connection = connect(url, token="secret")
+        connection = connect(url, credentials=TokenCredentials(Secret.given("secret")))
         assert connection.max_message_size == 77
         assert ask(connection).partitions == 4
         assert connection.receive(0) == [c.CommandReachedEndOfTopic(1), c.CommandCloseConsumer(2, -1)]

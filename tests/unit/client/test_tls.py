@@ -15,6 +15,8 @@ from magnetar.client.lookup import Lookup
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
+from magnetar.security.credentials.secret import Secret
+from magnetar.security.credentials.token import TokenCredentials
 from magnetar.security.tls.client_tls import ClientTls
 from tests.support.certificates import Authority, Issued
 from tests.support.scripted_broker import TOPIC, Link, lookups, scripted_broker
@@ -40,7 +42,9 @@ def server(shown: Issued, clients: Authority | None = None) -> ssl.SSLContext:
 
 
 def connect(url: str, tls: ClientTls | None) -> Connection:
-    return Connection(parse_service_url(url)[0], timeout=5.0, token="secret", tls=tls)
+    return Connection(
+        parse_service_url(url)[0], timeout=5.0, credentials=TokenCredentials(Secret.given("secret")), tls=tls
+    )
 
 
 def test_requests_pushes_and_many_pieces_pass(authority: Authority, broker: Issued) -> None:
@@ -185,7 +189,7 @@ def test_a_lookup_by_tls_never_ends_at_a_plain_address(authority: Authority, bro
     for script in (downgrade, disguised):
         with (
             scripted_broker(script, tls=server(broker)) as url,
-            Lookup(url, timeout=5, token="secret", tls=tls) as lookup,
+            Lookup(url, timeout=5, credentials=TokenCredentials(Secret.given("secret")), tls=tls) as lookup,
             pytest.raises(ClientError, match=r"named no pulsar\+ssl:// address"),
         ):
             lookup.route(TOPIC)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from magnetar.app.main import app
-from tests.support.live_broker import free_port
+from magnetar.client.login import ClientLogin
+from magnetar.client.login_flags import login
+from tests.support.live_broker import HOST, free_port
+from tests.support.minted_secrets import signing_key, token
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -43,3 +47,32 @@ def test_a_broker_that_is_down_is_one_sentence() -> None:
     code, output = run("audit", "t", "--url", f"pulsar://127.0.0.1:{port}", "--patience", "0.2")
     assert f"127.0.0.1:{port}" in output
     assert code == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ([], ["--token", "{0}"], "token must be a reference to a secret, env:NAME, file:/path or command:PROGRAM"),
+        (["--auth-plugin", "AuthenticationToken", "--auth-params", "token:{0}"], [], "authParams must be a reference"),
+        (["--auth-plugin", "AuthenticationSasl"], [], "no login by Kerberos"),
+        (["--client-conf", "/not/there"], [], "/not/there cannot be read on this machine"),
+        ([], ["--token", "env:NOT_THERE"], "the environment has no variable NOT_THERE"),
+    ],
+)
+def test_a_login_that_cannot_be_is_one_sentence_without_a_secret(
+    before: list[str], after: list[str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minted = token("app", signing_key())
+    given = [[one.format(minted) for one in some] for some in (before, after)]
+    with socket.create_server((HOST, 0)) as listener:
+        url = f"pulsar://{HOST}:{listener.getsockname()[1]}"
+        result = CliRunner().invoke(app, ["jobs", *given[0], "audit", "t", "--url", url, *given[1]])
+    output = " ".join(result.output.split())
+    assert (result.exit_code, text in output) == (2, True), output
+    assert minted not in output
+
+
+def test_the_token_of_the_environment_is_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSAR_TOKEN", token("app", signing_key()))
+    assert login() == ClientLogin(token="env:PULSAR_TOKEN")
+    assert login("env:OTHER") == ClientLogin(token="env:OTHER")

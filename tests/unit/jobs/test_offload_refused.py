@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from magnetar.client.rest import RestRefusedError
 from magnetar.jobs import offload
 from magnetar.jobs.offload import CopyTask, copy
 from magnetar.jobs.reader.topic_ledgers import LedgerInfo
-from magnetar.jobs.rest import RestRefusedError
 
 
 class Broker:

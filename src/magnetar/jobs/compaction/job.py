@@ -21,6 +21,7 @@ import numpy as np
 
 from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.read_position import START, ReadPosition
+from magnetar.client.rest import Rest, path_of
 from magnetar.compaction.survivors import INDEX_BITS
 from magnetar.jobs.compaction.entry_columns import EntryColumns, compacted_entries, key_events, of_topic, of_view
 from magnetar.jobs.compaction.key_table import Keys, KeyTable
@@ -29,7 +30,6 @@ from magnetar.jobs.reader.segment_reader import Missing
 from magnetar.jobs.reader.topic_ledgers import read_directory
 from magnetar.jobs.reader.unit_reader import Access, Unit, entries
 from magnetar.jobs.reader.units import direct_units
-from magnetar.jobs.rest import Rest, path_of
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.offload.format import NO_TIME, LedgerWriter

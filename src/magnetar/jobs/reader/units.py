@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from magnetar.client.bulk.ledger_ranges import split_by_ledger
 from magnetar.client.bulk.positions import first_position, last_position
+from magnetar.client.login import UNKNOWN, ClientLogin
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, ReadPosition
 from magnetar.jobs.reader.topic_ledgers import (
@@ -47,7 +48,7 @@ class Access:
     """pulsar://host:port; None to read only the directory."""
     directory: str | None = None
     """A broker's data directory; None to read everything by protocol."""
-    token: str | None = None
+    login: ClientLogin = UNKNOWN
     operation_timeout: float = 30.0
     poll_timeout: float = 120.0
 
@@ -55,7 +56,7 @@ class Access:
         """Open connections to the broker; the caller closes them. Raises InvalidValueError without a URL."""
         if self.url is None:
             raise InvalidValueError("this needs a broker: give its address, for instance pulsar://localhost:6650")
-        return Lookup(self.url, timeout=self.operation_timeout, token=self.token)
+        return self.login.lookup(self.url, self.operation_timeout)
 
 
 class Unit(NamedTuple):

@@ -5,6 +5,7 @@ In reading order:
 * ``document``    YAML with places, and problems that name them
 * ``secrets``     references to what must not stand in a file
 * ``model``       what a pipeline is
+* ``broker_block``  where the broker is and who logs in there
 * ``ddl``         columns and intervals in Spark's words
 * ``functions``   ``module:function`` of Python steps
 * ``elements``    sources, steps, sinks and expectations

@@ -32,6 +32,7 @@ from magnetar.pipelines.declaration.model import (
     Watermark,
 )
 from magnetar.pipelines.declaration.secrets import is_reference, problem_of
+from magnetar.spark.options.login_options import LOGIN_TITLES
 from magnetar.spark.options.option_list import OPTIONS
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.options.source_options import source_options
@@ -43,8 +44,9 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SINK_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _OURS: Final = frozenset(
     {
-        *("service.url", "token", "endingoffsets", "endingtime", "ondecodeerror", "pushdownfilters"),
+        *("service.url", "endingoffsets", "endingtime", "ondecodeerror", "pushdownfilters"),
         *("delivery", "txnappid", "txnversion", "staging", "repeatable"),
+        *(title.lower() for title in LOGIN_TITLES),
     }
 )
 """Options of format("pulsar") that the pipeline sets itself."""

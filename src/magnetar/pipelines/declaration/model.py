@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from magnetar.client.login import ClientLogin
+from magnetar.spark.options.login_options import options_of
+
 DEAD_LETTERS: Final = "dead-letters"
 """The name of that output among the sinks."""
 
@@ -156,8 +159,8 @@ class Pipeline:
     name: str
     file: str
     service_url: str
-    token: str | None
-    """A reference to the token (`secrets`)."""
+    login: ClientLogin
+    """How it logs in there, with references to secrets."""
     sources: tuple[Source, ...]
     steps: tuple[Step, ...]
     sinks: tuple[Sink, ...]
@@ -180,5 +183,5 @@ class Pipeline:
         return tuple(one for one in self.sinks if isinstance(one, TopicSink))
 
     def broker(self) -> dict[str, str]:
-        """Return the options of format("pulsar") for the connection; the token is still a reference."""
-        return {"service.url": self.service_url, **({"token": self.token} if self.token is not None else {})}
+        """Return the options of format("pulsar") for the connection; secrets stay references, which workers read."""
+        return {"service.url": self.service_url, **options_of(self.login)}

@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 from typing import Final
 
-from magnetar.client.address import parse_service_url
+from magnetar.client.login import UNKNOWN
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.pipelines.declaration import functions
+from magnetar.pipelines.declaration.broker_block import broker_block
 from magnetar.pipelines.declaration.collisions import note_collisions
 from magnetar.pipelines.declaration.document import InvalidPipelineError, Item, read
 from magnetar.pipelines.declaration.elements import sink, source, step
 from magnetar.pipelines.declaration.model import Pipeline, PythonStep, Sink, Source, Step, TopicSource, Trigger
-from magnetar.pipelines.declaration.secrets import is_reference, problem_of
 
 KEYS: Final = (
     "name",
@@ -49,7 +49,7 @@ def parse(text: str, file: str) -> Pipeline:
     name = items["name"].words() if "name" in items else ""
     if name and not _NAME.fullmatch(name):
         items["name"].problem(f"{name!r} cannot be a name; letters, digits, '.', '_' and '-' can")
-    service_url, token = _broker(items["broker"]) if "broker" in items else ("", None)
+    service_url, login = broker_block(items["broker"], file) if "broker" in items else ("", UNKNOWN)
     dead_letter = _topic(items["dead-letter"]) if "dead-letter" in items else None
     given = items["sources"].entries("sources by name") if "sources" in items else {}
     sources = [source(item, key, name, dead_letter is not None) for key, item in given.items()]
@@ -72,7 +72,7 @@ def parse(text: str, file: str) -> Pipeline:
         name=name,
         file=file,
         service_url=service_url,
-        token=token,
+        login=login,
         sources=tuple(one for one in sources if one is not None),
         steps=tuple(steps),
         sinks=tuple(one for one in sinks if one is not None),
@@ -118,27 +118,6 @@ def _complete(items: dict[str, Item], sources: list[Source], sinks: list[Sink]) 
                     "each source needs its own"
                 )
             taken[one.subscription] = one.name
-
-
-def _broker(item: Item) -> tuple[str, str | None]:
-    parts = item.keys(("service.url", "token"), required=("service.url",))
-    url = parts["service.url"].words() if "service.url" in parts else ""
-    if url and "${" not in url:
-        try:
-            parse_service_url(url)
-        except MagnetarError as error:
-            parts["service.url"].problem(str(error))
-    elif url and (wrong := problem_of(url)):
-        parts["service.url"].problem(wrong)
-    if "token" not in parts:
-        return url, None
-    token = parts["token"].text()
-    if token and not is_reference(token):
-        parts["token"].problem("a token does not belong into a file; write ${env:NAME} or ${file:/path}")
-        return url, None
-    if wrong := problem_of(token):
-        parts["token"].problem(wrong)
-    return url, token
 
 
 def _topic(item: Item) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,9 @@ from magnetar.model.errors import InvalidValueError
 _REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
 _SHORTEST: Final = 4
 """Shorter values are not redacted: they would remove ordinary words."""
+
+_REFERRING: Final = frozenset({"token", "pulsar.client.authparams"})
+"""Options that take references, in lower case."""
 
 _given: set[str] = set()
 
@@ -37,6 +41,12 @@ def problem_of(text: str) -> str | None:
 def resolve(text: str) -> str:
     """Return the text with its references resolved. InvalidValueError names one that cannot be."""
     return _REFERENCE.sub(_value, text)
+
+
+def resolved_options(given: Mapping[str, str]) -> dict[str, str]:
+    """Return options of format("pulsar") with references resolved, except where the option itself takes one: Spark
+    shows options, so a secret must not become part of them. Raises InvalidValueError."""
+    return {name: text if name.lower() in _REFERRING else resolve(text) for name, text in given.items()}
 
 
 def _value(found: re.Match[str]) -> str:

@@ -25,7 +25,7 @@ from magnetar.pipelines.declaration.model import (
     TopicSink,
     TopicSource,
 )
-from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.declaration.secrets import resolve, resolved_options
 from magnetar.pipelines.execution import expressions
 from magnetar.spark.options.source_options import for_batch
 
@@ -76,7 +76,7 @@ def source_options(pipeline: Pipeline, source: TopicSource) -> dict[str, str]:
     given = {**pipeline.broker(), **source.options, "metadata": expressions.metadata_of(source)}
     if source.value == "schema":
         given["onDecodeError"] = "column"
-    return {name: resolve(text) for name, text in given.items()}
+    return resolved_options(given)
 
 
 def read_range(

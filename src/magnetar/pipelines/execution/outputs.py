@@ -15,7 +15,7 @@ from magnetar.lakehouse.model.history import Note
 from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.pipelines.declaration.elements import VERIFY_KEY
 from magnetar.pipelines.declaration.model import Pipeline, PlainSink, Sink, TableSink, TopicSink
-from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.declaration.secrets import resolve, resolved_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +46,7 @@ def to_topic(
     pipeline: Pipeline, topic: str, rows: DataFrame, app: str, batch: int, options: dict[str, str] | None = None
 ) -> None:
     """Write rows to a topic, effectively once."""
-    given = {name: resolve(text) for name, text in {**pipeline.broker(), **(options or {})}.items()}
+    given = resolved_options({**pipeline.broker(), **(options or {})})
     given |= {"topic": topic, "delivery": "effectively-once", "txnAppId": app, "txnVersion": str(batch)}
     rows.write.format("pulsar").options(**given).mode("append").save()
 

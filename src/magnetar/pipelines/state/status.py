@@ -23,8 +23,7 @@ _RECENT = 10
 
 def open_lookup(pipeline: Pipeline) -> Lookup:
     """Connect to the pipeline's broker, with the file's secrets resolved."""
-    token = None if pipeline.token is None else resolve(pipeline.token)
-    return Lookup(resolve(pipeline.service_url), token=token)
+    return pipeline.login.lookup(resolve(pipeline.service_url))
 
 
 def topic_partitions_of(lookup: Lookup, source: TopicSource) -> list[str]:

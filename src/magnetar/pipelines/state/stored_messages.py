@@ -14,7 +14,7 @@ from magnetar.client.read_position import ReadPosition
 from magnetar.columnar.entries.column_builder import ColumnBuilder
 from magnetar.columnar.single_entries.opener import PROPERTY, CryptoFailureAction
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
-from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.declaration.secrets import resolve, resolved_options
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.protocol.commands import KeyValues
 from magnetar.spark.options.source_options import SourceOptions, source_options
@@ -43,7 +43,7 @@ def reader_options(
     pipeline: Pipeline, topic: str, given: Mapping[str, str], failure: CryptoFailureAction = CryptoFailureAction.FAIL
 ) -> SourceOptions:
     """Return how `stored_messages` reads a topic, with options of a source or sink; what was trimmed is left out."""
-    options = {name: resolve(given[name]) for name in _USED if name in given}
+    options = resolved_options({name: given[name] for name in _USED if name in given})
     options |= {"service.url": resolve(pipeline.service_url), "topic": topic, "failOnDataLoss": "false"}
     return source_options({**options, "decryption.onFailure": failure.value})
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
-from magnetar.security.credentials.method import METHOD_HEADER, KeyPair
+from magnetar.security.credentials.method import METHOD_HEADER, ClientCredentials, KeyPair
+
+if TYPE_CHECKING:
+    from magnetar.security.tls.client_tls import ClientTls
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +28,11 @@ class CertificateCredentials:
 
     def __str__(self) -> str:
         return f"the certificate in {self.key_pair.certificate}"
+
+
+def presenting(tls: ClientTls, credentials: ClientCredentials) -> ClientTls:
+    """Return TLS with the certificate of the credentials, if they have one and TLS was given none of its own."""
+    pair = credentials.key_pair
+    if pair is None or tls.certificate_file:
+        return tls
+    return replace(tls, certificate_file=pair.certificate, key_file=pair.key)

@@ -5,6 +5,7 @@ In reading order:
 * ``option_list``     every option, and which side has it
 * ``option_table``    the options that were given, with look-ups that check what they find
 * ``offsets``         offsets as users write them
+* ``login_options``   who reads and writes, and over what
 * ``topic_selection`` which topics are read
 * ``limits``          what a micro-batch and a task may have at most
 * ``value_options``   how values are read and written

@@ -61,7 +61,17 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("chunkTimeoutMs", "how long an incomplete message in chunks is waited for", True, False),
         Option("decryption.privateKey", "PEM text or its file, or JSON of key names to these", True, False),
         Option("decryption.onFailure", "what no key opens: fail, skip, or consume (as it is)", True, False),
-        Option("token", "authentication by this token", True, True),
+        Option("token", "reference to a token: env:NAME, file:/path or command:PROGRAM ARGUMENTS", True, True),
+        Option(
+            "pulsar.client.authPluginClassName", "Pulsar's class of a login: token, basic, tls, OAuth 2", True, True
+        ),
+        Option("pulsar.client.authParams", "its parameters, with references instead of secrets", True, True),
+        Option("clientConf", "path of Pulsar's client.conf, which each process reads", True, True),
+        Option("pulsar.client.tlsTrustCertsFilePath", "certificates that are trusted, PEM", True, True),
+        Option("pulsar.client.tlsCertificateFilePath", "the client's own certificate, PEM", True, True),
+        Option("pulsar.client.tlsKeyFilePath", "the key of that certificate, PEM", True, True),
+        Option("pulsar.client.tlsAllowInsecureConnection", "true: any certificate, for experiments only", True, True),
+        Option("pulsar.client.tlsHostnameVerificationEnable", "false: a certificate of another host too", True, True),
         Option("delivery", "effectively-once (streams, and batches with txnAppId) or at-least-once", False, True),
         Option("staging", "streams: a directory in which each micro-batch is stored before it is sent", False, True),
         Option("repeatable", "true: your word that a repeated micro-batch has the same tasks and rows", False, True),

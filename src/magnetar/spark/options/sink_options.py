@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from magnetar.client.login import ClientLogin
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType
 from magnetar.spark.options.encryption_keys import Encryption, encryption
+from magnetar.spark.options.login_options import login_of
 from magnetar.spark.options.option_list import fault, service_url, topic_name
 from magnetar.spark.options.option_table import OptionTable
 from magnetar.spark.options.value_options import HALF_KINDS, STRUCTURED, WRITTEN_KINDS, PairOptions
@@ -41,7 +43,7 @@ class SinkOptions:
     send_timeout: float
     murmur: bool
     operation_timeout: float
-    token: str | None
+    login: ClientLogin
     schema: str | None = None
     """None: the column ``value`` is bytes or text, and the broker gets no schema."""
     value_schema: str | None = None
@@ -86,7 +88,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         send_timeout=table.number("pulsar.producer.sendTimeoutMs", 60_000, 1) / 1000,
         murmur=table.choice("pulsar.producer.hashingScheme", _HASHING, _HASHING[0]) == _HASHING[1],
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
-        token=table.get("token"),
+        login=login_of(table),
         schema=schema,
         value_schema=table.get("valueSchema"),
         value_message=table.get("valueMessage"),

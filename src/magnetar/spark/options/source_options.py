@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from magnetar.client.login import ClientLogin
 from magnetar.client.lookup import Lookup
 from magnetar.columnar.values import ERRORS, NEW_SCHEMAS
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.spark.options.encryption_keys import Decryption, decryption
 from magnetar.spark.options.limits import ReadLimits, TaskSizes
+from magnetar.spark.options.login_options import login_of
 from magnetar.spark.options.offsets import NamedOffset, OffsetSpec, TimeOffset, parse_offset, parse_time
 from magnetar.spark.options.option_list import STREAMS_ONLY, fault, service_url, topic_name
 from magnetar.spark.options.option_table import OptionTable
@@ -59,7 +61,7 @@ class SourceOptions:
     fail_on_data_loss: bool
     poll_timeout: float
     operation_timeout: float
-    token: str | None
+    login: ClientLogin
     chunk_timeout: float = 60.0
     """Seconds."""
     decryption: Decryption | None = None
@@ -90,7 +92,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         fail_on_data_loss=table.flag("failOnDataLoss", True),
         poll_timeout=table.number("pollTimeoutMs", 120_000, 1) / 1000,
         operation_timeout=table.number("operationTimeoutMs", 30_000, 1) / 1000,
-        token=table.get("token"),
+        login=login_of(table),
         backlog_bytes=table.number("backlogBytesPerTrigger", 2 << 30, 0),
         sizes=TaskSizes(table.number("maxRecordsPerPartition", 0, 1), table.number("maxBytesPerPartition", 0, 1)),
         push_down=table.flag("pushDownFilters", False),
@@ -101,7 +103,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
 
 def open_lookup(options: SourceOptions) -> Lookup:
     """Return a lookup for the process that calls; connections do not travel with options."""
-    return Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
+    return options.login.lookup(options.service_url, options.operation_timeout)
 
 
 def check_stream(options: SourceOptions) -> str:

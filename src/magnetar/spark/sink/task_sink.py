@@ -125,7 +125,7 @@ class TaskSink:
         self._options = options
         self._numbering = numbering
         self._first = 0 if numbering is None else first_number(numbering.batch)
-        self._lookup = Lookup(options.service_url, timeout=options.operation_timeout, token=options.token)
+        self._lookup = options.login.lookup(options.service_url, options.operation_timeout)
         self._values = value_writer(options, self._lookup)
         self._counts: dict[str, int] = {}
         self._open: dict[tuple[str, int], tuple[_Target, StoredRows | None]] = {}

@@ -122,7 +122,7 @@ def test_a_wrong_sink_option_is_refused_with_the_way_out() -> None:
     sink_options({**BASE, "queryname": "q", "checkpointlocation": "/tmp/c"})
     with pytest.raises(InvalidValueError, match="'stagging' is not known; did you mean 'staging'"):
         sink_options({**BASE, "stagging": "/tmp/c"})
-    with pytest.raises(InvalidValueError, match="'subscripton' is not known; a sink has delivery"):
+    with pytest.raises(InvalidValueError, match="'subscripton' is not known; a sink has clientConf, delivery"):
         sink_options({**BASE, "subscripton": "s"})
     with pytest.raises(InvalidValueError, match="'staging' is for effectively-once"):
         sink_options({**BASE, "staging": "/tmp/c", "delivery": "at-least-once"})

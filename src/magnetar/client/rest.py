@@ -14,8 +14,11 @@ from urllib.parse import quote
 
 from typing_extensions import override
 
-from magnetar.model.errors import MagnetarError, NotAvailableError
+from magnetar.client.advice import advice
+from magnetar.model.errors import MagnetarError, NotAvailableError, ServerError
 from magnetar.model.names import TopicName
+from magnetar.security.credentials.certificate import presenting
+from magnetar.security.credentials.method import NOBODY, ClientCredentials
 
 if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
@@ -34,27 +37,25 @@ class RestRefusedError(MagnetarError):
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Address and token of a broker's REST interface; it is pickled and sent to workers."""
+    """Address of a broker's REST interface, with credentials; it is pickled and sent to workers."""
 
     url: str
     """http://host:port or https://host:port"""
-    token: str | None = None
+    credentials: ClientCredentials = NOBODY
     tls: ClientTls | None = None
     """Files and checks for https; None: the system's authorities, no certificate of its own."""
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Send a request and return the answer's JSON, None if it is empty. Raises RestRefusedError,
-        NotAvailableError."""
-        headers = {"content-type": "application/json"}
-        if self.token:
-            headers["authorization"] = f"Bearer {self.token}"
+        NotAvailableError, CredentialsError."""
+        headers = {"content-type": "application/json", **self.credentials.headers()}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
             with self._opener().open(request, timeout=_SECONDS) as http_status:
                 content = http_status.read()
         except urllib.error.HTTPError as refused:
-            raise RestRefusedError(refused.code, _reason(refused)) from None
+            raise RestRefusedError(refused.code, self._reason(refused)) from None
         except OSError as error:
             raise NotAvailableError(_unavailable(self.url, error)) from error
         return json.loads(content) if content else None
@@ -64,8 +65,14 @@ class Rest:
             return urllib.request.build_opener(_NoRedirect)
         from magnetar.security.tls.client_tls import ClientTls
 
-        secured = urllib.request.HTTPSHandler(context=(self.tls or ClientTls()).context())
+        tls = presenting(self.tls or ClientTls(), self.credentials)
+        secured = urllib.request.HTTPSHandler(context=tls.context())
         return urllib.request.build_opener(_NoRedirect, secured)
+
+    def _reason(self, refused: urllib.error.HTTPError) -> str:
+        reason = _reason(refused)
+        more = advice(ServerError.AuthenticationError, None, self.credentials) if refused.code == 401 else None
+        return reason if more is None else f"{reason}; {more}"
 
 
 def _unavailable(url: str, error: OSError) -> str:
