@@ -202,7 +202,10 @@ class FakeBroker:
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
         if listener is not None:
             raise ServiceNotReadyError(f"the broker do not have {listener} listener")
-        return LookupAnswer("pulsar://127.0.0.1:6650", "http://127.0.0.1:8080")
+        return LookupAnswer("pulsar://127.0.0.1:6650", "", "http://127.0.0.1:8080", "")
+
+    def web_url(self) -> str:
+        return "http://127.0.0.1:8080"
 
     def broker_id(self) -> str:
         return "127.0.0.1:8080"

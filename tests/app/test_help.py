@@ -28,7 +28,6 @@ SLOW = {
 }
 OURS = (
     "magnetar.app",
-    "magnetar.cli",
     "magnetar.model",
     "magnetar.runtime.command_line",
     "magnetar.jobs.results",

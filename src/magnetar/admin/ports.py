@@ -23,10 +23,12 @@ from magnetar.protocol.commands import TxnId
 
 
 class LookupAnswer(NamedTuple):
-    """Addresses of the broker that serves a topic."""
+    """Addresses of the broker that serves a topic; empty where the port is not open."""
 
     broker_url: str
+    broker_url_tls: str
     http_url: str
+    http_url_tls: str
 
 
 class StatsOptions(NamedTuple):
@@ -236,6 +238,10 @@ class BrokerPort(Protocol):
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
         """The broker that serves a topic. Raises ServiceNotReadyError "the broker do not have <listener> listener"."""
+        ...
+
+    def web_url(self) -> str:
+        """The address of the REST interface, with TLS only if there is no other."""
         ...
 
     def broker_id(self) -> str:

@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 
 from magnetar.app.data_directory import DataDirectory
+from magnetar.app.doors import binary_entrances, http_entrances, port_of, tls_doors, url_of
 from magnetar.app.rest import RestPort
 from magnetar.broker.connection.credential_checks import CredentialChecks
 from magnetar.broker.connection.grant_changes import GrantChanges
@@ -27,7 +28,7 @@ from magnetar.model.errors import BadVersionError, MagnetarError, MetadataError,
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
 from magnetar.protocol.commands import CommandError
-from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, listen
+from magnetar.runtime.acceptor import Acceptor, ConnectionLimit
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.descriptors import Descriptors, limit_now
 from magnetar.runtime.memory_trim import SECONDS as MEMORY_SECONDS
@@ -69,6 +70,10 @@ def _authentication(settings: Settings, clock: Clock) -> AuthenticationService |
     from magnetar.security.authentication.configured_providers import authentication_service
 
     return authentication_service(settings, clock)
+
+
+def _refusal(why: str) -> bytes:
+    return encode(CommandError(-1, ServerError.NotAllowedError, why))
 
 
 class Broker:
@@ -171,15 +176,18 @@ class Node:
 
     def __init__(self, data: Path, settings: Settings) -> None:
         self.settings = settings
+        self._tls = tls_doors(settings)
         self._home = DataDirectory(data)
         try:
             self.broker = self._make(data)
         except BaseException:
             self._home.close()
             raise
-        self._acceptor: Acceptor | None = None
+        self._acceptors: list[Acceptor] = []
         self._tasks = TaskGroup("node")
         self.port = 0
+        self.tls_port = 0
+        """Ports of the binary protocol; 0: not open."""
         self.rest: RestPort | None = None
 
     def _make(self, data: Path) -> Broker:
@@ -213,34 +221,39 @@ class Node:
         service, host = broker.service, settings.advertised_host
         descriptors = Descriptors(limit_now())
         descriptors.require_room()
-        self.rest = rest = RestPort(
-            settings.bindAddress, settings.webServicePort, settings.maxHttpServerConnections, descriptors
-        )
-        service.web_service_url = f"http://{host}:{rest.port}"
+        http = http_entrances(settings, self._tls)
+        self.rest = rest = RestPort(http, settings.maxHttpServerConnections, descriptors)
+        service.web_service_url = url_of("http", host, port_of(http, tls=False))
+        service.web_service_url_tls = url_of("https", host, port_of(http, tls=True))
         # a few are left to HTTP, so that an operator who looks after a full broker gets in
         spare = min(_HTTP_SPARE, descriptors.room // 4)
         connection_limit = ConnectionLimit(
             settings.brokerMaxConnections, settings.brokerMaxConnectionsPerIp, descriptors, spare
         )
-        self._acceptor = Acceptor(
-            "broker",
-            listen(settings.bindAddress, settings.brokerServicePort, backlog=1024),
-            connection_limit,
-            factory(service, broker.connections),
-            lambda why: encode(CommandError(-1, ServerError.NotAllowedError, why)),
-        )
-        self.port = self._acceptor.port
-        self._acceptor.open()
+        binary = binary_entrances(settings, self._tls)
+        make = factory(service, broker.connections)
+        self._acceptors = [Acceptor.at(entrance, connection_limit, make, _refusal) for entrance in binary]
+        self.port, self.tls_port = port_of(binary, tls=False), port_of(binary, tls=True)
+        for acceptor in self._acceptors:
+            acceptor.open()
         log.info(
             "up to %d connections: %d file descriptors, %d of them are kept for the disk",
             descriptors.room, descriptors.limit, descriptors.reserve,
         )  # fmt: skip
-        service.service_url = f"pulsar://{host}:{self.port}"
+        service.service_url = url_of("pulsar", host, self.port)
+        service.service_url_tls = url_of("pulsar+ssl", host, self.tls_port)
         try:
-            await broker.resources.announce(service.web_service_url, service.service_url)
+            await broker.resources.announce(
+                serviceUrl=service.web_service_url,
+                serviceUrlTls=service.web_service_url_tls,
+                brokerServiceUrl=service.service_url,
+                brokerServiceUrlTls=service.service_url_tls,
+            )
         except MetadataError as error:
             log.warning("%s; the cluster's record names the addresses of an earlier start", error)
         rest.start(service, broker.rates, broker.connections)
+        if self._tls is not None and self._tls.refresh_seconds:
+            self._tasks.repeat(self._tls.refresh_seconds, self._tls.refresh, "certificates")
         self._tasks.repeat(MEMORY_SECONDS, MemoryTrimmer().trim_if_grown, "memory")
 
     async def complete(self) -> None:
@@ -255,7 +268,9 @@ class Node:
         self.broker.service.partitions.end()
         if self.rest is not None:
             await self.rest.close()
-        if self._acceptor is not None:
-            self._acceptor.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
+        if self._tls is not None:
+            self._tls.handshakes.close()
         await self.broker.stop()
         self._home.close()

@@ -1,4 +1,4 @@
-"""The HTTP port of a node: bound at once, served as soon as the application is built.
+"""The HTTP ports of a node: bound at once, served as soon as the application is built.
 
 Importing and building the REST interface takes longer than starting the broker, so it happens in a thread while the
 broker serves its clients already; requests that come meanwhile wait in the listening socket.
@@ -7,13 +7,13 @@ broker serves its clients already; requests that come meanwhile wait in the list
 from __future__ import annotations
 
 import asyncio
-import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.rates import Rates
-from magnetar.runtime.acceptor import ConnectionLimit, listen
+from magnetar.runtime.acceptor import ConnectionLimit, Entrance
 from magnetar.runtime.descriptors import Descriptors
 from magnetar.runtime.tasks import TaskGroup
 
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 
 
 class RestPort:
-    """Owner of the listening socket and of what serves it."""
+    """Owner of the listening sockets and of what serves them."""
 
-    def __init__(self, host: str, port: int, most: int, descriptors: Descriptors) -> None:
-        """Bind; 0 = any free port. ``most``: connections, 0 without limit. Raises OSError."""
-        self._socket = listen(host, port, backlog=1024)
-        self.port: int = self._socket.getsockname()[1]
+    def __init__(self, entrances: Sequence[Entrance], most: int, descriptors: Descriptors) -> None:
+        """``most``: connections, 0 without limit."""
+        self.entrances = entrances
         half = max(1, descriptors.room // 2)
         self.connection_limit = ConnectionLimit(min(most, half) if most else half, 0, descriptors)
         self._tasks = TaskGroup("rest")
@@ -35,8 +34,9 @@ class RestPort:
         self._server: AdminServer | None = None
 
     def start(self, service: BrokerService, rates: Rates, connections: Connections) -> None:
-        """Build and serve in the background."""
-        self._building = self._tasks.start(self._serve(service, rates, connections), "build")
+        """Build and serve in the background, if a port is open."""
+        if self.entrances:
+            self._building = self._tasks.start(self._serve(service, rates, connections), "build")
 
     async def serving(self) -> None:
         """Return when requests are answered. Raises what building raised."""
@@ -44,7 +44,9 @@ class RestPort:
             await self._building
 
     async def _serve(self, service: BrokerService, rates: Rates, connections: Connections) -> None:
-        self._server = await asyncio.to_thread(_build, service, rates, connections, self._socket, self.connection_limit)
+        self._server = await asyncio.to_thread(
+            _build, service, rates, connections, self.entrances, self.connection_limit
+        )
         self._server.start()
 
     async def close(self) -> None:
@@ -54,14 +56,15 @@ class RestPort:
             await asyncio.wait([self._building])
         if self._server is not None:
             await self._server.close()
-        self._socket.close()
+        for entrance in self.entrances:
+            entrance.listening.close()
 
 
 def _build(
     service: BrokerService,
     rates: Rates,
     connections: Connections,
-    listening: socket.socket,
+    entrances: Sequence[Entrance],
     connection_limit: ConnectionLimit,
 ) -> AdminServer:
     from magnetar.admin.application import create_app
@@ -77,4 +80,4 @@ def _build(
         service.authorizer,
     )
     prepare(app)
-    return AdminServer(app, listening, connection_limit)
+    return AdminServer(app, entrances, connection_limit)

@@ -52,7 +52,8 @@ async def _serve(data: Path, settings: Settings) -> None:
         if settings.journalSyncData
         else ("journalSyncData=false: receipts do NOT wait for the disk, a power loss can lose acknowledged messages")
     )
-    sys.stdout.write(f"magnetar is ready: {service.service_url} {service.web_service_url} data in {data} ({mode})\n")
+    urls = (service.service_url, service.service_url_tls, service.web_service_url, service.web_service_url_tls)
+    sys.stdout.write(f"magnetar is ready: {' '.join(filter(None, urls))} data in {data} ({mode})\n")
     sys.stdout.flush()
     await node.complete()
     garbage.complete()

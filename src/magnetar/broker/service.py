@@ -83,8 +83,11 @@ class BrokerService:
         """Connections log here what their clients did wrong; a client cannot fill the disk with it."""
         self.authentication: AuthenticationService | None = None
         """Judges credentials; None while authentication is off."""
+        # where this broker is reached; empty: that port is not open
         self.service_url = ""
+        self.service_url_tls = ""
         self.web_service_url = ""
+        self.web_service_url_tls = ""
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
@@ -275,7 +278,8 @@ class BrokerService:
     @property
     def broker_id(self) -> str:
         """Host and HTTP port, as Pulsar names a broker; the binary port where HTTP is not served."""
-        return (self.web_service_url or self.service_url).partition("://")[2]
+        urls = (self.web_service_url, self.web_service_url_tls, self.service_url, self.service_url_tls)
+        return next(filter(None, urls), "").partition("://")[2]
 
     def names_in(self, namespace: NamespaceName) -> list[str]:
         """All topics of a namespace, each partition as one, sorted."""

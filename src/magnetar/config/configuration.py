@@ -6,11 +6,12 @@
    the file ``-Dpulsar.auth.basic.conf=<file>`` in ``PULSAR_EXTRA_OPTS``, which test scripts set);
 4. flags: ``--set name=value``.
 
-An empty value leaves the setting as it was. Names of Pulsar's that have no effect here yet are accepted and counted in
-one notice for each source. A name that Pulsar 4.0.8 does not know either may come from another version or belong to a
-plugin, so files and ``PULSAR_PREFIX_`` may have it, and a notice names it; it is refused as a flag, when it is a
-misspelling, and when it sounds as if it protected. Settings that would protect the broker are refused as long as they
-are not built, because ignoring them would open the broker (:mod:`magnetar.config.protection`).
+An empty value leaves the setting as it was; a port that is empty is not opened. Names of Pulsar's that have no effect
+here yet are accepted and counted in one notice for each source. A name that Pulsar 4.0.8 does not know either may come
+from another version or belong to a plugin, so files and ``PULSAR_PREFIX_`` may have it, and a notice names it; it is
+refused as a flag, when it is a misspelling, and when it sounds as if it protected. Settings that would protect the
+broker are refused as long as they are not built, because ignoring them would open the broker
+(:mod:`magnetar.config.protection`).
 """
 
 from __future__ import annotations
@@ -99,10 +100,11 @@ def load(
     unknown: dict[str, list[str]] = {}
     last: dict[str, GivenValue] = {}
     for item in given:
-        if item.name in setting_types() and item.value != "":
+        counts = item.value != "" or switches_off(item.name)
+        if item.name in setting_types() and counts:
             values[item.name] = convert(item)
         if has_effect(item.name):
-            if item.value != "":
+            if counts:
                 origin[item.name] = item.where
         elif item.name not in pulsar_settings():
             _check_unknown(item)
@@ -132,6 +134,16 @@ def has_effect(name: str) -> bool:
     return name in setting_types() and about(name).effect
 
 
+def switches_off(name: str) -> bool:
+    """Whether an empty value of ``name`` switches off what the setting stands for."""
+    return name in setting_types() and about(name).off
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of ``name`` must not be shown."""
+    return name in setting_types() and about(name).secret
+
+
 def about(name: str) -> SettingInfo:
     """Description and bounds of one of our settings."""
     found = Settings.__dataclass_fields__[name].metadata["about"]
@@ -151,6 +163,8 @@ def convert(given: GivenValue) -> object:
     """The typed value of one of our settings. Raises InvalidValueError."""
     kind = setting_types()[given.name]
     limits = about(given.name)
+    if given.value == "" and limits.off:
+        return None
     if get_origin(kind) is Literal:
         choices = get_args(kind)
         if given.value in choices:
@@ -201,6 +215,8 @@ def _words(given: GivenValue, members: tuple[str, ...]) -> str:
 
 
 def _not_accepted(given: GivenValue, wanted: str) -> InvalidValueError:
+    if is_secret(given.name):
+        return InvalidValueError(f"{given.where}: {given.name}: its value is not accepted; expected {wanted}")
     shown = given.value if len(given.value) <= _VALUE_SHOWN else given.value[:_VALUE_SHOWN] + "..."
     return InvalidValueError(f"{given.where}: {given.name}: {shown!r} is not accepted; expected {wanted}")
 
@@ -239,7 +255,8 @@ def _from_flags(flags: Sequence[str]) -> Iterable[GivenValue]:
         name, equals, value = flag.partition("=")
         if not equals:
             raise InvalidValueError(f"--set {flag}: expected name=value, for instance --set brokerServicePort=6650")
-        yield GivenValue(f"--set {flag}", "--set", name.strip(), value.strip())
+        where = f"--set {name.strip()}" if is_secret(name.strip()) else f"--set {flag}"
+        yield GivenValue(where, "--set", name.strip(), value.strip())
 
 
 def _check_unknown(given: GivenValue) -> None:
@@ -273,10 +290,24 @@ def _check_protection(given: GivenValue, values: Mapping[str, Any]) -> None:
 
 def _check_together(settings: Settings, origin: Mapping[str, str]) -> None:
     """Refuse settings of which one needs another."""
-    wrong = contradiction(settings, authenticated=settings.authenticationEnabled)
+    wrong = contradiction(settings, authenticated=settings.authenticationEnabled) or _closed_doors(settings)
     if wrong:
         name = wrong.partition(":")[0]
         raise InvalidValueError(f"{origin.get(name, 'settings')}: {wrong}")
+
+
+def _closed_doors(settings: Settings) -> str:
+    """Return which setting asks for a door that no port opens, with its name first; empty if none does."""
+    if settings.brokerServicePort is None and settings.brokerServicePortTls is None:
+        return "brokerServicePort: no port is left for clients; set brokerServicePort, brokerServicePortTls or both"
+    if settings.brokerServicePortTls is None and settings.webServicePortTls is None:
+        asked = {
+            "tlsEnabled": settings.tlsEnabled,
+            "tlsRequireTrustedClientCertOnConnect": settings.tlsRequireTrustedClientCertOnConnect,
+        }
+        for name in filter(asked.get, asked):
+            return f"{name}: no port speaks TLS; set brokerServicePortTls=6651 and webServicePortTls=8443 too"
+    return ""
 
 
 def _notice(source: str, items: list[GivenValue]) -> str:

@@ -64,15 +64,10 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
     # authentication and authorization
     **_flags("clientLibraryVersionCheckEnabled", instead="Leave it out; clients of every version are served"),
     # encryption on the way
-    **_given("brokerServicePortTls", "webServicePortTls"),
-    **_flags(
-        *("tlsEnabled", "tlsEnabledWithKeyStore", "tlsRequireTrustedClientCertOnConnect"),
-        *("tlsHostnameVerificationEnabled", "brokerClientTlsEnabled", "brokerClientTlsEnabledWithKeyStore"),
-        *("replicationTlsEnabled", "bookkeeperTLSClientAuthentication", "bookkeeper_tlsHostnameVerificationEnabled"),
-    ),
     **_given(
-        *("bookkeeperClientAuthenticationPlugin", "bookkeeperTLSCertificateFilePath"),
-        instead="Leave it out; messages are stored by this process, on its own disk",
+        "sslFactoryPlugin",
+        instead="Leave it out; Java plugins cannot be run",
+        off=("org.apache.pulsar.common.util.defaultpulsarsslfactory",),
     ),
     # limits of shared resources
     **_given(
@@ -115,17 +110,9 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
         ),
         "says how; authenticationEnabled says whether",
     ),
-    **dict.fromkeys(
-        (
-            *("tlsCertRefreshCheckDurationSec", "tlsCertificateFilePath", "tlsCiphers", "tlsKeyFilePath"),
-            *("tlsKeyStore", "tlsKeyStorePassword", "tlsKeyStoreType", "tlsProtocols", "tlsProvider"),
-            *("tlsTrustCertsFilePath", "tlsTrustStore", "tlsTrustStorePassword", "tlsTrustStoreType"),
-            *("webServiceTlsCiphers", "webServiceTlsProtocols", "webServiceTlsProvider"),
-            *("sslFactoryPlugin", "sslFactoryPluginParams"),
-        ),
-        "says how; brokerServicePortTls, webServicePortTls or tlsEnabled says whether",
-    ),
-    **dict.fromkeys(("tlsAllowInsecureConnection", "webServiceTrustXForwardedFor"), "opens, does not protect"),
+    **dict.fromkeys(("tlsProvider", "webServiceTlsProvider"), "names a library of Java; here it is OpenSSL always"),
+    "sslFactoryPluginParams": "of a plugin that is refused",
+    "webServiceTrustXForwardedFor": "opens, does not protect",
     **dict.fromkeys(
         (
             *("brokerClientAuthenticationParameters", "brokerClientTlsCiphers"),
@@ -133,7 +120,8 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
             *("brokerClientSslFactoryPluginParams", "brokerClientSslProvider", "brokerClientTlsKeyStore"),
             *("brokerClientTlsKeyStorePassword", "brokerClientTlsKeyStoreType", "brokerClientTlsProtocols"),
             *("brokerClientTlsTrustStore", "brokerClientTlsTrustStorePassword", "brokerClientTlsTrustStoreType"),
-            "brokerClientTrustCertsFilePath",
+            *("brokerClientTrustCertsFilePath", "brokerClientTlsEnabled", "brokerClientTlsEnabledWithKeyStore"),
+            *("tlsHostnameVerificationEnabled", "replicationTlsEnabled"),
         ),
         "of connections to other brokers, which this one never makes",
     ),
@@ -143,7 +131,8 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
             *("bookkeeperTLSKeyFilePath", "bookkeeperTLSKeyFileType", "bookkeeperTLSKeyStorePasswordPath"),
             *("bookkeeperTLSProviderFactoryClass", "bookkeeperTLSTrustCertTypes", "bookkeeperTLSTrustCertsFilePath"),
             *("bookkeeperTLSTrustStorePasswordPath", "bookkeeperTlsCertFilesRefreshDurationSeconds"),
-            "managedLedgerPassword",
+            *("bookkeeperClientAuthenticationPlugin", "bookkeeperTLSCertificateFilePath", "managedLedgerPassword"),
+            *("bookkeeperTLSClientAuthentication", "bookkeeper_tlsHostnameVerificationEnabled"),
         ),
         "of a BookKeeper cluster, which this broker does without",
     ),

@@ -25,6 +25,10 @@ class SettingInfo:
     """Whether it does anything; a setting without effect is accepted and shown, but not listed."""
     form: str = ""
     """The pattern of a text: one of :data:`magnetar.config.configuration.FORMS`."""
+    secret: bool = False
+    """Whether the value is never shown: not in errors, not by ``magnetar config``, not over REST."""
+    off: bool = False
+    """Whether an empty value switches it off; other settings stay as they were."""
 
 
 def setting(
@@ -37,6 +41,9 @@ def setting(
     *,
     effect: bool = True,
     form: str = "",
+    secret: bool = False,
+    off: bool = False,
 ) -> T:
-    """A field of a settings class."""
-    return field(default=default, metadata={"about": SettingInfo(doc, group, low, high, members, effect, form)})
+    """A field of a settings class; a secret one is left out of its ``repr``."""
+    info = SettingInfo(doc, group, low, high, members, effect, form, secret, off)
+    return field(default=default, repr=not secret, metadata={"about": info})

@@ -16,13 +16,14 @@ from magnetar.config.authorization_settings import AuthorizationSettings
 from magnetar.config.policy_settings import PolicySettings
 from magnetar.config.setting_field import INT_MAX as _INT_MAX
 from magnetar.config.setting_field import setting as _setting
+from magnetar.config.tls_settings import TlsSettings
 from magnetar.model.policies import PARTITIONS_MAX
 
 _PORT_MAX: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings):
+class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, TlsSettings):
     """All settings, immutable for the life of the process; tests build one with the values they need."""
 
     # identity and addresses
@@ -32,12 +33,14 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings):
         "Server",
         form="name",
     )
-    brokerServicePort: int = _setting(
-        6650, "TCP port of the binary protocol; 0 lets the system choose one.", "Server", 0, _PORT_MAX
-    )
-    webServicePort: int = _setting(
-        8080, "TCP port of the REST interface; 0 lets the system choose one.", "Server", 0, _PORT_MAX
-    )
+    brokerServicePort: int | None = _setting(
+        6650, "TCP port of the binary protocol without TLS; 0 lets the system choose one.", "Server", 0, _PORT_MAX,
+        off=True,
+    )  # fmt: skip
+    webServicePort: int | None = _setting(
+        8080, "TCP port of the REST interface without TLS; 0 lets the system choose one.", "Server", 0, _PORT_MAX,
+        off=True,
+    )  # fmt: skip
     bindAddress: str = _setting(
         "127.0.0.1",
         "Address both ports are bound to. Pulsar binds to 0.0.0.0; here others reach the broker only when asked for, "

@@ -2,7 +2,7 @@
 
 One line per setting: ``name = value``, then, after a ``#``, where the value comes from if it is no default, and
 Apache Pulsar's default where magnetar's is another. Without the notices the output is a properties file
-that can be read again.
+that can be read again; of a secret it says only that it is set.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar.config.configuration import Configuration, about, pulsar_settings
+from magnetar.config.configuration import Configuration, about, is_secret, pulsar_settings
 from magnetar.config.settings_page import by_group
 
 
@@ -22,6 +22,9 @@ def settings_list(configuration: Configuration, *, changed_only: bool = False) -
             if changed_only and field.name not in configuration.origin:
                 continue
             value = getattr(configuration.settings, field.name)
+            if value and is_secret(field.name):
+                lines.append(f"# {field.name} is set, from {configuration.origin.get(field.name)}, and not shown")
+                continue
             said = _said(field.name, field.default, configuration.origin.get(field.name))
             lines.append(f"{field.name}={_text(value)}" + (f"  # {'; '.join(said)}" if said else ""))
         if lines:

@@ -21,7 +21,8 @@ _HEAD: Final = """\
 
 Names, types and defaults are Apache Pulsar's own; where a default differs, the description says so. Later sources
 win: the defaults below, a properties file (Pulsar's `broker.conf` or `standalone.conf` unchanged), the environment
-(`PULSAR_PREFIX_<name>` or `<name>`), flags (`--set name=value`). An empty value leaves a setting as it was.
+(`PULSAR_PREFIX_<name>` or `<name>`), flags (`--set name=value`). An empty value leaves a setting as it was; a port that
+is empty is not opened.
 
 `magnetar config` lists them with their values and where those come from.
 
@@ -97,7 +98,7 @@ def _accepts(name: str) -> str:
         return "true, false"
     if kind is str:
         return "some of " + ", ".join(limits.members) if limits.members else "text"
-    return f"{limits.low} to {limits.high}"
+    return f"{limits.low} to {limits.high}" + (", empty: none" if limits.off else "")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -65,6 +66,15 @@ class Clusters:
         checked = _checked(data)
         if any((self._records.get(name) or {}).get(field, _NEVER) != value for field, value in checked.items()):
             await self._records.change((name,), lambda old: {**(old or {}), **checked})
+
+    async def announce(self, name: str, urls: Mapping[str, str]) -> None:
+        """Record addresses; those that are empty leave the record, and an unchanged record is not written."""
+        open_urls = _checked({field: url for field, url in urls.items() if url})
+        known = self._records.get(name) or {}
+        if {**known, **open_urls} != known or any(field in known and not url for field, url in urls.items()):
+            await self._records.change(
+                (name,), lambda old: {k: v for k, v in {**(old or {}), **open_urls}.items() if urls.get(k) != ""}
+            )
 
 
 def _is_address(text: str, scheme: str) -> bool:

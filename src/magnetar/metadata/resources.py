@@ -20,7 +20,6 @@ from magnetar.metadata.tenants import Tenants
 from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.errors import ConflictError, NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.policies import JsonObject
 from magnetar.model.system_topics import is_heartbeat
 
 log = logging.getLogger(__name__)
@@ -64,10 +63,9 @@ class Resources:
                 with suppress(ConflictError):  # another broker was first
                     await self.namespaces.create(tenant, namespace)
 
-    async def announce(self, service_url: str, broker_service_url: str) -> None:
-        """Record where this cluster is reached, once the ports are bound."""
-        urls: JsonObject = {"serviceUrl": service_url, "brokerServiceUrl": broker_service_url}
-        await self.clusters.ensure(self._cluster, urls)
+    async def announce(self, **urls: str) -> None:
+        """Record where this cluster is reached, once the ports are bound; an empty address is of no open port."""
+        await self.clusters.announce(self._cluster, urls)
 
     def require_namespace(self, topic: TopicName) -> None:
         """Raises NotFoundError with the text that topic routes and lookups answer (rule 2.9)."""

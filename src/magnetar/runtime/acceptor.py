@@ -12,7 +12,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar.runtime.descriptors import Descriptors
 from magnetar.runtime.log import RateLimitedLog
@@ -25,6 +25,25 @@ _REST_SECONDS: Final = 1.0
 _DRAIN_BYTES: Final = 1 << 16
 
 Release = Callable[[], None]
+Make = Callable[[Release], asyncio.Protocol]
+"""Builds the protocol of a connection; the argument is to be called when the connection is lost."""
+
+
+class Entrance(NamedTuple):
+    """One listening socket and, with TLS, what goes around each of its connections."""
+
+    name: str
+    listening: socket.socket
+    around: Callable[[Make], Make] | None = None
+    """``None``: plain text."""
+    watch: Callable[[Callable[[], None], Callable[[], None]], None] | None = None
+    """Takes what is to be called when no more connections are wanted, and when they are wanted again."""
+
+    @property
+    def port(self) -> int:
+        """The port that it is bound to."""
+        port: int = self.listening.getsockname()[1]
+        return port
 
 
 class ConnectionLimit:
@@ -75,17 +94,14 @@ class ConnectionLimit:
 
 
 class Acceptor:
-    """Owner of a listening socket.
-
-    ``make`` builds the protocol of a connection; its argument is to be called when the connection is lost.
-    """
+    """Owner of a listening socket."""
 
     def __init__(
         self,
         name: str,
         listening: socket.socket,
         connection_limit: ConnectionLimit,
-        make: Callable[[Release], asyncio.Protocol],
+        make: Make,
         refusal: Callable[[str], bytes],
     ) -> None:
         self.connection_limit = connection_limit
@@ -98,12 +114,37 @@ class Acceptor:
         self._limited = RateLimitedLog(log)
         self._rest: asyncio.TimerHandle | None = None
         self._open = False
+        self._held = False
+
+    @staticmethod
+    def at(
+        entrance: Entrance, connection_limit: ConnectionLimit, make: Make, refusal: Callable[[str], bytes]
+    ) -> Acceptor:
+        """Return the owner of an entrance; with TLS a client that is one too many is not told why."""
+        if entrance.around is not None:
+            make, refusal = entrance.around(make), _no_words
+        acceptor = Acceptor(entrance.name, entrance.listening, connection_limit, make, refusal)
+        if entrance.watch is not None:
+            entrance.watch(acceptor.hold, acceptor.go_on)
+        return acceptor
 
     def open(self) -> None:
         """Begin to accept connections."""
         self._socket.setblocking(False)
         self._open = True
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
+
+    def hold(self) -> None:
+        """Leave new connections to the system for a while."""
+        self._held = True
+        if self._open:
+            asyncio.get_running_loop().remove_reader(self._socket.fileno())
+
+    def go_on(self) -> None:
+        """Accept connections again."""
+        self._held = False
+        if self._open and self._rest is None:
+            asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
 
     def close(self) -> None:
         """Accept no more connections; those that are open stay open."""
@@ -177,8 +218,12 @@ class Acceptor:
 
     def _resume(self) -> None:
         self._rest = None
-        if self._open:
+        if self._open and not self._held:
             asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
+
+
+def _no_words(why: str) -> bytes:
+    return b""
 
 
 def listen(host: str, port: int, backlog: int) -> socket.socket:

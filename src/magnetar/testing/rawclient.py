@@ -14,6 +14,7 @@ Entries are made here from a handful of metadata fields, on purpose without the 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -101,10 +102,18 @@ class RawClient(asyncio.Protocol):
         self._next_id = 0
 
     @classmethod
-    async def open(cls, host: str, port: int, *, answer_pings: bool = True, patience_s: float = 30.0) -> RawClient:
+    async def open(
+        cls,
+        host: str,
+        port: int,
+        *,
+        answer_pings: bool = True,
+        patience_s: float = 30.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> RawClient:
         """A connection on which nothing was said yet."""
         _, client = await asyncio.get_running_loop().create_connection(
-            lambda: cls(answer_pings=answer_pings, patience_s=patience_s), host, port
+            lambda: cls(answer_pings=answer_pings, patience_s=patience_s), host, port, ssl=tls
         )
         return client
 

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from magnetar.admin.http import connection
 from magnetar.admin.http.connection import HttpConnection
 from magnetar.admin.http.server import AdminServer
-from magnetar.runtime.acceptor import ConnectionLimit, listen
+from magnetar.runtime.acceptor import ConnectionLimit, Entrance, listen
 from magnetar.runtime.descriptors import Descriptors
 
 LARGE = 8 << 20
@@ -39,7 +39,7 @@ def served(scenario: Scenario, most: int = 0) -> None:
     async def main() -> None:
         listening = listen("127.0.0.1", 0, 128)
         connection_limit = ConnectionLimit(most, 0, Descriptors(65_536, lambda: 30))
-        server = AdminServer(application, listening, connection_limit)
+        server = AdminServer(application, [Entrance("http", listening)], connection_limit)
         server.start()
         try:
             await asyncio.wait_for(scenario(listening.getsockname()[1], connection_limit), 30)

@@ -20,7 +20,7 @@ from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.model.names import TopicName
-from magnetar.runtime.acceptor import ConnectionLimit
+from magnetar.runtime.acceptor import ConnectionLimit, Entrance
 from magnetar.runtime.descriptors import Descriptors, limit_now
 from tests.admin.conftest import World
 from tests.admin.fake_broker import FakeBroker
@@ -207,7 +207,7 @@ def test_server_serves_and_releases_its_port(broker: FakeBroker, resources: Reso
     async def serve() -> int:
         listening = socket.create_server(("127.0.0.1", 0))
         port: int = listening.getsockname()[1]
-        server = AdminServer(app, listening, ConnectionLimit(0, 0, Descriptors(limit_now())))
+        server = AdminServer(app, [Entrance("http", listening)], ConnectionLimit(0, 0, Descriptors(limit_now())))
         server.start()
         assert await asyncio.to_thread(ask, port) == ["standalone"]
         await server.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pytest
 
@@ -18,9 +19,9 @@ TENANT = "/admin/v2/tenants/public"
 
 def asked(
     method: str = "POST", path: str = TENANT, *, host: str | None = "localhost:8080", origin: str | None = None,
-    site: str | None = None, content_type: str | None = None,
+    site: str | None = None, content_type: str | None = None, scheme: Literal["http", "https"] = "http",
 ) -> RequestOrigin:  # fmt: skip
-    return RequestOrigin(method, path, host, origin, site, content_type)
+    return RequestOrigin(method, path, host, origin, site, content_type, scheme)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,9 @@ PROGRAMS = {
     "typed into a browser": asked("GET", site="none"),
     "an old browser's own page": asked("GET", origin="http://localhost:8080"),
     "default port": asked("GET", host="localhost", origin="http://localhost:80"),
+    "own page by TLS": asked("GET", host="localhost:8443", origin="https://localhost:8443", scheme="https"),
+    "default port of TLS": asked("GET", host="localhost:443", origin="https://localhost", scheme="https"),
+    "a proxy that takes TLS off": asked("GET", host="localhost", origin="https://localhost"),
     "a link to the description": asked("GET", "/docs", site="cross-site"),
     "GET with a form's type": asked("GET", content_type="text/plain"),
 }  # fmt: skip
@@ -97,6 +101,7 @@ PAGES = {
     "image": asked("GET", site="cross-site"),
     "link to a GET that works": asked("GET", "/admin/v2/brokers/health", site="cross-site"),
     "post to the description": asked("POST", "/docs", site="cross-site"),
+    "plain page of the same name": asked(host="localhost", origin="http://localhost", scheme="https"),
     "HTTPS page": asked(origin="https://localhost:8080.evil.example"),
 }
 

@@ -10,6 +10,7 @@ import pytest
 from magnetar.config.configuration import about, load, pulsar_settings, setting_types
 from magnetar.config.properties import Property, read_properties
 from magnetar.config.settings import Settings
+from magnetar.config.settings_list import settings_list
 from magnetar.config.settings_page import settings_page
 from magnetar.model.errors import InvalidValueError
 
@@ -67,8 +68,36 @@ def test_the_notice_names_settings_without_effect_that_were_changed(tmp_path: Pa
 
 
 def test_empty_value_leaves_the_setting(tmp_path: Path) -> None:
-    file = conf(tmp_path, "brokerServicePort=\nadvertisedAddress=\n")
+    file = conf(tmp_path, "maxMessageSize=\nadvertisedAddress=\n")
     assert load(file=file).settings == Settings()
+
+
+def test_a_port_that_is_empty_is_not_opened(tmp_path: Path) -> None:
+    """As in Pulsar; some port must be left for clients, and what TLS demands needs a port with TLS."""
+    loaded = load(file=conf(tmp_path, "webServicePort=\nbrokerServicePort=\n"), flags=["brokerServicePortTls=0"])
+    assert loaded.settings.brokerServicePort is None
+    assert loaded.settings.webServicePort is None
+    assert loaded.settings.brokerServicePortTls == 0
+    for flags, said in (
+        (["brokerServicePort="], "--set brokerServicePort=: brokerServicePort: no port is left for clients"),
+        (["tlsEnabled=true"], "--set tlsEnabled=true: tlsEnabled: no port speaks TLS; set brokerServicePortTls=6651"),
+        (["tlsRequireTrustedClientCertOnConnect=true"], "no port speaks TLS"),
+    ):
+        with pytest.raises(InvalidValueError) as caught:
+            load(flags=flags)
+        assert said in str(caught.value)
+
+
+def test_a_secret_is_never_shown(tmp_path: Path) -> None:
+    """Not in errors, not by ``magnetar config``, not in a representation."""
+    loaded = load(flags=["tlsKeyStorePassword=hunter2"])
+    assert loaded.settings.tlsKeyStorePassword == "hunter2"
+    listed = list(settings_list(loaded))
+    assert "# tlsKeyStorePassword is set, from --set tlsKeyStorePassword, and not shown" in listed
+    shown = "\n".join(listed) + repr(loaded)
+    with pytest.raises(InvalidValueError) as caught:
+        load(flags=["tlsKeyStorePassword=hunter2\x01"])
+    assert "hunter2" not in shown + str(caught.value)
 
 
 def refused(tmp_path: Path, text: str) -> str:

@@ -80,10 +80,10 @@ def test_values_that_protect_nothing_are_taken(tmp_path: Path, name: str) -> Non
 
 def test_the_last_word_counts(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
-    file.write_text("tlsEnabled=true\n")
-    assert len(load(file=file, flags=["tlsEnabled=false"]).notices) == 2
-    with pytest.raises(InvalidValueError, match="--set tlsEnabled=true"):
-        load(flags=["tlsEnabled=true", "tlsEnabled="])
+    file.write_text("httpRequestsLimitEnabled=true\n")
+    assert len(load(file=file, flags=["httpRequestsLimitEnabled=false"]).notices) == 2
+    with pytest.raises(InvalidValueError, match="--set httpRequestsLimitEnabled=true"):
+        load(flags=["httpRequestsLimitEnabled=true", "httpRequestsLimitEnabled="])
 
 
 def test_everything_that_looks_like_protection_was_judged() -> None:

@@ -87,18 +87,30 @@ def test_reopening_finds_everything_and_writes_nothing(tmp_path: Path) -> None:
     at_once(first.namespaces.update(NamespaceName.parse("acme/main"), deduplicationEnabled=True))
     odd = TopicName.parse("non-persistent://acme/main/with space é%2F")
     at_once(first.partitioned.create(odd, 3, {"a": "ü"}))
-    at_once(first.announce("http://127.0.0.1:1", "pulsar://127.0.0.1:2"))
+    at_once(first.announce(serviceUrl="http://127.0.0.1:1", brokerServiceUrl="pulsar://127.0.0.1:2"))
     at_once(store.close())
     store, second = again()
     written: list[str] = []
     store.watch("/", written.append)
-    at_once(second.announce("http://127.0.0.1:1", "pulsar://127.0.0.1:2"))
+    at_once(second.announce(serviceUrl="http://127.0.0.1:1", brokerServiceUrl="pulsar://127.0.0.1:2"))
     assert written == []
     assert second.tenants.get("acme")["adminRoles"] == ["boss"]
     assert second.namespaces.view(NamespaceName.parse("acme/main")).deduplication is True
     assert second.partitioned.get(odd) == PartitionedTopic(3, {"a": "ü"})
     assert second.clusters.get("standalone")["brokerServiceUrl"] == "pulsar://127.0.0.1:2"
+
     at_once(store.close())
+
+
+def test_the_clusters_record_names_open_ports_only() -> None:
+    """A port that was open in an earlier life leaves the record; what an administrator wrote stays."""
+    resources = opened(MemoryMetadataStore())
+    at_once(resources.announce(serviceUrl="http://a:1", brokerServiceUrl="pulsar://a:2", brokerServiceUrlTls=""))
+    at_once(resources.clusters.update("standalone", {**resources.clusters.get("standalone"), "proxyServiceUrl": "p"}))
+    at_once(resources.announce(serviceUrl="", brokerServiceUrl="", brokerServiceUrlTls="pulsar+ssl://a:3"))
+    found = resources.clusters.get("standalone")
+    assert (found["brokerServiceUrlTls"], found["proxyServiceUrl"]) == ("pulsar+ssl://a:3", "p")
+    assert not {"serviceUrl", "brokerServiceUrl"} & set(found)
 
 
 def test_reads_never_touch_the_store(resources: Resources) -> None:

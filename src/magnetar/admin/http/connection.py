@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _limited = RateLimitedLog(log)
 
 REQUEST_SECONDS: Final = 20.0
+_CLIENT_HELLO: Final = b"\x16\x03"
+"""How TLS begins, which no request does."""
 
 
 class HttpConnection(H11Protocol):
@@ -54,6 +56,11 @@ class HttpConnection(H11Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
+        if data.startswith(_CLIENT_HELLO) and self.scheme == "http" and self.cycle is None:
+            client = self.client[0] if self.client else "?"
+            _limited.warning("tls", "%s: closing, it speaks TLS to the port without TLS (webServicePort)", client)
+            self.transport.abort()
+            return
         super().data_received(data)
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             if self._reading is None:

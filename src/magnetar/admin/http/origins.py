@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -33,6 +33,7 @@ _HEADERS: Final = {
     "referrer-policy": "no-referrer",
 }
 _SHOWN: Final = 100
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 class RequestOrigin(NamedTuple):
@@ -44,6 +45,7 @@ class RequestOrigin(NamedTuple):
     origin: str | None
     site: str | None
     content_type: str | None
+    scheme: Literal["http", "https"] = "http"
 
 
 class Refusal(NamedTuple):
@@ -117,17 +119,24 @@ def _from_elsewhere(asked: RequestOrigin) -> bool:
     # a page cannot set or remove this one; browsers leave it out where the broker has a name and no TLS
     if asked.site is not None:
         return asked.site not in _OWN_SITE
-    return asked.origin is not None and _place(asked.origin) != (asked.host or "").lower().removesuffix(":80")
+    return asked.origin is not None and not _same_place(asked.origin, asked)
 
 
-def _place(origin: str) -> str | None:
-    """Host and port of an Origin in the form of a Host header; ``None`` for ``null`` and malformed ones."""
+def _place(origin: str) -> tuple[str, str] | None:
+    """Scheme of an Origin, and host and port in the form of a Host header; ``None`` for ``null`` and malformed ones."""
     try:
         parts = urlsplit(origin)
     except ValueError:
         return None
-    default = {"http": ":80", "https": ":443"}.get(parts.scheme)
-    return None if default is None else parts.netloc.lower().removesuffix(default)
+    default = _DEFAULT_PORTS.get(parts.scheme)
+    return None if default is None else (parts.scheme, parts.netloc.lower().removesuffix(default))
+
+
+def _same_place(origin: str, asked: RequestOrigin) -> bool:
+    """Whether the page is one of this door; a proxy may have taken TLS off, but not put it on."""
+    found = _place(origin)
+    own = (asked.host or "").lower().removesuffix(_DEFAULT_PORTS[asked.scheme])
+    return found is not None and found[1] == own and (found[0] == "https" or asked.scheme == "http")
 
 
 def _name(host: str) -> str:
@@ -178,7 +187,11 @@ def _asked(scope: Scope) -> RequestOrigin:
     for name, value in scope["headers"]:
         if name in _OF_INTEREST:
             found[name] = value.decode("latin-1")
-    return RequestOrigin(scope["method"], scope["path"], *map(found.get, _OF_INTEREST))
+    host, origin, site, content_type = map(found.get, _OF_INTEREST)
+    return RequestOrigin(
+        scope["method"], scope["path"], host, origin, site, content_type,
+        "https" if scope["scheme"] == "https" else "http",
+    )  # fmt: skip
 
 
 _OF_INTEREST: Final = (b"host", b"origin", b"sec-fetch-site", b"content-type")

@@ -1,7 +1,7 @@
 """uvicorn inside the broker's event loop: no signal handlers, no worker threads, no log set-up of its own.
 
-The port is bound separately, because building the application takes several times as long as starting a
-broker: requests that come meanwhile wait in the socket. Connections are accepted and counted by
+The ports are bound separately, because building the application takes several times as long as starting a
+broker: requests that come meanwhile wait in the sockets. Connections are accepted and counted by
 :mod:`magnetar.runtime.acceptor`.
 """
 
@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from typing_extensions import override
 
 from magnetar.admin.http.connection import HttpConnection
-from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Release
+from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Entrance, Release
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.runtime.tasks import TaskGroup
 
@@ -32,9 +32,13 @@ _IDLE_SECONDS: Final = 5
 class _Server(uvicorn.Server):
     """Leaves signals to the program it runs in, and new connections to an :class:`Acceptor`."""
 
-    def __init__(self, config: uvicorn.Config, listening: socket.socket, connection_limit: ConnectionLimit) -> None:
+    def __init__(
+        self, config: uvicorn.Config, entrances: Sequence[Entrance], connection_limit: ConnectionLimit
+    ) -> None:
         super().__init__(config)
-        self._acceptor = Acceptor("http", listening, connection_limit, self._connection, _too_many)
+        self._acceptors = [
+            Acceptor.at(entrance, connection_limit, self._connection, _too_many) for entrance in entrances
+        ]
 
     @override
     @contextmanager
@@ -45,12 +49,14 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
         self.servers = []
-        self._acceptor.open()
+        for acceptor in self._acceptors:
+            acceptor.open()
         self.started = True
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._acceptor.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         await super().shutdown(sockets)
 
     def _connection(self, release: Release) -> HttpConnection:
@@ -58,17 +64,17 @@ class _Server(uvicorn.Server):
 
 
 class AdminServer:
-    """The REST interface on one listening socket."""
+    """The REST interface on its listening sockets."""
 
-    def __init__(self, app: ASGIApp, listening: socket.socket, connection_limit: ConnectionLimit) -> None:
-        """Takes over the listening socket."""
+    def __init__(self, app: ASGIApp, entrances: Sequence[Entrance], connection_limit: ConnectionLimit) -> None:
+        """Takes over the listening sockets."""
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11",
             timeout_graceful_shutdown=5, timeout_keep_alive=_IDLE_SECONDS,
         )  # fmt: skip
         logging.getLogger("uvicorn.error").addFilter(_few_warnings)
-        self._socket = listening
-        self._server = _Server(config, listening, connection_limit)
+        self._entrances = entrances
+        self._server = _Server(config, entrances, connection_limit)
         self._tasks = TaskGroup("admin")
         self._serving: asyncio.Task[object] | None = None
 
@@ -82,7 +88,8 @@ class AdminServer:
         if self._serving is not None:
             await asyncio.wait([self._serving])
         await self._tasks.close()
-        self._socket.close()
+        for entrance in self._entrances:
+            entrance.listening.close()
 
 
 def _few_warnings(record: logging.LogRecord) -> bool:

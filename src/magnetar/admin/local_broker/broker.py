@@ -57,7 +57,13 @@ class LocalBroker:
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
         lookup.require_listener(listener)
-        return LookupAnswer(self._service.service_url, self._service.web_service_url)
+        service = self._service
+        return LookupAnswer(
+            service.service_url, service.service_url_tls, service.web_service_url, service.web_service_url_tls
+        )
+
+    def web_url(self) -> str:
+        return self._service.web_service_url or self._service.web_service_url_tls
 
     def broker_id(self) -> str:
         return self._service.broker_id

@@ -29,7 +29,7 @@ class TransactionViews:
 
     def coordinators(self) -> list[Json]:
         """The coordinators with their brokers; there is one."""
-        return [{"id": TC_ID, "brokerServiceUrl": self._service.service_url}]
+        return [{"id": TC_ID, "brokerServiceUrl": self._service.service_url or self._service.service_url_tls}]
 
     def coordinator_stats(self) -> JsonObject:
         """State and counts of the only coordinator."""

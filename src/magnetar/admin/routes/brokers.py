@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Final
 
 from fastapi import APIRouter
@@ -49,11 +50,11 @@ def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
     @router.get("/leaderBroker")
     async def leader() -> Response:
         leader_id = broker.broker_id()
-        return answer({"serviceUrl": f"http://{leader_id}", "brokerId": leader_id})
+        return answer({"serviceUrl": broker.web_url(), "brokerId": leader_id})
 
     @router.get("/configuration/runtime")
     async def configuration() -> Response:
-        return answer({name: _shown(value) for name, value in dataclasses.asdict(settings).items()})
+        return answer({name: _shown(value) for name, value in _not_secret(settings)})
 
     # Pulsar's other routes of that form are not built and must not look as if they were (see not_implemented)
     @router.get("/{cluster:cluster}")
@@ -67,6 +68,12 @@ def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
 def _text(text: str) -> Response:
     """A bare text, labelled as JSON as Pulsar does it."""
     return PlainTextResponse(text, media_type="application/json")
+
+
+def _not_secret(settings: Settings) -> Iterator[tuple[str, object]]:
+    for field in dataclasses.fields(settings):
+        if not field.metadata["about"].secret:
+            yield field.name, getattr(settings, field.name)
 
 
 def _shown(value: object) -> str | None:

@@ -37,14 +37,14 @@ def routes(broker: BrokerPort, resources: Resources) -> APIRouter:
         except ServiceNotReadyError as error:
             # over HTTP Pulsar answers an unknown listener with an internal error
             raise MagnetarError(f"\n --- An unexpected error occurred in the server ---\n\nMessage: {error}") from error
-        return answer(
-            {
-                "brokerUrl": found.broker_url,
-                "httpUrl": found.http_url,
-                "nativeUrl": found.broker_url,
-                "brokerUrlSsl": "",
-            }
-        )
+        urls = {
+            "brokerUrl": found.broker_url,
+            "brokerUrlTls": found.broker_url_tls,
+            "httpUrl": found.http_url,
+            "httpUrlTls": found.http_url_tls,
+            "nativeUrl": found.broker_url,
+        }
+        return answer({**{name: url for name, url in urls.items() if url}, "brokerUrlSsl": ""})
 
     @router.get(PATH + "/bundle")
     async def bundle(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:

@@ -28,6 +28,8 @@ from magnetar.protocol.server import ServerConnection
 log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 30.0
+_CLIENT_HELLO: Final = b"\x16\x03"
+"""How TLS begins, which no frame does that is not far too large."""
 UNFINISHED_MAX: Final = 32 << 20
 """Bytes of unfinished frames of all connections together; twice the largest frame if that is more."""
 UNSENT_MAX: Final = 64 << 20
@@ -158,6 +160,8 @@ class Listener(asyncio.Protocol):
         except MalformedBytesError as error:
             # commands before the bad bytes still count
             self._malformed = str(error)
+            if data is not None and data.startswith(_CLIENT_HELLO) and not self.session.connected:
+                self._malformed = "it speaks TLS to the port without TLS (brokerServicePortTls is the other one)"
             return error.decoded
 
     def _wait(self) -> None:

@@ -26,7 +26,7 @@ _DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
 
 
 def look_up(session: Session, command: c.CommandLookupTopic) -> None:
-    """Answer LOOKUP with this broker (rule 2.3); it does not create the topic (rule 2.5)."""
+    """Answer LOOKUP with this broker (rules 2.3, 2.6); it does not create the topic (rule 2.5)."""
     service = session.service
     try:
         name = TopicName.parse(command.topic)
@@ -44,7 +44,8 @@ def look_up(session: Session, command: c.CommandLookupTopic) -> None:
         c.CommandLookupTopicResponse(
             command.request_id,
             c.LookupType.Connect,
-            broker_service_url=service.service_url,
+            broker_service_url=service.service_url or None,
+            broker_service_url_tls=service.service_url_tls or None,
             authoritative=True,
             proxy_through_service_url=True,
         )

@@ -1,0 +1,65 @@
+"""The listening sockets of a node: each of its two protocols without TLS, with TLS, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+from magnetar.config.settings import Settings
+from magnetar.runtime.acceptor import Entrance, listen
+
+if TYPE_CHECKING:
+    from magnetar.security.tls.doors import TlsDoors
+
+_BACKLOG: Final = 1024
+
+
+def tls_doors(settings: Settings) -> TlsDoors | None:
+    """Load what the ports with TLS need; ``None`` if there are none. Raises InvalidValueError."""
+    if settings.brokerServicePortTls is None and settings.webServicePortTls is None:
+        return None
+    # a broker without TLS loads none of it
+    from magnetar.security.tls.doors import TlsDoors
+
+    return TlsDoors(settings)
+
+
+def binary_entrances(settings: Settings, tls: TlsDoors | None) -> list[Entrance]:
+    """Bind the ports of the binary protocol. Raises OSError."""
+    with ExitStack() as bound:
+        found = []
+        if settings.brokerServicePort is not None:
+            found.append(_bind(bound, "broker", settings, settings.brokerServicePort))
+        if settings.brokerServicePortTls is not None and tls is not None:
+            plain = _bind(bound, "broker (TLS)", settings, settings.brokerServicePortTls)
+            found.append(plain._replace(around=tls.binary, watch=tls.handshakes.watch))
+        bound.pop_all()
+    return found
+
+
+def http_entrances(settings: Settings, tls: TlsDoors | None) -> list[Entrance]:
+    """Bind the ports of the REST interface. Raises OSError."""
+    with ExitStack() as bound:
+        found = []
+        if settings.webServicePort is not None:
+            found.append(_bind(bound, "http", settings, settings.webServicePort))
+        if settings.webServicePortTls is not None and tls is not None:
+            plain = _bind(bound, "http (TLS)", settings, settings.webServicePortTls)
+            found.append(plain._replace(around=tls.http, watch=tls.handshakes.watch))
+        bound.pop_all()
+    return found
+
+
+def _bind(bound: ExitStack, name: str, settings: Settings, port: int) -> Entrance:
+    return Entrance(name, bound.enter_context(listen(settings.bindAddress, port, _BACKLOG)))
+
+
+def port_of(entrances: Sequence[Entrance], *, tls: bool) -> int:
+    """The port of the entrance with or without TLS; 0 if there is none."""
+    return next((found.port for found in entrances if (found.around is not None) == tls), 0)
+
+
+def url_of(scheme: str, host: str, port: int) -> str:
+    """The address of a port; empty if it is not open."""
+    return f"{scheme}://{host}:{port}" if port else ""

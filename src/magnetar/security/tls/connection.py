@@ -1,0 +1,295 @@
+"""One connection with TLS: the protocol of a plain transport, and the transport of the protocol that it protects.
+
+OpenSSL works on two buffers in memory. What a wake-up brings is decrypted in one go and handed on in one piece; what is
+written leaves in one write of the plain transport. Nothing is held back here, so the bytes that the client has not
+taken are those of the plain transport. The protected protocol is made when the handshake is finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from typing import Any, Final, cast
+
+from typing_extensions import override
+
+from magnetar.runtime.acceptor import Make, Release
+from magnetar.security.tls.handshakes import Handshakes
+from magnetar.security.tls.server_tls import ServerTls
+from magnetar.security.tls.wrong_door import failure, is_tls, plain_text
+
+RECORD: Final = 1 << 14
+"""Bytes of the largest TLS record. Buffers of OpenSSL never shrink, so they are fed and emptied in such pieces."""
+HANDSHAKE_BYTES_MAX: Final = 1 << 17
+"""Bytes that a client may send before it is known: a chain of certificates fits many times."""
+
+
+class TlsConnection(asyncio.Protocol, asyncio.Transport):
+    """The server's side of one connection."""
+
+    def __init__(self, door: str, tls: ServerTls, handshakes: Handshakes, make: Make, release: Release) -> None:
+        """``door``: what the log calls the port; ``release``: called when the connection is lost."""
+        super().__init__()
+        self._door = door
+        self._tls = tls
+        self._handshakes = handshakes
+        self._make = make
+        self._release = release
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._context = tls.context()
+        self._ssl = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._plain: asyncio.Transport
+        self._protocol: asyncio.Protocol | None = None
+        self._beginning = b""
+        self._received = 0
+        self._arrived = False
+        self._closing = False
+
+    # the protocol of the plain transport -------------------------------------------------------------------------
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports do not derive from asyncio's
+        self._plain = cast(asyncio.Transport, transport)
+        self._handshakes.began(self)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self._closing:
+            return
+        protocol = self._protocol
+        if protocol is None:
+            self._shake(data)
+            return
+        pieces: list[bytes] = []
+        try:
+            if len(data) <= RECORD:
+                self._incoming.write(data)
+                ended = self._decrypt(pieces)
+            else:
+                view = memoryview(data)
+                ended = False
+                for start in range(0, len(data), RECORD):
+                    self._incoming.write(view[start : start + RECORD])
+                    ended = ended or self._decrypt(pieces)
+        except ssl.SSLError as error:
+            self._complain("broken", f"what it sends is no TLS ({error.reason})")
+            self._flush()
+            self._plain.abort()
+            return
+        self._hand_on(protocol, pieces, ended)
+
+    def _decrypt(self, pieces: list[bytes]) -> bool:
+        """Append what the whole records hold; return whether the client says goodbye."""
+        incoming, read = self._incoming, self._ssl.read
+        try:
+            while incoming.pending:
+                piece = read(RECORD)
+                if not piece:
+                    return True
+                pieces.append(piece)
+        except ssl.SSLWantReadError:
+            pass
+        return False
+
+    def _hand_on(self, protocol: asyncio.Protocol, pieces: list[bytes], ended: bool) -> None:
+        if self._outgoing.pending:
+            self._flush()  # the answer to a change of keys
+        if pieces:
+            protocol.data_received(b"".join(pieces) if len(pieces) > 1 else pieces[0])
+        if ended and not self._closing:
+            self.close()
+
+    def _shake(self, data: bytes) -> None:
+        if self._received < 5:
+            self._beginning += data[:5]
+            if not is_tls(self._beginning):
+                self.give_up(f"it speaks {plain_text(self._beginning)} to a port with TLS", "plain")
+                return
+        self._received += len(data)
+        if self._received > HANDSHAKE_BYTES_MAX:
+            self.give_up(f"more than {HANDSHAKE_BYTES_MAX} bytes and no end of the TLS handshake", "large")
+            return
+        self._incoming.write(data)
+        if not self._arrived:
+            self._arrived = True
+            self._handshakes.arrived(self)
+
+    def step(self) -> None:
+        """Do what the bytes that have come allow."""
+        self._arrived = False
+        if self._closing:
+            return
+        try:
+            self._ssl.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return
+        except ssl.SSLError as error:
+            self._flush()  # the alert that tells the client why
+            self.give_up(failure(error), error.reason or "handshake")
+            return
+        self._flush()
+        agreed = self._ssl.cipher()
+        if agreed is None or not self._tls.offer.allows(agreed[0]):
+            self.give_up(f"it agreed on {agreed and agreed[0]} only, which tlsCiphers leaves out", "cipher")
+            return
+        self._handshakes.ended(self, well=True)
+        protocol = self._protocol = self._make(self._release)
+        protocol.connection_made(self)
+        if self._incoming.pending and not self._closing:
+            self.data_received(b"")
+
+    def give_up(self, why: str, kind: str = "handshake") -> None:
+        """End a connection whose handshake is not finished."""
+        if not self._closing:
+            self._closing = True
+            self._complain(kind, why)
+            self._plain.close()
+
+    def _complain(self, kind: str, why: str) -> None:
+        peer = self._plain.get_extra_info("peername") or ("?", 0)
+        complaints = self._handshakes.complaints
+        complaints.warning(f"{self._door} {kind}", "%s: closing /%s:%s: %s", self._door, peer[0], peer[1], why)
+
+    @override
+    def pause_writing(self) -> None:
+        if self._protocol is not None:
+            self._protocol.pause_writing()
+
+    @override
+    def resume_writing(self) -> None:
+        if self._protocol is not None:
+            self._protocol.resume_writing()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._protocol is None and self._received and not self._closing:
+            self._complain("left", "it left in the TLS handshake; does it trust this broker's certificate?")
+        self._closing = True
+        self._handshakes.ended(self, well=False)
+        protocol, self._protocol = self._protocol, None
+        if protocol is None:
+            self._release()
+        else:
+            protocol.connection_lost(exc)
+
+    # the transport of the protected protocol ---------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        data = self._outgoing.read()
+        if data:
+            self._plain.write(data)
+
+    @override
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        if self._closing or not data:
+            return
+        if len(data) <= RECORD:
+            self._ssl.write(cast(bytes, data))
+            self._plain.write(self._outgoing.read())
+        else:
+            records: list[bytes] = []
+            self._encrypt(memoryview(data), records)
+            self._plain.writelines(records)
+
+    def _encrypt(self, data: memoryview[Any], records: list[bytes]) -> None:
+        write, read = self._ssl.write, self._outgoing.read
+        for start in range(0, len(data), RECORD):
+            write(cast(bytes, data[start : start + RECORD]))
+            records.append(read())
+
+    @override
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+        if self._closing:
+            return
+        records: list[bytes] = []
+        small: list[Any] = []
+        size = 0
+        for part in list_of_data:
+            if size + len(part) > RECORD:
+                if small:
+                    self._encrypt(memoryview(b"".join(small)), records)
+                    small, size = [], 0
+                if len(part) > RECORD:
+                    self._encrypt(memoryview(part), records)
+                    continue
+            small.append(part)
+            size += len(part)
+        if small:
+            self._encrypt(memoryview(b"".join(small)), records)
+        self._plain.writelines(records)
+
+    @override
+    def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        try:
+            self._ssl.unwrap()
+        except ssl.SSLError:
+            pass  # it says goodbye and does not wait for the answer
+        self._flush()
+        self._plain.close()
+
+    @override
+    def abort(self) -> None:
+        self._closing = True
+        self._plain.abort()
+
+    @override
+    def is_closing(self) -> bool:
+        return self._closing or self._plain.is_closing()
+
+    @override
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Add ``ssl_object``, ``sslcontext``, ``cipher`` and ``peercert`` to what the plain transport knows."""
+        if name == "ssl_object":
+            return self._ssl
+        if name == "sslcontext":
+            return self._context
+        if name == "cipher":
+            return self._ssl.cipher()
+        if name == "peercert":
+            return self._ssl.getpeercert()
+        return self._plain.get_extra_info(name, default)
+
+    @override
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = cast(asyncio.Protocol, protocol)
+
+    @override
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        assert self._protocol is not None
+        return self._protocol
+
+    @override
+    def is_reading(self) -> bool:
+        return self._plain.is_reading()
+
+    @override
+    def pause_reading(self) -> None:
+        self._plain.pause_reading()
+
+    @override
+    def resume_reading(self) -> None:
+        self._plain.resume_reading()
+
+    @override
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._plain.set_write_buffer_limits(high, low)
+
+    @override
+    def get_write_buffer_size(self) -> int:
+        return self._plain.get_write_buffer_size()
+
+    @override
+    def can_write_eof(self) -> bool:
+        return False
+
+
+def secured(door: str, tls: ServerTls, handshakes: Handshakes, make: Make) -> Make:
+    """Return ``make`` with TLS around each connection."""
+    return lambda release: TlsConnection(door, tls, handshakes, make, release)

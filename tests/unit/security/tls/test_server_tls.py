@@ -1,0 +1,193 @@
+"""Contexts of a door from files and key stores: what they trust, what is refused, what a change of files does."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from magnetar.config.settings import Settings
+from magnetar.model.errors import InvalidValueError
+from magnetar.security.tls.key_store import read_key_store
+from magnetar.security.tls.server_tls import ServerTls
+from tests.support.certificates import Authority, Issued, trust_store
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def shown(authority: Authority) -> Issued:
+    return authority.issue("broker")
+
+
+def door(**settings: Any) -> ServerTls:
+    return ServerTls.of(Settings(**settings), "", "")
+
+
+def files(shown: Issued) -> dict[str, Any]:
+    return {"tlsCertificateFilePath": shown.certificate_file, "tlsKeyFilePath": shown.key_file}
+
+
+def meet(server: ssl.SSLContext, client: ssl.SSLContext) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Both sides of a finished handshake in memory. Raises what either side raises."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = server.wrap_bio(to_server, to_client, server_side=True)
+    theirs = client.wrap_bio(to_client, to_server, server_hostname="localhost")
+    for _ in range(4):
+        for side in (theirs, ours):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    ours.do_handshake()
+    return ours, theirs
+
+
+def client(authority: Authority, own: Issued | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=authority.file)
+    if own is not None:
+        context.load_cert_chain(own.certificate_file, own.key_file)
+    return context
+
+
+def test_files_and_key_stores_show_the_same(tmp_path: Path, authority: Authority, shown: Issued) -> None:
+    """PKCS12 under either of Java's names, with another password for each store."""
+    store = shown.key_store(tmp_path / "keystore.jks", "secret1", authority.certificate)
+    trusted = trust_store(tmp_path / "truststore.jks", "secret2", authority.certificate)
+    own = authority.issue("client")
+    for kind in ("JKS", "PKCS12"):
+        by_store = door(
+            tlsEnabledWithKeyStore=True, tlsKeyStore=store, tlsKeyStorePassword="secret1", tlsKeyStoreType=kind,
+            tlsTrustStore=trusted, tlsTrustStorePassword="secret2", tlsTrustStoreType=kind,
+        )  # fmt: skip
+        ours, theirs = meet(by_store.context(), client(authority, own))
+        assert theirs.getpeercert(True) == shown.certificate.public_bytes(serialization.Encoding.DER)
+        assert ours.getpeercert(True) == own.certificate.public_bytes(serialization.Encoding.DER)
+        assert by_store.context().verify_mode == ssl.CERT_OPTIONAL
+    assert not list(tmp_path.glob("*.pem")), "no key is left on the disk"
+
+
+def test_what_stands_in_trust_stores_and_key_stores(tmp_path: Path, authority: Authority, shown: Issued) -> None:
+    stored = read_key_store(shown.key_store(tmp_path / "k.p12", "p", authority.certificate), "p", "PKCS12")
+    assert stored.key is not None
+    assert b"ENCRYPTED" in stored.key
+    assert stored.chain.count(b"BEGIN CERTIFICATE") == 2
+    assert stored.trusted.count("BEGIN CERTIFICATE") == 1
+
+
+@pytest.mark.parametrize("magic", [b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"])
+def test_the_format_of_before_java_9_is_refused_with_the_command(tmp_path: Path, magic: bytes) -> None:
+    old = tmp_path / "old.jks"
+    old.write_bytes(magic + b"\0\0\0\2" * 10)
+    with pytest.raises(InvalidValueError) as refused:
+        door(tlsEnabledWithKeyStore=True, tlsKeyStore=str(old), tlsKeyStorePassword="p")
+    assert f"keytool -importkeystore -srckeystore {old} -destkeystore {tmp_path}/old.p12" in str(refused.value)
+
+
+def test_key_stores_that_cannot_be_used_are_named(tmp_path: Path, authority: Authority, shown: Issued) -> None:
+    store = shown.key_store(tmp_path / "k.p12", "right")
+    trusted = trust_store(tmp_path / "t.p12", "right", authority.certificate)
+    (tmp_path / "junk").write_bytes(b"junk")
+    (tmp_path / "huge").write_bytes(bytes((16 << 20) + 1))
+    for settings, said in (
+        ({"tlsKeyStore": ""}, "tlsKeyStore: tlsEnabledWithKeyStore needs a key store"),
+        ({"tlsKeyStore": str(tmp_path / "none")}, "none: No such file"),
+        ({"tlsKeyStore": store}, "not a key store of the type JKS, or its password is another one"),
+        ({"tlsKeyStore": str(tmp_path / "junk")}, "junk: not a key store"),
+        ({"tlsKeyStore": str(tmp_path / "huge")}, "are no key store"),
+        ({"tlsKeyStore": trusted, "tlsKeyStorePassword": "right"}, "no key with a certificate"),
+    ):
+        with pytest.raises(InvalidValueError, match=said) as refused:
+            door(tlsEnabledWithKeyStore=True, **settings)
+        assert "right" not in str(refused.value)
+
+
+def test_files_that_cannot_be_used_refuse_the_start(tmp_path: Path, authority: Authority, shown: Issued) -> None:
+    other = authority.issue("other")
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(
+        shown.key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"p"),
+        )
+    )
+    junk = tmp_path / "junk.pem"
+    junk.write_text("junk")
+    small = authority.issue("small", key=rsa.generate_private_key(public_exponent=65537, key_size=1024))
+    for settings, said in (
+        ({}, "tlsCertificateFilePath: a port with TLS needs a certificate and its key"),
+        ({"tlsCertificateFilePath": shown.certificate_file}, "tlsKeyFilePath: a port with TLS"),
+        ({**files(shown), "tlsKeyFilePath": str(tmp_path / "none")}, "none: No such file"),
+        ({**files(shown), "tlsKeyFilePath": other.key_file}, "KEY_VALUES_MISMATCH"),
+        ({**files(shown), "tlsKeyFilePath": str(locked)}, "the key is encrypted"),
+        ({**files(shown), "tlsCertificateFilePath": str(junk)}, "junk.pem"),
+        ({**files(shown), "tlsTrustCertsFilePath": str(junk)}, "junk.pem"),
+        ({**files(small)}, "EE_KEY_TOO_SMALL"),
+        ({**files(shown), "tlsRequireTrustedClientCertOnConnect": True}, "nothing to check certificates against"),
+    ):
+        with pytest.raises(InvalidValueError, match=said):
+            door(**settings)
+
+
+def test_a_key_that_others_may_read_is_named(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
+    issued = authority.issue("open")
+    Path(issued.key_file).chmod(0o644)
+    with caplog.at_level(logging.WARNING):
+        door(**files(issued))
+    assert f"{issued.key_file} holds a private key and other users may read it" in caplog.text
+
+
+def test_an_intermediate_authority_is_enough(tmp_path: Path, authority: Authority, shown: Issued) -> None:
+    """As in Java: any certificate of the file is an anchor, the client's own included."""
+    own = authority.issue("client")
+    tls = door(**files(shown), tlsTrustCertsFilePath=own.certificate_file, tlsRequireTrustedClientCertOnConnect=True)
+    ours, _ = meet(tls.context(), client(authority, own))
+    assert ours.getpeercert(True) == own.certificate.public_bytes(serialization.Encoding.DER)
+    with pytest.raises(ssl.SSLError):
+        meet(tls.context(), client(authority, authority.issue("another")))
+
+
+def test_no_session_is_resumed(authority: Authority, shown: Issued) -> None:
+    """A ticket would carry a certificate that was trusted once past the check of the next connection."""
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = door(**files(shown)).context()
+        wanted = client(authority)
+        wanted.maximum_version = version
+        _, theirs = meet(context, wanted)
+        with pytest.raises(ssl.SSLWantReadError):
+            theirs.read(1)
+        assert theirs.session is None or not theirs.session.has_ticket
+
+
+def test_a_change_that_cannot_be_loaded_is_said_once_and_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority(tmp_path)
+    issued = authority.issue("broker", file="shown")
+    tls = door(**files(issued))
+    first = tls.context()
+    tls.refresh()
+    assert tls.context() is first
+    new_key = authority.issue("broker", file="new")
+    Path(issued.key_file).write_bytes(Path(new_key.key_file).read_bytes())
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            tls.refresh()
+        assert tls.context() is first
+        assert caplog.text.count("KEY_VALUES_MISMATCH") == 1
+        Path(issued.certificate_file).write_bytes(Path(new_key.certificate_file).read_bytes())
+        tls.refresh()
+    assert tls.context() is not first
+    assert tls.failures == 1
+    assert "certificates are loaded anew" in caplog.text
+    _, theirs = meet(tls.context(), client(authority))
+    assert theirs.getpeercert(True) == new_key.certificate.public_bytes(serialization.Encoding.DER)
