@@ -28,6 +28,7 @@ SLOW = {
 }
 OURS = (
     "magnetar.app",
+    "magnetar.cli",
     "magnetar.model",
     "magnetar.runtime.command_line",
     "magnetar.jobs.results",

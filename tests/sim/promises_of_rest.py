@@ -155,6 +155,7 @@ _TENANT: Final = "/admin/v2/tenants/new"
 _SPACE: Final = "/admin/v2/namespaces/public/new"
 _RETENTION: Final = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}
 _QUOTA: Final = {"limitSize": 1000, "limitTime": 0, "policy": "producer_exception"}
+_ALICE: Final = {"topic": "persistent://public/default/t", "role": "alice"}
 _SCHEMA: Final = {"type": "STRING", "schema": "", "properties": {}}
 _OF_SCHEMA: Final = "/admin/v2/schemas/public/default/t/schema"
 _RATE: Final = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
@@ -188,6 +189,32 @@ KEPT_IN_METADATA: Final = (
     _fact("DELETE /admin/v2/tenants/{tenant}", _TENANT, None, _NEW_TENANT),
     _fact(f"PUT {NAMESPACE}", _SPACE, None),
     _fact(f"DELETE {NAMESPACE}", _SPACE, None, _NEW_SPACE),
+    _fact(f"POST {NAMESPACE}/permissions/{{role}}", f"{NAMESPACE}/permissions/alice", ["produce"]),
+    _fact(
+        f"DELETE {NAMESPACE}/permissions/{{role}}", f"{_SPACE}/permissions/alice", None, _NEW_SPACE,
+        ("POST", f"{_SPACE}/permissions/alice", ["produce"]),
+    ),
+    _fact(
+        f"POST {NAMESPACE}/permissions/subscription/{{subscription}}", f"{NAMESPACE}/permissions/subscription/s",
+        ["alice"],
+    ),
+    _fact(
+        f"DELETE {NAMESPACE}/permissions/{{subscription}}/{{role}}", f"{_SPACE}/permissions/s/alice", None, _NEW_SPACE,
+        ("POST", f"{_SPACE}/permissions/subscription/s", ["alice"]),
+    ),
+    _fact(
+        "POST /admin/v2/namespaces/grantPermissionsOnTopics", "/admin/v2/namespaces/grantPermissionsOnTopics",
+        [{**_ALICE, "actions": ["produce"]}],
+    ),
+    _fact(
+        "POST /admin/v2/namespaces/revokePermissionsOnTopics", "/admin/v2/namespaces/revokePermissionsOnTopics",
+        [_ALICE], ("POST", f"{PATH}/permissions/alice", ["produce"]),
+    ),
+    _fact(f"POST {PATH}/permissions/{{role}}", f"{REST}/t/permissions/alice", ["produce"]),
+    _fact(
+        f"DELETE {PATH}/permissions/{{role}}", f"{REST}/t/permissions/alice", None,
+        ("POST", f"{PATH}/permissions/alice", ["produce"]),
+    ),
     _fact(f"POST {NAMESPACE}/{{policy}}", f"{NAMESPACE}/messageTTL", 7),
     _fact(f"PUT {NAMESPACE}/{{policy}}", f"{NAMESPACE}/compactionThreshold", 1_000_000),
     _fact(

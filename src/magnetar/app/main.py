@@ -138,7 +138,7 @@ def verify(
 app.add_typer(explain_app, name="explain")
 app.add_typer(rescue_app, name="rescue")
 
-PASSED_ON: Final = {"jobs": "jobs", "pipeline": "pipelines", "lake": "lakehouse"}
+PASSED_ON: Final = {"jobs": "jobs", "pipeline": "pipelines", "lake": "lakehouse", "tokens": "cli.tokens"}
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
 _ALL: Final = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
@@ -174,6 +174,12 @@ def pipeline(context: typer.Context) -> None:
 @app.command(context_settings=_ALL, add_help_option=False)
 def lake(context: typer.Context) -> None:
     """Tables that streams are written to: history, positions, holding, verify, compact, vacuum."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def tokens(context: typer.Context) -> None:
+    """Keys and tokens, with the flags of Apache Pulsar's `pulsar tokens`."""
     _pass_on(context)
 
 

@@ -30,6 +30,9 @@ from tests.support.offloaded_topic import (
 )
 from tests.support.real_broker import RealBroker, Scenario, real_broker
 
+FOLDER = "public/default/t/"
+"""The topic's own folder of the object store."""
+
 ALL = {"ledgerId": 1 << 60, "entryId": 0}
 
 
@@ -181,14 +184,27 @@ def test_a_copy_is_adopted_only_if_it_is_the_ledger(tmp_path: Path) -> None:
             return name
 
         for name, reason in (
-            (await written("a.parquet", first, b"!"), "not adopted"),
-            (await written("b.parquet", found[1]["ledgerId"]), "not adopted"),
-            ("c.parquet", "no such object"),
+            (await written(FOLDER + "a.parquet", first, b"!"), "not adopted"),
+            (await written(FOLDER + "b.parquet", found[1]["ledgerId"]), "not adopted"),
+            (FOLDER + "c.parquet", "no such object"),
         ):
             status, answer = await broker.ask("POST", f"{URL}/offload/{first}", {"name": name})
             assert status == 409 and reason in answer["reason"], (name, answer)
         assert (await broker.ask("POST", f"{URL}/offload/{first}", {"name": "../a"}))[0] == 400
-        good = await written("x/d.parquet", first)
+        # the very bytes of the ledger, but in a place that is another topic's
+        elsewhere = await written("public/default/other/d.parquet", first)
+        for view, body in (
+            (f"offload/{first}", {"name": elsewhere}),
+            (
+                "compaction/view",
+                {"generation": 0, "horizon": 1, "removed": 0, "files": [
+                    {"name": elsewhere, "digest": "0", "unit": 0, "entries": 1, "bytes": 1}
+                ]},
+            ),
+        ):  # fmt: skip
+            status, answer = await broker.ask("POST", f"{URL}/{view}", body)
+            assert status == 403 and "where objects of persistent://public/default/t belong" in answer["reason"]
+        good = await written(FOLDER + "d.parquet", first)
         for _ in range(2):
             status, answer = await broker.ask("POST", f"{URL}/offload/{first}", {"name": good})
             assert status == 200 and answer["released"] is False

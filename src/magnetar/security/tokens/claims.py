@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from magnetar.model.errors import AuthenticationError
+from magnetar.model.errors import AuthenticationError, InvalidValueError
 from magnetar.security.identity import Identity
 
 ROLE_MAX: Final = 1024
 """Characters of the longest role."""
+_RELATIVE: Final = re.compile(r"([0-9]{1,9})([smhdwy]?)", re.ASCII)
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 Claims = Mapping[str, Any]
 
 
@@ -37,17 +40,31 @@ def identify(claims: Claims, rules: ClaimRules, now: float, fingerprint: str) ->
     for name in rules.required:
         if claims.get(name) is None:
             raise AuthenticationError(f"the token has no claim {name}")
+    until = check_time(claims, rules, now)
+    if rules.audience_claim:
+        _check_audience(claims.get(rules.audience_claim), rules)
+    role = role_of(claims.get(rules.role_claim), rules.role_claim)
+    return Identity(role, "token", until, _text(claims, "jti"), _text(claims, "sub"), fingerprint)
+
+
+def check_time(claims: Claims, rules: ClaimRules, now: float) -> float | None:
+    """Return until when a token counts (Unix time), ``None`` for ever. Raises AuthenticationError if it does not."""
     expires = _time(claims, "exp")
-    if expires is not None and now >= expires + rules.skew_seconds:
+    until = None if expires is None else expires + rules.skew_seconds
+    if until is not None and now >= until:
         raise AuthenticationError("the token has expired")
     begins = _time(claims, "nbf")
     if begins is not None and now < begins - rules.skew_seconds:
         raise AuthenticationError("the token does not count yet")
-    if rules.audience_claim:
-        _check_audience(claims.get(rules.audience_claim), rules)
-    role = role_of(claims.get(rules.role_claim), rules.role_claim)
-    until = None if expires is None else expires + rules.skew_seconds
-    return Identity(role, "token", until, _text(claims, "jti"), _text(claims, "sub"), fingerprint)
+    return until
+
+
+def seconds_of(text: str, what: str) -> int:
+    """The seconds of a time such as ``90``, ``10m``, ``1h``, ``3d``, ``2w``, ``10y``. Raises InvalidValueError."""
+    found = _RELATIVE.fullmatch(text.strip().lower())
+    if found is None:
+        raise InvalidValueError(f"{what}: {text[:40]!r} is not accepted; expected a number with s, m, h, d, w or y")
+    return int(found[1]) * _UNITS[found[2] or "s"]
 
 
 def role_of(value: object, claim: str) -> str:

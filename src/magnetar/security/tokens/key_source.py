@@ -42,11 +42,21 @@ def read_key(where: str, what: str) -> bytes:
         exists = False
     if exists:
         return _of_file(path, what)
+    if _is_path(path):
+        raise InvalidValueError(f"{what}: there is no file {path}")
     if _BASE64.fullmatch(place) and (found := _decoded(place)):
         return found
     raise InvalidValueError(
         f"{what}: neither a file nor base64; expected file:///path, a path, data:;base64,... or base64"
     )
+
+
+def _is_path(path: Path) -> bool:
+    """Whether a missing file is meant, and not base64 that begins with a slash: anybody could guess such a key."""
+    try:
+        return len(path.parts) > 2 and path.is_absolute() and Path(*path.parts[:2]).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def path_of(where: str) -> Path | None:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from jwt.api_jws import PyJWS
 from jwt.exceptions import PyJWTError
+from jwt.utils import base64url_decode
 
 from magnetar.model.errors import AuthenticationError
 from magnetar.security.tokens.keys import VerificationKey
@@ -65,6 +66,19 @@ def verify(token: UnverifiedToken, key: VerificationKey) -> dict[str, Any]:
     if not isinstance(claims, dict):
         raise AuthenticationError("a token whose claims are no JSON object")
     return claims
+
+
+def shown(data: bytes) -> tuple[str, str]:
+    """Header and claims of a token as they stand in it, of which nothing is proved; what no terminal should see is
+    escaped. Raises AuthenticationError."""
+    head, _, rest = parse(data).text.partition(".")
+    texts = (base64url_decode(one).decode("utf-8", "backslashreplace") for one in (head, rest.partition(".")[0]))
+    header, claims = ("".join(map(_printable, text)) for text in texts)
+    return header, claims
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() or character == "\n" else ascii(character)[1:-1]
 
 
 def fingerprint(text: str) -> str:

@@ -1,0 +1,4 @@
+"""Commands of the ``magnetar`` program that need no broker of their own; :mod:`magnetar.app.main` passes them on.
+
+Each is a package with a module ``command``: ``tokens`` makes keys and tokens.
+"""

@@ -1,0 +1,39 @@
+"""Where a token or a key is read from: an argument, standard input, a file, the environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.security.tokens.key_source import BYTES_MAX, read_key
+
+VARIABLE = "TOKEN"
+
+
+def token(argument: str | None, *, stdin: bool, file: Path | None) -> bytes:
+    """The text of a token, wherever it stands. Raises InvalidValueError, OSError."""
+    if argument is not None and argument != "-":
+        return argument.encode()
+    if stdin or argument == "-":
+        return sys.stdin.buffer.read(BYTES_MAX).strip()
+    if file is not None:
+        with file.open("rb") as opened:
+            return opened.read(BYTES_MAX).strip()
+    found = os.environ.get(VARIABLE)
+    if found is None:
+        raise InvalidValueError(
+            "pass a token as an argument, by --stdin, by --token-file or by the environment variable TOKEN"
+        )
+    return found.encode()
+
+
+def key(where: str, option: str) -> bytes:
+    """The bytes of a key; ``-`` is standard input. Raises InvalidValueError."""
+    if where == "-":
+        found = sys.stdin.buffer.read(BYTES_MAX)
+        if not found:
+            raise InvalidValueError(f"{option}: nothing on standard input")
+        return found
+    return read_key(where, option)
