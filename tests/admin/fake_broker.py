@@ -254,6 +254,9 @@ class FakeBroker:
     async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
         return {"subscription": name, "start": None if start is None else str(start)}
 
+    def authorization_counters(self) -> dict[str, int]:
+        return {"refusals": 3, "lost": 2, "failing": True}
+
     def stuck_total(self) -> int:
         return 3
 

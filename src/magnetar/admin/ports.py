@@ -260,6 +260,10 @@ class BrokerPort(Protocol):
         """``unfinished_bytes`` of frames, ``unsent_bytes`` of answers, and how many connections are ``waiting``."""
         ...
 
+    def authorization_counters(self) -> Mapping[str, int]:
+        """``refusals``, and, of an audit log, ``lost`` records and whether its file is ``failing``; empty without."""
+        ...
+
     def stuck_total(self) -> int:
         """The number of stuck subscriptions that were healed since the start."""
         ...

@@ -13,6 +13,7 @@ from typing import Final
 from magnetar.app.data_directory import DataDirectory
 from magnetar.app.doors import binary_entrances, http_entrances, port_of, tls_doors, url_of
 from magnetar.app.rest import RestPort
+from magnetar.authorization.audit import AuditRecords
 from magnetar.broker.connection.credential_checks import CredentialChecks
 from magnetar.broker.connection.grant_changes import GrantChanges
 from magnetar.broker.connection.listener import Connections, Listener, factory
@@ -24,7 +25,7 @@ from magnetar.broker.upkeep.rates import Rates
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import ABSENT, MetadataStore
-from magnetar.model.errors import BadVersionError, MagnetarError, MetadataError, ServerError
+from magnetar.model.errors import BadVersionError, InvalidValueError, MagnetarError, MetadataError, ServerError
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
 from magnetar.protocol.commands import CommandError
@@ -33,6 +34,7 @@ from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.descriptors import Descriptors, limit_now
 from magnetar.runtime.memory_trim import SECONDS as MEMORY_SECONDS
 from magnetar.runtime.memory_trim import MemoryTrimmer
+from magnetar.runtime.rotated_lines import RotatedLines
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.security.authentication.service import AuthenticationService
 from magnetar.storage.backends.committer import Committer
@@ -76,6 +78,19 @@ def _refusal(why: str) -> bytes:
     return encode(CommandError(-1, ServerError.NotAllowedError, why))
 
 
+def _audit(service: BrokerService) -> RotatedLines | None:
+    """The file of the audit log, to which the authorizer's decisions go from now on."""
+    authorizer, settings = service.authorizer, service.settings
+    if authorizer is None or not settings.auditLogFile:
+        return None
+    records = AuditRecords(service.clock, lambda line: lines.put(line))
+    lines = RotatedLines(
+        Path(settings.auditLogFile), settings.auditLogMaxSizeMB << 20, settings.auditLogFiles, records.lost
+    )
+    authorizer.audit = records
+    return lines
+
+
 class Broker:
     """The broker without its sockets: what the simulator runs, and what :class:`Node` puts on the network."""
 
@@ -115,6 +130,7 @@ class Broker:
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections = Connections()
+        self.service.audit = _audit(self.service)
         self.credential_checks = CredentialChecks(self.service, self.connections)
         self.grant_changes = GrantChanges(self.service, self.connections)
 
@@ -137,6 +153,7 @@ class Broker:
 
     async def start(self) -> None:
         """Recover. Raises PersistenceError."""
+        self._start_audit()
         await self.resources.ensure_defaults()
         instance = await self._instance()
         self.store.open()
@@ -147,6 +164,18 @@ class Broker:
         self.rates.start()
         self.liveness.start()
         self.credential_checks.start()
+
+    def _start_audit(self) -> None:
+        """Raises InvalidValueError if there is to be an audit log and its file cannot be written."""
+        if self.service.audit is None:
+            return
+        try:
+            self.service.audit.start()
+        except OSError as error:
+            raise InvalidValueError(
+                f"auditLogFile: {self.settings.auditLogFile!r} cannot be written: {error.strerror}; name a file in a "
+                "directory that exists and that the broker may write to"
+            ) from None
 
     def accept(self) -> Listener:
         """The protocol for one new connection."""
@@ -165,6 +194,8 @@ class Broker:
         for connection in list(self.connections):
             connection.close("the broker stops")
         await self.store.close()
+        if self.service.audit is not None:
+            self.service.audit.close()
         await self.service.tasks.close()
         if self.service.authentication is not None:
             await self.service.authentication.close()

@@ -5,5 +5,6 @@ what can be done) and ``access`` (an operation on an object) first, then ``calle
 answer, with its reason and what would change it); ``grants`` (what metadata and settings say about roles),
 ``rules`` (what follows from that for one role) with ``remedies`` (what would allow it), and ``authorizer``, which
 everybody asks. ``command_permissions`` is the permission table of the wire, ``route_permissions`` that of HTTP, with
-``request_target`` (what a path names) and ``policy_words`` (which policy a word in a path is).
+``request_target`` (what a path names) and ``policy_words`` (which policy a word in a path is). ``audit`` makes records
+of what was decided.
 """

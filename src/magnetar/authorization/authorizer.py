@@ -35,9 +35,10 @@ class Authorizer:
     def __init__(self, grants: Grants) -> None:
         self.grants = grants
         self.rules = RoleRules(grants)
-        self.record: Recorder = _forget
-        """Told of each answer that refuses, and of those that allow something of consequence; the last argument is the
-        command or the request that asked."""
+        self.audit: Recorder = _forget
+        """Keeps what :meth:`record` is told."""
+        self.refusals = 0
+        """How many were recorded."""
 
     def decide(self, caller: Caller, access: Access) -> Decision:
         """Whether the caller may do that. Of a proxy and its original principal both must be allowed (rule 12.13)."""
@@ -78,6 +79,13 @@ class Authorizer:
         if role not in superusers or self.invalid_pair(caller) is not None:
             return False
         return role not in self.grants.proxies or original == WEBSOCKET_PRINCIPAL or original in superusers
+
+    def record(self, caller: Caller, access: Access, decision: Decision, request: str) -> None:
+        """Take note of an answer that refuses, or that allows something of consequence; ``request`` is the command or
+        the request that asked."""
+        if not decision.allowed:
+            self.refusals += 1
+        self.audit(caller, access, decision, request)
 
     def require(self, caller: Caller, *accesses: Access, request: str = "") -> None:
         """Do nothing if the caller may do all of that; ``request`` is what asks, for the audit log.

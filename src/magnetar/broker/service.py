@@ -45,6 +45,7 @@ from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.eager import run_eagerly
 from magnetar.runtime.log import RateLimitedLog
+from magnetar.runtime.rotated_lines import RotatedLines
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.security.authentication.service import AuthenticationService
 from magnetar.storage.store import LedgerStore
@@ -68,6 +69,8 @@ class BrokerService:
         """Who may do what; ``None``: everybody everything, and nobody asks."""
         if settings.authorizationEnabled:
             self.authorizer = Authorizer(Grants(resources.tenants, resources.namespaces, settings))
+        self.audit: RotatedLines | None = None
+        """The file of the audit log."""
         self.grants_in_force: Callable[[], Awaitable[None]] = _at_once
         """Returns when what is open has been judged by the grants of now."""
         self._instance = 0

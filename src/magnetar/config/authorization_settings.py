@@ -1,4 +1,4 @@
-"""Settings of authorization: who is a superuser or a proxy, and how grants are read."""
+"""Settings of authorization: who is a superuser or a proxy, how grants are read, the audit log."""
 
 from __future__ import annotations
 
@@ -59,6 +59,19 @@ class AuthorizationSettings:
         """Whether a new data directory has the tenant ``public``: not where the broker could not log in to make it."""
         return not self.authorizationEnabled or self.brokerClientAuthenticationPlugin not in ("", _NO_LOGIN)
 
+    auditLogFile: str = setting(
+        "",
+        "magnetar's own: file for the audit log, one JSON object for each line (docs/security.md); empty: none. Needs "
+        "`authorizationEnabled`.",
+        _AUTHORIZATION,
+    )
+    auditLogMaxSizeMB: int = setting(
+        100, "magnetar's own: megabytes after which the audit log begins a new file.", _AUTHORIZATION, 1, 1 << 20
+    )
+    auditLogFiles: int = setting(
+        10, "magnetar's own: files of the audit log that are kept, the current one included.", _AUTHORIZATION, 2, 1000
+    )
+
     @property
     def super_user_roles(self) -> tuple[str, ...]:
         """The roles in ``superUserRoles``."""
@@ -77,7 +90,7 @@ def _roles(text: str) -> tuple[str, ...]:
 def contradiction(settings: AuthorizationSettings, *, authenticated: bool) -> str:
     """Return why these settings cannot be honoured, with the name of the setting first; empty if they can."""
     if not settings.authorizationEnabled:
-        return ""
+        return "auditLogFile: it records decisions of authorizationEnabled=true" if settings.auditLogFile else ""
     if not authenticated:
         return (
             "authorizationEnabled: roles are known only after a login; set authenticationEnabled=true too, or leave "

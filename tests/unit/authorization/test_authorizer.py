@@ -130,12 +130,13 @@ def test_refusals_have_pulsars_texts_and_statuses_and_are_recorded(
     subject: Authorizer, access: Access, status: int, text: str
 ) -> None:
     recorded: list[tuple[Caller, Access, Decision, str]] = []
-    subject.record = lambda *refused: recorded.append(refused)
+    subject.audit = lambda *refused: recorded.append(refused)
     bob = Caller("bob")
     with pytest.raises(AuthorizationRefusedError) as refused:
         subject.require(bob, access, request="GET /x")
     assert (refused.value.status, str(refused.value)) == (status, text)
     assert [(caller, what, request) for caller, what, _, request in recorded] == [(bob, access, "GET /x")]
+    assert subject.refusals == 1
 
 
 def test_every_access_of_a_request_is_required(subject: Authorizer) -> None:

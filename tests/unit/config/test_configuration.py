@@ -199,6 +199,9 @@ def test_every_setting_accepts_its_own_default() -> None:
         "brokerDeduplicationStreamInactivityTimeoutMinutes",
         "offloadUrl",
         "spaceReclaimBytesPerSecond",
+        "auditLogFile",
+        "auditLogFiles",
+        "auditLogMaxSizeMB",
         "tlsClientRoleField",
         "tokenRevocationListFile",
     }

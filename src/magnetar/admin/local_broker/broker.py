@@ -77,6 +77,15 @@ class LocalBroker:
     def held_by_connections(self) -> Mapping[str, int]:
         return self._connections.held()
 
+    def authorization_counters(self) -> Mapping[str, int]:
+        authorizer, audit = self._service.authorizer, self._service.audit
+        found: dict[str, int] = {}
+        if authorizer is not None:
+            found["refusals"] = authorizer.refusals
+        if audit is not None:
+            found.update(lost=audit.lost, failing=audit.failing)
+        return found
+
     def stuck_total(self) -> int:
         return self._service.stuck_total
 

@@ -33,6 +33,13 @@ _STORAGE: Final = {
 }
 """Series of the journal; ``magnetar_journal_sync_data`` is 0 if receipts do not wait for the disk (journalSyncData)."""
 
+_AUTHORIZATION: Final = {
+    "magnetar_authorization_refusals_total": ("counter", "refusals"),
+    "magnetar_audit_lost_total": ("counter", "lost"),
+    "magnetar_audit_failing": ("gauge", "failing"),
+}
+"""Series of a broker with authorization; the last two of one with an audit log."""
+
 
 def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
     """Build the routes of this group."""
@@ -78,6 +85,10 @@ def _of_broker(broker: BrokerPort, settings: Settings, topics: TopicSeries) -> I
     for name in ("unfinished_bytes", "unsent_bytes", "waiting"):
         yield _single(f"magnetar_connections_{name}", own, held[name])
     yield _single("magnetar_subscriptions_stuck_total", own, broker.stuck_total(), "counter")
+    counted = broker.authorization_counters()
+    for name, (kind, word) in _AUTHORIZATION.items():
+        if word in counted:
+            yield _single(name, own, int(counted[word]), kind)
 
 
 def _single(name: str, labels: str, value: float, kind: str = "gauge") -> str:

@@ -1,0 +1,71 @@
+"""What the audit log is told of the commands on the wire, and where it ends up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.protocol import commands as c
+from magnetar.testing.rawclient import RawClientError
+from tests.sim.world import T, World, run_seed
+from tests.support.roles import SETTINGS, believing, client_of, grant
+
+GRANTS = {"both": ["produce", "consume"], "proxy": ["produce"]}
+
+
+def test_refusals_and_what_changes_or_reads_data_are_recorded(tmp_path: Path) -> None:
+    async def simulation(world: World) -> None:
+        await world.boot()
+        broker = world.machine.broker
+        await grant(broker.resources, namespace=GRANTS)
+        client = await client_of("both")
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s")
+        await client.lookup(T)
+        consumer.flow(5)
+        await producer.publish(b"x")
+        await consumer.ack((await consumer.receive()).message_id)
+        await consumer.seek(c.MessageIdData(0, 0))
+        stranger = await client_of("proxy", "stranger")
+        assert (await stranger.lookup(T)).error is not None
+        begun = await client.request(c.CommandNewTxn(client.new_id(), 60_000), c.CommandNewTxnResponse)
+        assert begun.txn is not None
+        other = await client_of("other")
+        answer = await other.request(
+            c.CommandEndTxn(other.new_id(), begun.txn, c.TxnAction.ABORT), c.CommandEndTxnResponse
+        )
+        assert answer.error is not None
+        await grant(broker.resources, namespace={})
+        with pytest.raises(RawClientError):
+            await client.subscribe(T, "evil\nname")
+        assert broker.service.authorizer is not None and broker.service.authorizer.refusals == 4
+        await world.machine.stop()
+
+    file = tmp_path / "audit.log"
+    run_seed(simulation, 1, settings=replace(SETTINGS, auditLogFile=str(file)), tamper=believing)
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(one["role"], one["request"], one["operation"], one["outcome"]) for one in records] == [
+        ("both", "Producer", "PRODUCE", "allowed"),
+        ("both", "Subscribe", "CONSUME", "allowed"),
+        ("both", "Seek", "RESET_CURSOR", "allowed"),
+        ("proxy", "LookupTopic", "LOOKUP", "refused"),
+        ("other", "transaction", "use transaction (0,0), which another role began", "refused"),
+        ("both", "change of grants", "PRODUCE", "refused"),
+        ("both", "Subscribe", "CONSUME", "refused"),
+    ]
+    assert records[3]["original"] == "stranger" and records[-1]["subscription"] == "evil\nname"
+    assert all(one["object"] == T for one in records if one["object"] != "cluster")
+    assert all(one["address"].startswith("/") and one["method"] == "word" and one["reason"] for one in records)
+
+
+def test_an_audit_log_that_cannot_be_written_refuses_the_start(tmp_path: Path) -> None:
+    async def simulation(world: World) -> None:
+        with pytest.raises(InvalidValueError, match=r"auditLogFile: '.*' cannot be written: No such file or directory"):
+            await world.boot()
+
+    settings = replace(SETTINGS, auditLogFile=str(tmp_path / "missing" / "audit.log"))
+    run_seed(simulation, 1, settings=settings, tamper=believing)

@@ -1,0 +1,158 @@
+"""Lines in files that are begun anew: nothing waits, nothing is lost without being counted."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magnetar.runtime import rotated_lines
+from magnetar.runtime.rotated_lines import RotatedLines
+
+
+def line_of_lost(count: int) -> bytes:
+    return b"lost %d\n" % count
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "audit.log"
+
+
+def opened(path: Path, size_max: int = 1 << 20, files: int = 3) -> RotatedLines:
+    lines = RotatedLines(path, size_max, files, line_of_lost)
+    lines.start()
+    return lines
+
+
+class Disk:
+    """``os.write`` that refuses while it is told to, and says when it was asked."""
+
+    def __init__(self, patched: pytest.MonkeyPatch) -> None:
+        self.refuses = False
+        self.asked = threading.Event()
+        self._write = os.write
+        patched.setattr(os, "write", self.write)
+        patched.setattr(rotated_lines, "AGAIN_S", 0.01)
+
+    def write(self, file: int, data: bytes) -> int:
+        self.asked.set()
+        if self.refuses:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._write(file, data[: max(1, len(data) // 2)])  # only a part of it, as a full disk does
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    yield Disk(monkeypatch)
+
+
+def test_lines_are_kept_in_order_for_the_owner_only(path: Path) -> None:
+    path.write_bytes(b"before\n")
+    path.chmod(0o600)
+    lines = opened(path)
+    for number in range(100):
+        lines.put(b"line %d\n" % number)
+    lines.close()
+    assert path.read_bytes() == b"before\n" + b"".join(b"line %d\n" % number for number in range(100))
+    new = path.with_name("new.log")
+    opened(new).close()
+    assert new.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_large_file_is_put_aside_and_the_oldest_goes(path: Path) -> None:
+    lines = opened(path, size_max=10, files=3)
+    for number in range(5):
+        lines.put(b"line %d....\n" % number)
+        while lines._lines or (path.read_bytes()[5:6] or b"?") != b"%d" % number:
+            pass
+    lines.close()
+    assert sorted(one.name for one in path.parent.iterdir()) == ["audit.log", "audit.log.1", "audit.log.2"]
+    for name, number in (("audit.log", 4), ("audit.log.1", 3), ("audit.log.2", 2)):
+        assert path.with_name(name).read_bytes() == b"line %d....\n" % number
+
+
+def test_a_file_that_was_moved_away_is_begun_anew(path: Path) -> None:
+    lines = opened(path)
+    path.rename(path.with_name("moved"))
+    lines.put(b"new\n")
+    lines.close()
+    assert path.read_bytes() == b"new\n"
+
+
+def test_a_disk_that_refuses_costs_nothing_and_is_said_once(
+    path: Path, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = opened(path)
+    disk.refuses = True
+    with caplog.at_level(logging.INFO):
+        for number in range(20):
+            lines.put(b"line %d\n" % number)
+            disk.asked.wait(5)
+            disk.asked.clear()
+        assert lines.failing
+        disk.refuses = False
+        lines.put(b"last\n")
+        while lines.failing:
+            pass
+        lines.close()
+    assert path.read_bytes() == b"".join(b"line %d\n" % number for number in range(20)) + b"last\n"
+    assert [one.levelname for one in caplog.records] == ["ERROR", "INFO"]
+    assert "No space left" in caplog.text and lines.lost == 0
+
+
+def test_a_full_queue_loses_lines_and_says_how_many(path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotated_lines, "QUEUE_BYTES", 100)
+    lines = opened(path)
+    disk.refuses = True
+    lines.put(b"first\n")
+    disk.asked.wait(5)
+    for _ in range(30):
+        lines.put(b"123456789\n")
+    assert lines.lost == 20
+    disk.refuses = False
+    lines.close()
+    assert path.read_bytes() == b"first\n" + b"123456789\n" * 10 + b"lost 20\n"
+
+
+def test_a_disk_that_never_answers_does_not_keep_the_broker_from_ending(path: Path, disk: Disk) -> None:
+    lines = opened(path)
+    disk.refuses = True
+    lines.put(b"x\n")
+    lines.close()
+    assert lines._thread is None
+
+
+def test_a_place_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
+    for place in (tmp_path / "missing" / "audit.log", tmp_path):
+        with pytest.raises(OSError):
+            opened(place)
+
+
+def test_putting_waits_for_nobody(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is never held while the disk is asked."""
+    held: list[Any] = []
+    free = threading.Event()
+    lines = opened(path)
+
+    def hanging(file: int, data: bytes) -> int:
+        held.append(lines._wake.acquire(blocking=False))
+        if held[-1]:
+            lines._wake.release()
+        free.wait(5)
+        return len(data)
+
+    monkeypatch.setattr(os, "write", hanging)
+    lines.put(b"a\n")
+    while not held:
+        pass
+    lines.put(b"b\n")
+    free.set()
+    lines.close()
+    assert all(held)
