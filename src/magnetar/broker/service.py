@@ -19,12 +19,10 @@ from magnetar.broker.policies.effective_policies import EffectivePolicies
 from magnetar.broker.policies.policy_events import PolicyEvents
 from magnetar.broker.policies.policy_notification import PolicyNotification
 from magnetar.broker.policies.subscribe_rate_limiter import SubscribeRateLimiter
+from magnetar.broker.policies.topic_settings import dispatch_settings, publish_settings
 from magnetar.broker.schema_registry import SchemaRegistry
-from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent.nonpersistent_topics import NonPersistentTopics
-from magnetar.broker.topic.publish.deduplication import DeduplicationSettings
 from magnetar.broker.topic.publish.producer import Producer
-from magnetar.broker.topic.publish.publish_checks import PublishSettings
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.topic.topic_api import TopicApi
 from magnetar.broker.transaction_coordinator import ASSIGN_TOPIC, TransactionCoordinator
@@ -367,37 +365,3 @@ def _ignore(_: None, error: MagnetarError | None) -> None: ...
 
 
 async def _at_once() -> None: ...
-
-
-def publish_settings(settings: Settings) -> PublishSettings:
-    """The settings that apply to producers."""
-    return PublishSettings(
-        DeduplicationSettings(
-            settings.brokerDeduplicationMaxNumberOfProducers,
-            settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000,
-            settings.brokerDeduplicationStreamInactivityTimeoutMinutes * 60_000,
-        ),
-        settings.maxSameAddressProducersPerTopic,
-    )
-
-
-def dispatch_settings(settings: Settings) -> DispatchSettings:
-    """The settings that apply to subscriptions."""
-    return DispatchSettings(
-        dispatcher_max_read_batch_size=settings.dispatcherMaxReadBatchSize,
-        dispatcher_max_read_size_bytes=settings.dispatcherMaxReadSizeBytes,
-        dispatcher_max_round_robin_batch_size=settings.dispatcherMaxRoundRobinBatchSize,
-        max_unacked_messages_per_consumer=settings.maxUnackedMessagesPerConsumer,
-        max_unacked_messages_per_subscription=settings.maxUnackedMessagesPerSubscription,
-        active_consumer_failover_delay_ms=settings.activeConsumerFailoverDelayTimeMillis,
-        active_consumer_failover_consistent_hashing=settings.activeConsumerFailoverConsistentHashing,
-        acknowledgment_at_batch_index_level_enabled=settings.acknowledgmentAtBatchIndexLevelEnabled,
-        subscription_key_shared_use_consistent_hashing=settings.subscriptionKeySharedUseConsistentHashing,
-        subscription_key_shared_consistent_hashing_replica_points=(
-            settings.subscriptionKeySharedConsistentHashingReplicaPoints
-        ),
-        key_shared_look_ahead_per_consumer=settings.keySharedLookAheadMsgInReplayThresholdPerConsumer,
-        key_shared_look_ahead_per_subscription=settings.keySharedLookAheadMsgInReplayThresholdPerSubscription,
-        auto_skip_non_recoverable_data=settings.autoSkipNonRecoverableData,
-        deliver_at_time_strict=settings.isDelayedDeliveryDeliverAtTimeStrict,
-    )
