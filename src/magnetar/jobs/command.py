@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from magnetar.client.login_flags import Token, login, note_login
+from magnetar.client.login_flags import ClientConfFile, Token, login
 from magnetar.jobs.results import check_file, show, write_rows
 from magnetar.jobs.session import CLEAN, FOUND, errors_reported, session
 from magnetar.runtime.command_line import commands
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from magnetar.jobs.reader.units import Access
 
 app = commands("Maintenance jobs on Spark: local, or through spark-submit.")
-app.callback()(note_login)
 
 Url = Annotated[str | None, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")]
 Data = Annotated[
@@ -32,12 +31,12 @@ Out = Annotated[Path | None, typer.Option(help="Write the result there too: FILE
 Patience = Annotated[float, typer.Option(help="Seconds that the broker may take to answer.", min=0)]
 
 
-def access(url: str | None, data: Path | None, token: str | None, patience: float) -> Access:
+def access(url: str | None, data: Path | None, token: str | None, client_conf: str | None, patience: float) -> Access:
     """Return how the topics are reached, from the options of a command."""
     from magnetar.jobs.reader.units import Access
 
     directory = None if data is None else str(data)
-    return Access(url=url, directory=directory, login=login(token), operation_timeout=patience)
+    return Access(url=url, directory=directory, login=login(token, client_conf), operation_timeout=patience)
 
 
 @app.command()
@@ -48,6 +47,7 @@ def audit(
     dense: Annotated[bool, typer.Option("--dense", help="Ids that a producer left out are findings as well.")] = False,
     out: Out = None,
     token: Token = None,
+    client_conf: ClientConfFile = None,
     patience: Patience = 30.0,
     cores: Cores = 2,
     memory: Memory = "1g",
@@ -59,7 +59,7 @@ def audit(
 
     with errors_reported():
         check_file(out)
-        way = access(url, data, token, patience)
+        way = access(url, data, token, client_conf, patience)
         found = units(way, topic, least=cores)
         with session("audit", cores, memory) as spark:
             result = run_audit(spark, way, found, dense=dense)
@@ -80,6 +80,7 @@ def offload(
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     token: Token = None,
+    client_conf: ClientConfFile = None,
     cores: Cores = 2,
     memory: Memory = "1g",
 ) -> None:
@@ -87,7 +88,7 @@ def offload(
     from magnetar.jobs import offload as job
 
     with errors_reported():
-        work, left = job.plan(login(token).rest(rest), data, topics, to)
+        work, left = job.plan(login(token, client_conf).rest(rest), data, topics, to)
         done: list[job.CopyOutcome] = []
         if work and not dry_run:
             with session("offload", cores, memory) as spark:
@@ -108,6 +109,7 @@ def compact(
     data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     token: Token = None,
+    client_conf: ClientConfFile = None,
     cores: Cores = 2,
     memory: Memory = "1g",
 ) -> None:
@@ -115,7 +117,7 @@ def compact(
     from magnetar.jobs.compaction import job
 
     with errors_reported():
-        plan = job.plan(login(token).rest(rest), data, topic, to)
+        plan = job.plan(login(token, client_conf).rest(rest), data, topic, to)
         done: list[job.CompactionResult] = []
         if plan is not None:
             with session("compact", cores, memory) as spark:
@@ -136,6 +138,8 @@ def compare(
     out: Out = None,
     token_a: Annotated[str | None, typer.Option(help="--token for the first broker.", metavar="REFERENCE")] = None,
     token_b: Annotated[str | None, typer.Option(help="--token for the second broker.", metavar="REFERENCE")] = None,
+    client_conf_a: Annotated[str | None, typer.Option(help="--client-conf for the first.", metavar="FILE")] = None,
+    client_conf_b: Annotated[str | None, typer.Option(help="--client-conf for the second.", metavar="FILE")] = None,
     patience: Patience = 30.0,
     cores: Cores = 2,
     memory: Memory = "1g",
@@ -148,8 +152,11 @@ def compare(
     with errors_reported():
         check_file(out)
         sides = []
-        for topic, url, data, token in ((topic_a, url_a, data_a, token_a), (topic_b, url_b, data_b, token_b)):
-            way = access(None if url == "-" else url, data, token, patience)
+        for topic, url, data, token, conf in (
+            (topic_a, url_a, data_a, token_a, client_conf_a),
+            (topic_b, url_b, data_b, token_b, client_conf_b),
+        ):
+            way = access(None if url == "-" else url, data, token, conf, patience)
             sides.append(Side(topic, way, units(way, topic, least=cores)))
         a, b = sides
         matching_for(a, b, by)
@@ -182,6 +189,7 @@ def replay(
     where: Annotated[str | None, typer.Option(help="SQL: which messages, e.g. \"__key = 'a'\".")] = None,
     plan: Annotated[Path | None, typer.Option(help="Where the plan is kept; replay-ID.json if not given.")] = None,
     token: Token = None,
+    client_conf: ClientConfFile = None,
     patience: Patience = 30.0,
     cores: Cores = 2,
     memory: Memory = "1g",
@@ -192,7 +200,10 @@ def replay(
 
     with errors_reported():
         wanted = ReplayRequest(id, source, subscription, target, where).checked()
-        way, rest = access(url, None, token, patience), None if admin is None else login(token).rest(admin)
+        way, rest = (
+            access(url, None, token, client_conf, patience),
+            None if admin is None else login(token, client_conf).rest(admin),
+        )
         path = plan or Path(f"replay-{id}.json")
         ranges, again = load_or_make(path, wanted, lambda: make_plan(way, rest, wanted))
         if not ranges:
@@ -216,6 +227,7 @@ def report(
     ttl: Annotated[int | None, typer.Option(help="What would go with a TTL of so many seconds?", min=1)] = None,
     out: Out = None,
     token: Token = None,
+    client_conf: ClientConfFile = None,
     patience: Patience = 30.0,
 ) -> None:
     """What topics hold and why, what other policies would free, how well it compresses, what it costs."""
@@ -224,7 +236,11 @@ def report(
 
     with errors_reported():
         check_file(out)
-        way, rest, what_if = access(url, None, token, patience), login(token).rest(admin), WhatIf(retention, ttl)
+        way, rest, what_if = (
+            access(url, None, token, client_conf, patience),
+            login(token, client_conf).rest(admin),
+            WhatIf(retention, ttl),
+        )
         aged = what_if != WhatIf()
         now = SystemClock().now_ms()
         rows = [

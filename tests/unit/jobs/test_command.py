@@ -12,7 +12,7 @@ from magnetar.app.main import app
 from magnetar.client.login import ClientLogin
 from magnetar.client.login_flags import login
 from tests.support.live_broker import HOST, free_port
-from tests.support.minted_secrets import signing_key, token
+from tests.support.minted_secrets import kept, signing_key, token
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -50,25 +50,23 @@ def test_a_broker_that_is_down_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "text"),
+    ("arguments", "text"),
     [
-        ([], ["--token", "{0}"], "token must be a reference to a secret, env:NAME, file:/path or command:PROGRAM"),
-        (["--auth-plugin", "AuthenticationToken", "--auth-params", "token:{0}"], [], "authParams must be a reference"),
-        (["--auth-plugin", "AuthenticationSasl"], [], "no login by Kerberos"),
-        (["--client-conf", "/not/there"], [], "/not/there cannot be read on this machine"),
-        ([], ["--token", "env:NOT_THERE"], "the environment has no variable NOT_THERE"),
+        (["--token", "{0}"], "token must be a reference to a secret, env:NAME, file:/path or command:PROGRAM"),
+        (["--token", "env:NOT_THERE"], "the environment has no variable NOT_THERE"),
+        (["--client-conf", "/not/there"], "/not/there cannot be read on this machine"),
+        (["--client-conf", "{1}"], "no login by Kerberos"),
     ],
 )
 def test_a_login_that_cannot_be_is_one_sentence_without_a_secret(
-    before: list[str], after: list[str], text: str, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], text: str, tmp_path: Path
 ) -> None:
     minted = token("app", signing_key())
-    given = [[one.format(minted) for one in some] for some in (before, after)]
+    conf = kept(tmp_path, "client.conf", f"authPlugin=AuthenticationSasl\nauthParams={minted}")
+    given = [one.format(minted, conf) for one in arguments]
     with socket.create_server((HOST, 0)) as listener:
-        url = f"pulsar://{HOST}:{listener.getsockname()[1]}"
-        result = CliRunner().invoke(app, ["jobs", *given[0], "audit", "t", "--url", url, *given[1]])
-    output = " ".join(result.output.split())
-    assert (result.exit_code, text in output) == (2, True), output
+        code, output = run("audit", "t", "--url", f"pulsar://{HOST}:{listener.getsockname()[1]}", *given)
+    assert (code, text in output) == (2, True), output
     assert minted not in output
 
 
@@ -76,3 +74,4 @@ def test_the_token_of_the_environment_is_a_reference(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PULSAR_TOKEN", token("app", signing_key()))
     assert login() == ClientLogin(token="env:PULSAR_TOKEN")
     assert login("env:OTHER") == ClientLogin(token="env:OTHER")
+    assert login(client_conf="/client.conf") == ClientLogin(client_conf="/client.conf")
