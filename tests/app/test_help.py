@@ -29,6 +29,7 @@ SLOW = {
 OURS = (
     "magnetar.app",
     "magnetar.cli",
+    "magnetar.client.login_flags",
     "magnetar.model",
     "magnetar.runtime.command_line",
     "magnetar.jobs.results",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from magnetar.model.errors import MagnetarError
+from magnetar.client.login_flags import ClientConfFile, Token, login
+from magnetar.model.errors import MagnetarError, NotAvailableError
 from magnetar.model.names import TopicName
 from magnetar.runtime.command_line import commands
+
+if TYPE_CHECKING:
+    from magnetar.client.rest import Rest
 
 app = commands("Say why.")
 _PATIENCE_S = 30.0
@@ -28,21 +32,22 @@ def subscription(
     admin_url: Annotated[str, typer.Option(help="The broker's HTTP address.")] = "http://localhost:8080",
     key: Annotated[str | None, typer.Option(help="Key_Shared: where the messages of this key are.")] = None,
     hash_value: Annotated[int | None, typer.Option("--hash", help="Key_Shared: where those of this hash are.")] = None,
+    token: Token = None,
+    client_conf: ClientConfFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the broker's answer as it is.")] = False,
 ) -> None:
     """Why is nothing arriving?"""
     try:
         parsed = TopicName.parse(topic)
-        base = (
-            f"{admin_url.rstrip('/')}/admin/v2/{parsed.domain}/{parsed.namespace}/{quote(parsed.local_name, safe='')}"
-        )
+        base = f"/admin/v2/{parsed.domain}/{parsed.namespace}/{quote(parsed.local_name, safe='')}"
         base += f"/subscription/{quote(name, safe='')}"
+        broker = login(token, client_conf).rest(admin_url, _PATIENCE_S)
         if key is None and hash_value is None:
-            answer = _get(base + "/explain")
+            answer = _get(broker, base + "/explain")
             lines = explained(answer)
         else:
             query = f"key={quote(key, safe='')}" if key is not None else f"hash={hash_value}"
-            answer = _get(f"{base}/unacknowledged?{query}")
+            answer = _get(broker, f"{base}/unacknowledged?{query}")
             lines = located(answer)
     except (MagnetarError, OSError, ValueError) as error:
         typer.echo(f"magnetar: {error}", err=True)
@@ -86,22 +91,14 @@ def located(answer: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _get(url: str) -> dict[str, Any]:
+def _get(broker: Rest, path: str) -> dict[str, Any]:
     # a broker imports this module too, and has no use for an HTTP client
-    from urllib.error import HTTPError, URLError
-    from urllib.request import urlopen
+    from magnetar.client.rest import RestRefusedError
 
     try:
-        with urlopen(url, timeout=_PATIENCE_S) as response:
-            answer: dict[str, Any] = json.load(response)
-            return answer
-    except HTTPError as refused:
-        try:
-            reason = json.load(refused).get("reason", "")
-        except ValueError:
-            reason = ""
-        raise ValueError(f"the broker refuses: {reason or refused}") from None
-    except URLError as error:
-        raise ValueError(
-            f"no broker answers at {url.partition('/admin')[0]} ({error.reason}); see --admin-url"
-        ) from None
+        answer: dict[str, Any] = broker.ask("GET", path)
+        return answer
+    except RestRefusedError as refused:
+        raise ValueError(f"the broker refuses: {refused}") from None
+    except NotAvailableError as error:
+        raise ValueError(f"no broker answers: {error}; see --admin-url") from None

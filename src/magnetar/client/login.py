@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.client.connection import DEFAULT_TIMEOUT
 from magnetar.client.lookup import Lookup
-from magnetar.client.rest import Rest
+from magnetar.client.rest import PATIENCE, Rest
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.credentials.client_conf import ConfiguredCredentials, read_client_conf
 from magnetar.security.credentials.method import ClientCredentials
@@ -75,9 +75,9 @@ class ClientLogin:
         """Return a lookup for the process that calls; connections do not travel."""
         return Lookup(service_url, timeout=timeout, credentials=self.credentials, tls=self.tls)
 
-    def rest(self, url: str) -> Rest:
-        """Return a broker's REST interface."""
-        return Rest(url, self.credentials, self.tls)
+    def rest(self, url: str, seconds: float = PATIENCE) -> Rest:
+        """Return a broker's REST interface, which may take so long to answer."""
+        return Rest(url, self.credentials, self.tls, seconds)
 
 
 UNKNOWN: Final = ClientLogin()

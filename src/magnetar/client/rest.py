@@ -23,7 +23,7 @@ from magnetar.security.credentials.method import NOBODY, ClientCredentials
 if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
 
-_SECONDS: Final = 600.0
+PATIENCE: Final = 600.0
 """A broker may have to read a whole ledger before it answers."""
 
 
@@ -44,6 +44,7 @@ class Rest:
     credentials: ClientCredentials = NOBODY
     tls: ClientTls | None = None
     """Files and checks for https; None: the system's authorities, no certificate of its own."""
+    seconds: float = PATIENCE
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Send a request and return the answer's JSON, None if it is empty. Raises RestRefusedError,
@@ -52,7 +53,7 @@ class Rest:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
-            with self._opener().open(request, timeout=_SECONDS) as http_status:
+            with self._opener().open(request, timeout=self.seconds) as http_status:
                 content = http_status.read()
         except urllib.error.HTTPError as refused:
             raise RestRefusedError(refused.code, self._reason(refused)) from None

@@ -15,7 +15,7 @@ from magnetar.client.login import UNKNOWN, ClientLogin
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.security.credentials.certificate import CertificateCredentials
-from magnetar.security.credentials.method import KeyPair
+from magnetar.security.credentials.method import CertificateFiles
 from magnetar.security.credentials.secret import CredentialsDelayedError, CredentialsError
 from tests.support.minted_secrets import kept, password, signing_key, token
 from tests.support.scripted_broker import TOPIC, Link, lookups, scripted_broker
@@ -194,7 +194,7 @@ def test_a_certificate_is_not_a_login_without_tls() -> None:
         link.until_left()
 
     with scripted_broker(script) as url, pytest.raises(TlsError, match=r"over TLS only; write pulsar\+ssl://"):
-        credentials = CertificateCredentials(KeyPair("/c.pem", "/k.pem"))
+        credentials = CertificateCredentials(CertificateFiles("/c.pem", "/k.pem"))
         Connection(parse_service_url(url)[0], timeout=5, credentials=credentials)
 
 

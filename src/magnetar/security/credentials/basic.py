@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from magnetar.security.credentials.method import METHOD_HEADER, KeyPair
+from magnetar.security.credentials.method import METHOD_HEADER, CertificateFiles
 from magnetar.security.credentials.secret import CredentialsError, Secret
 
 
@@ -21,7 +21,7 @@ class BasicCredentials:
     method: str = "basic"
     """Clients can give the method another name."""
 
-    key_pair: ClassVar[KeyPair | None] = None
+    key_pair: ClassVar[CertificateFiles | None] = None
 
     def data(self, stale: bytes | None = None) -> bytes:
         value = self.secret.reveal()

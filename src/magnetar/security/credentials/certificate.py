@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from magnetar.security.credentials.method import METHOD_HEADER, ClientCredentials, KeyPair
+from magnetar.security.credentials.method import METHOD_HEADER, CertificateFiles, ClientCredentials
 
 if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class CertificateCredentials:
     """The files of a certificate and its key, which each process reads (rule 12.4)."""
 
-    key_pair: KeyPair
+    key_pair: CertificateFiles
 
     method: ClassVar[str | None] = "tls"
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from magnetar.config.properties import read_properties
 from magnetar.model.errors import InvalidValueError
-from magnetar.security.credentials.method import ClientCredentials, KeyPair
+from magnetar.security.credentials.method import CertificateFiles, ClientCredentials
 from magnetar.security.credentials.plugin import credentials_of
 from magnetar.security.credentials.secret import CredentialsError
 
@@ -28,7 +28,7 @@ class ClientConf:
     rest_url: str | None
     trust: str | None
     insecure: bool
-    key_pair: KeyPair | None
+    key_pair: CertificateFiles | None
     credentials: ClientCredentials
 
 
@@ -50,7 +50,7 @@ def read_client_conf(path: str) -> ClientConf:
         rest_url=found.get("webServiceUrl"),
         trust=found.get("tlsTrustCertsFilePath"),
         insecure=found.get("tlsAllowInsecureConnection", "false").lower() == "true",
-        key_pair=None if certificate is None or key is None else KeyPair(certificate, key),
+        key_pair=None if certificate is None or key is None else CertificateFiles(certificate, key),
         credentials=credentials_of(
             found.get("authPlugin"), found.get("authParams"), f"authParams in {path}", inline=True
         ),
@@ -68,7 +68,7 @@ class ConfiguredCredentials:
         return self._now().method
 
     @property
-    def key_pair(self) -> KeyPair | None:
+    def key_pair(self) -> CertificateFiles | None:
         return self._now().key_pair
 
     def data(self, stale: bytes | None = None) -> bytes | None:

@@ -28,13 +28,13 @@ class ClientCredentials(Protocol):
         ...
 
     @property
-    def key_pair(self) -> KeyPair | None:
+    def key_pair(self) -> CertificateFiles | None:
         """The certificate that TLS presents, if the method has one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPair:
+class CertificateFiles:
     """The files of a certificate and its private key, PEM."""
 
     certificate: str
@@ -46,7 +46,7 @@ class NoCredentials:
     """The client of a broker that asks for no login, or that takes it for anonymous."""
 
     method: ClassVar[str | None] = None
-    key_pair: ClassVar[KeyPair | None] = None
+    key_pair: ClassVar[CertificateFiles | None] = None
 
     def data(self, stale: bytes | None = None) -> bytes | None:
         return None

@@ -19,7 +19,7 @@ from magnetar.security.credentials.issuer import (
     token_endpoint,
 )
 from magnetar.security.credentials.key_file import ClientKey, read_key
-from magnetar.security.credentials.method import KeyPair
+from magnetar.security.credentials.method import CertificateFiles
 from magnetar.security.credentials.secret import CredentialsError, Secret
 from magnetar.security.credentials.token import bearer
 
@@ -44,7 +44,7 @@ class OAuth2Credentials:
     well_known: str = WELL_KNOWN
 
     method: ClassVar[str | None] = "token"
-    key_pair: ClassVar[KeyPair | None] = None
+    key_pair: ClassVar[CertificateFiles | None] = None
 
     def data(self, stale: bytes | None = None) -> bytes:
         with _lock:

@@ -15,7 +15,7 @@ from magnetar.security.credentials.basic import BasicCredentials
 from magnetar.security.credentials.certificate import CertificateCredentials
 from magnetar.security.credentials.issuer import WELL_KNOWN, check_issuer_url
 from magnetar.security.credentials.key_file import key_reference
-from magnetar.security.credentials.method import NOBODY, ClientCredentials, KeyPair
+from magnetar.security.credentials.method import NOBODY, CertificateFiles, ClientCredentials
 from magnetar.security.credentials.oauth2 import OAuth2Credentials
 from magnetar.security.credentials.secret import Secret
 from magnetar.security.credentials.token import TokenCredentials
@@ -76,7 +76,7 @@ def _tls(params: str, what: str, inline: bool) -> ClientCredentials:
     certificate, key = given.get("tlsCertFile"), given.get("tlsKeyFile")
     if not certificate or not key:
         raise InvalidValueError(f"{what} must be tlsCertFile:/path/cert.pem,tlsKeyFile:/path/key.pem")
-    return CertificateCredentials(KeyPair(certificate.removeprefix("file://"), key.removeprefix("file://")))
+    return CertificateCredentials(CertificateFiles(certificate.removeprefix("file://"), key.removeprefix("file://")))
 
 
 def _oauth2(params: str, what: str, inline: bool) -> ClientCredentials:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from magnetar.security.credentials.method import METHOD_HEADER, KeyPair
+from magnetar.security.credentials.method import METHOD_HEADER, CertificateFiles
 from magnetar.security.credentials.secret import CredentialsError, Secret
 
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
@@ -20,7 +20,7 @@ class TokenCredentials:
     secret: Secret
 
     method: ClassVar[str | None] = "token"
-    key_pair: ClassVar[KeyPair | None] = None
+    key_pair: ClassVar[CertificateFiles | None] = None
 
     def data(self, stale: bytes | None = None) -> bytes:
         return checked_token(self.secret.reveal(), str(self.secret)).encode()

@@ -13,7 +13,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.security.credentials.basic import BasicCredentials
 from magnetar.security.credentials.certificate import CertificateCredentials
 from magnetar.security.credentials.client_conf import ConfiguredCredentials, read_client_conf
-from magnetar.security.credentials.method import NOBODY, ClientCredentials, KeyPair
+from magnetar.security.credentials.method import NOBODY, CertificateFiles, ClientCredentials
 from magnetar.security.credentials.oauth2 import OAuth2Credentials
 from magnetar.security.credentials.plugin import credentials_of
 from magnetar.security.credentials.secret import CredentialsError, Secret
@@ -76,7 +76,7 @@ def test_a_certificate_is_the_login(tmp_path: Path) -> None:
     ):
         found = read(TLS, params)
         assert isinstance(found, CertificateCredentials)
-        assert (found.key_pair, found.method, found.data()) == (KeyPair("/c.pem", "/k.pem"), "tls", b"")
+        assert (found.key_pair, found.method, found.data()) == (CertificateFiles("/c.pem", "/k.pem"), "tls", b"")
 
 
 def test_parameters_of_oauth2_by_the_names_of_java_and_of_cpp() -> None:
@@ -154,7 +154,7 @@ def test_a_client_conf_is_a_reference_itself(tmp_path: Path) -> None:
     path = kept(tmp_path, "client.conf", "\n".join(lines))
     conf = read_client_conf(str(path))
     assert (conf.broker_url, conf.rest_url) == ("pulsar+ssl://a:6651/", "https://a:8443/")
-    assert (conf.trust, conf.insecure, conf.key_pair) == ("/ca.pem", False, KeyPair("/c.pem", "/k.pem"))
+    assert (conf.trust, conf.insecure, conf.key_pair) == ("/ca.pem", False, CertificateFiles("/c.pem", "/k.pem"))
     assert first not in repr(conf)
     shared = pickle.loads(pickle.dumps(ConfiguredCredentials(str(path))))
     assert (shared.method, shared.data()) == ("token", first.encode())
