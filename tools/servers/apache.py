@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import tarfile
 import urllib.error
@@ -65,7 +66,7 @@ def configuration(shipped: str, settings: Mapping[str, str]) -> str:
 
 
 def healthy(http_port: int) -> bool:
-    """Whether the health check passes. 401 means that it is up and wants credentials."""
+    """Whether the health check passes. 401 means that its web service is up and wants credentials."""
     try:
         with urllib.request.urlopen(f"http://{HOST}:{http_port}{HEALTH_PATH}", timeout=10) as answer:
             return bool(answer.status == 200)
@@ -73,6 +74,15 @@ def healthy(http_port: int) -> bool:
         return error.code == 401
     except OSError:
         return False
+
+
+def listening(port: int) -> bool:
+    """Whether somebody takes connections there: with authentication on, the web service answers before the broker."""
+    try:
+        socket.create_connection((HOST, port), timeout=10).close()
+    except OSError:
+        return False
+    return True
 
 
 def start(
@@ -118,5 +128,5 @@ def start(
         cwd=place,
     )  # fmt: skip
     server.broker_port, server.http_port = broker, http
-    wait_until(server, lambda: healthy(http), READY_SECONDS_MAX)
+    wait_until(server, lambda: healthy(http) and listening(broker), READY_SECONDS_MAX)
     return server
