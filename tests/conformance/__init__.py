@@ -4,6 +4,8 @@
 - `answers`      what a broker said, as JSON in which nothing depends on the run
 - `rest`         the admin interface, seen from outside
 - `probe`        one question: an id, the rule it tests, the settings it needs, a function
+- `tokens`       who the questions about permissions come from, and the settings of a broker that asks for it
+- `security_stage`  a tenant with roles and grants, for those questions
 - `transaction_stage`  what the questions about transactions begin with
 - `probes/`      the questions, by subject
 - `brokers`      the brokers that are asked, one per set of settings

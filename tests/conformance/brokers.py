@@ -7,7 +7,7 @@ Clients always look up first; probes do not, so every bundle of their namespace 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from tools.servers import apache, lite, magnetar
 from tools.servers.process import HOST, Server
 
+from tests.conformance import tokens
 from tests.conformance.answers import Json
 from tests.conformance.probe import NAMESPACE, PROFILES, Probe
 from tests.conformance.wire import Wire
@@ -37,14 +38,14 @@ def running(kind: str, profile: str, command: str = magnetar.COMMAND) -> Iterato
         else:
             server = magnetar.start(directory, settings=settings, command=command)
         with server:
-            own_bundles(server)
+            own_bundles(server, tokens.fields_for(settings))
             yield server
 
 
-def own_bundles(server: Server) -> None:
+def own_bundles(server: Server, credentials: Mapping[str, Json]) -> None:
     """LOOKUP of so many names that each of a namespace's few bundles is among them."""
     with Wire.open((HOST, server.broker_port)) as wire:
-        wire.connect()
+        wire.connect(**credentials)
         for number in range(LOOKUPS):
             wire.request("LOOKUP", topic=f"persistent://{NAMESPACE}/bundle-{number}")
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import pulsar  # type: ignore[import-untyped]  # the official client carries no types
 from tools.servers.process import HOST
 
+from tests.conformance import tokens
 from tests.conformance.answers import Json, Normaliser
 from tests.conformance.rest import Answer, call
 from tests.conformance.wire import Entry, Frame, Wire, parse_entry
@@ -32,6 +33,8 @@ PROFILES: dict[str, dict[str, str]] = {
         "transactionCoordinatorEnabled": "true",
         "acknowledgmentAtBatchIndexLevelEnabled": "true",
     },
+    "security": dict(tokens.SETTINGS),
+    "anonymous": {**tokens.SETTINGS, "anonymousUserRole": "anonymous", "authenticateOriginalAuthData": "true"},
     "strict": {
         "allowAutoTopicCreation": "false",
         "allowAutoSubscriptionCreation": "false",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.conformance.answers import Json, text
@@ -25,11 +26,11 @@ class Answer:
         return {"status": self.status, "reason": text(reason) if isinstance(reason, str) else reason}
 
 
-def call(base: str, method: str, path: str, body: Json = None) -> Answer:
+def call(base: str, method: str, path: str, body: Json = None, headers: Mapping[str, str] | None = None) -> Answer:
     """One request, to version 2 unless the path begins with a slash; a JSON document is parsed, else kept as text."""
     data = None if body is None else json.dumps(body).encode()
     whole = f"{base}{path}" if path.startswith("/") else f"{base}/admin/v2/{path}"
-    request = urllib.request.Request(whole, data, method=method)
+    request = urllib.request.Request(whole, data, dict(headers or {}), method=method)
     if data is not None:
         request.add_header("Content-Type", "application/json")
     try:
