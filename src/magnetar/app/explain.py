@@ -101,4 +101,4 @@ def _get(broker: Rest, path: str) -> dict[str, Any]:
     except RestRefusedError as refused:
         raise ValueError(f"the broker refuses: {refused}") from None
     except NotAvailableError as error:
-        raise ValueError(f"no broker answers: {error}; see --admin-url") from None
+        raise ValueError(f"{error}; see --admin-url") from None

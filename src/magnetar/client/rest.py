@@ -81,7 +81,7 @@ def _unavailable(url: str, error: OSError) -> str:
 
     cause = getattr(error, "reason", error)
     said = client_tls.reason(cause, url) if isinstance(cause, OSError) else None
-    return said or f"{url} does not answer: {error}"
+    return said or f"{url} does not answer: {cause}"
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
