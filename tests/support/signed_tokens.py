@@ -13,10 +13,12 @@ from typing import Any, Final, NamedTuple
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from jwt.api_jws import PyJWS
 
 SECRET: Final = bytes(range(64))
 OTHER_SECRET: Final = bytes(range(1, 65))
 AUDIENCE: Final = "this-broker"
+_JWS: Final = PyJWS()
 YEAR: Final = 365 * 86_400
 
 
@@ -54,8 +56,8 @@ def inline(key: bytes) -> str:
 
 
 def signed(claims: Mapping[str, Any], key: Any = SECRET, algorithm: str = "HS256", **header: Any) -> str:
-    """A token by the library."""
-    return jwt.encode(dict(claims), key, algorithm=algorithm, headers=header or None)
+    """A token by the library, with claims of any kind."""
+    return _JWS.encode(json.dumps(claims).encode(), key, algorithm, headers=header or None)
 
 
 def assembled(header: Mapping[str, Any], payload: bytes, key: bytes | None = SECRET) -> str:

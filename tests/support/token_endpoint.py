@@ -21,6 +21,10 @@ class TokenEndpoint:
         """The forms that came to the token endpoint."""
         self.discoveries = 0
         self.metadata: dict[str, Any] = {"issuer": url, "token_endpoint": f"{url}/token"}
+        self.documents: dict[str, Any] = {}
+        """What other paths than that of the metadata hold."""
+        self.requested: list[str] = []
+        """The paths that were read."""
         self.status = 200
         self.answer: Any = {"access_token": "first", "token_type": "Bearer", "expires_in": 600}
         self.headers: dict[str, str] = {}
@@ -33,6 +37,10 @@ def token_endpoint(context: ssl.SSLContext | None = None) -> Iterator[TokenEndpo
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            endpoint.requested.append(self.path)
+            if self.path in endpoint.documents:
+                self._say(200, endpoint.documents[self.path])
+                return
             endpoint.discoveries += 1
             self._say(200, endpoint.metadata)
 

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from magnetar.config.setting_field import INT_MAX, setting
 
 _GROUP: Final = "Authentication"
+_OPENID: Final = "OpenID Connect"
 _DAY: Final = 86_400
 _KEY: Final = "`file:///path`, a path, `data:;base64,...` or base64"
 
@@ -24,7 +25,8 @@ class AuthenticationSettings:
     authenticationProviders: str = setting(
         "",
         "Class names of Pulsar's providers, separated by commas: AuthenticationProviderToken, ...Tls and ...Basic of "
-        "org.apache.pulsar.broker.authentication. Others are refused. Several of one method are asked in this order.",
+        "org.apache.pulsar.broker.authentication, and oidc.AuthenticationProviderOpenID. Others are refused. Several "
+        "of one method are asked in this order.",
         _GROUP,
         form="words",
     )
@@ -61,6 +63,7 @@ class AuthenticationSettings:
         "The `.htpasswd` file with users and their hashed passwords: `file:///path`, a path, `data:;base64,...` or "
         "base64. Pulsar's system property pulsar.auth.basic.conf in PULSAR_EXTRA_OPTS counts if it is empty.",
         _GROUP,
+        secret=True,
     )
 
     # tokens
@@ -68,6 +71,7 @@ class AuthenticationSettings:
         "",
         f"Secret key that tokens are signed with (HS256, HS384, HS512): {_KEY}. It is taken before `tokenPublicKey`.",
         _GROUP,
+        secret=True,
     )
     tokenPublicKey: str = setting(
         "", f"Public key of the key pair that tokens are signed with (RS, PS, ES): {_KEY}.", _GROUP
@@ -93,4 +97,55 @@ class AuthenticationSettings:
         "magnetar's own: a file with the credentials that were taken back, one on a line; it is read again when it "
         "changes (docs/security.md).",
         _GROUP,
+    )
+
+    # OpenID Connect
+    openIDAllowedTokenIssuers: str = setting(
+        "",
+        "Issuers whose tokens count, separated by commas, as `iss` of their tokens names them.",
+        _OPENID,
+        form="words",
+    )
+    openIDAllowedAudiences: str = setting(
+        "", "Audiences, separated by commas; a token has to name one of them in `aud`.", _OPENID, form="words"
+    )
+    openIDRoleClaim: str = setting("sub", "Claim that holds the role.", _OPENID)
+    openIDAcceptedTimeLeewaySeconds: int = setting(
+        0, "Seconds by which the clocks of issuers may differ.", _OPENID, 0, _DAY
+    )
+    openIDTokenIssuerTrustCertsFilePath: str = setting(
+        "", "Certificates (PEM) that are trusted when issuers are asked; empty: the system's.", _OPENID
+    )
+    openIDRequireIssuersUseHttps: bool = setting(True, "Whether issuers must have https addresses.", _OPENID)
+    openIDFallbackDiscoveryMode: str = setting(
+        "DISABLED",
+        "How keys of other issuers are found. Pulsar knows two ways of Kubernetes; here DISABLED only.",
+        _OPENID,
+    )
+    openIDCacheRefreshAfterWriteSeconds: int = setting(
+        64_800,
+        "Seconds after which an issuer's keys are fetched again while those known go on counting.",
+        _OPENID,
+        1,
+        INT_MAX,
+    )
+    openIDCacheExpirationSeconds: int = setting(
+        86_400, "Seconds after which an issuer's keys do not count any more.", _OPENID, 1, INT_MAX
+    )
+    openIDKeyIdCacheMissRefreshSeconds: int = setting(
+        300,
+        "Seconds that have to pass between two fetches because a token names a key that is not known.",
+        _OPENID,
+        0,
+        INT_MAX,
+    )
+    openIDHttpConnectionTimeoutMillis: int = setting(
+        10_000,
+        "Milliseconds that an issuer may take to answer; the larger of this and the next one counts.",
+        _OPENID,
+        1,
+        120_000,
+    )
+    openIDHttpReadTimeoutMillis: int = setting(
+        10_000, "Milliseconds that an issuer may take to send its answer.", _OPENID, 1, 120_000
     )

@@ -56,3 +56,16 @@ def test_a_misspelt_setting_is_named() -> None:
     result = CliRunner().invoke(app, ["config", "--set", "brokerServicPort=1"])
     assert result.exit_code == 1
     assert "did you mean brokerServicePort?" in result.stderr
+
+
+def test_secrets_are_not_shown() -> None:
+    """What may be a secret is neither listed nor part of an error or of a ``repr``."""
+    for value in ("c2VjcmV0c2VjcmV0", "data:;base64,c2VjcmV0", "data:,admin:{SHA}xyz"):
+        for name in ("tokenSecretKey", "basicAuthConf"):
+            loaded = load(flags=[f"{name}={value}"])
+            listed = "\n".join(settings_list(loaded, changed_only=True))
+            assert f"# {name} is set, from --set {name}, and not shown" in listed
+            assert value not in listed + repr(loaded.settings)
+            result = CliRunner().invoke(app, ["config", "--set", f"{name}={value}\x01"])
+            assert result.exit_code == 1
+            assert value not in result.output

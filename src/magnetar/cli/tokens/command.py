@@ -56,7 +56,7 @@ def create_secret_key(
 ) -> None:
     """Create a secret key, on standard output without --output."""
     from magnetar.cli.tokens.key_files import KeyFile, write
-    from magnetar.security.tokens.signing import new_secret
+    from magnetar.security.tokens.signer import new_secret
 
     with _errors_reported():
         content = new_secret(algorithm, in_base64=base64)
@@ -78,7 +78,7 @@ def create_key_pair(
 ) -> None:
     """Create a private and a public key."""
     from magnetar.cli.tokens.key_files import KeyFile, write
-    from magnetar.security.tokens.signing import new_pair
+    from magnetar.security.tokens.signer import new_pair
 
     with _errors_reported():
         pair = new_pair(algorithm)
@@ -104,7 +104,7 @@ def create(
     from magnetar.runtime.clock import SystemClock
     from magnetar.security.tokens.claims import seconds_of
     from magnetar.security.tokens.keys import private_key
-    from magnetar.security.tokens.signing import secret_signer, sign
+    from magnetar.security.tokens.signer import secret_signer, sign
 
     with _errors_reported():
         _one_of(("--secret-key", secret), ("--private-key", private))

@@ -33,10 +33,17 @@ def _basic(settings: Settings, clock: Clock) -> AuthenticationProvider:
     return BasicProvider.of(settings, clock)
 
 
+def _openid(settings: Settings, clock: Clock) -> AuthenticationProvider:
+    from magnetar.security.authentication.openid_provider import OpenIdProvider
+
+    return OpenIdProvider.of(settings, clock)
+
+
 _MAKERS: Final[dict[str, Callable[[Settings, Clock], AuthenticationProvider]]] = {
     f"{_PACKAGE}AuthenticationProviderToken": _token,
     f"{_PACKAGE}AuthenticationProviderTls": _tls,
     f"{_PACKAGE}AuthenticationProviderBasic": _basic,
+    f"{_PACKAGE}oidc.AuthenticationProviderOpenID": _openid,
 }
 
 

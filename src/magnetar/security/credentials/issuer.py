@@ -23,7 +23,7 @@ from magnetar.security.credentials.secret import CredentialsDelayedError, Creden
 from magnetar.security.credentials.token import checked_token
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
-_PATIENCE: Final = 15.0
+PATIENCE: Final = 15.0
 _ANSWER_MAX: Final = 1 << 20
 _LIFE_MAX: Final = 366 * 86400.0
 _LIFE_UNKNOWN: Final = 60.0
@@ -63,7 +63,7 @@ def _on_this_machine(host: str) -> bool:
 
 def token_endpoint(issuer_url: str, trust: str | None, well_known: str = WELL_KNOWN) -> str:
     """Ask an issuer for the address at which it gives tokens. Raises CredentialsError, CredentialsDelayedError."""
-    answer = _ask(urllib.request.Request(issuer_url + well_known), issuer_url, trust)
+    answer = ask(urllib.request.Request(issuer_url + well_known), issuer_url, trust)
     endpoint = answer.get("token_endpoint")
     if not isinstance(endpoint, str):
         raise CredentialsError(f"the issuer {issuer_url} names no token_endpoint")
@@ -81,7 +81,7 @@ def request_token(endpoint: str, key: ClientKey, more: Mapping[str, str], trust:
         "client_secret": key.client_secret,
         **more,
     }
-    answer = _ask(urllib.request.Request(endpoint, urlencode(form).encode(), method="POST"), endpoint, trust)
+    answer = ask(urllib.request.Request(endpoint, urlencode(form).encode(), method="POST"), endpoint, trust)
     token, seconds = answer.get("access_token"), answer.get("expires_in", _LIFE_UNKNOWN)
     if not isinstance(token, str):
         raise CredentialsError(f"{endpoint} gave no access_token")
@@ -99,7 +99,12 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _ask(request: urllib.request.Request, where: str, trust: str | None) -> dict[str, Any]:
+def ask(request: urllib.request.Request, where: str, trust: str | None, patience: float = PATIENCE) -> dict[str, Any]:
+    """Return the JSON object that a request is answered with; blocks for a few times ``patience`` seconds.
+
+    ``trust``: a file with the certificates that are trusted, None for the system's. Raises CredentialsError,
+    CredentialsDelayedError.
+    """
     request.add_header("accept", "application/json")
     try:
         context = ssl.create_default_context(cafile=trust)
@@ -109,8 +114,8 @@ def _ask(request: urllib.request.Request, where: str, trust: str | None) -> dict
     proxies = [urllib.request.ProxyHandler({})] if request.type == "http" else []
     opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context), *proxies)
     try:
-        with opener.open(request, timeout=_PATIENCE) as answer:
-            data = _content(answer)
+        with opener.open(request, timeout=patience) as answer:
+            data = _content(answer, patience)
     except urllib.error.HTTPError as refused:
         with refused:
             raise _refusal(refused, where) from None
@@ -130,9 +135,9 @@ def _ask(request: urllib.request.Request, where: str, trust: str | None) -> dict
     return found
 
 
-def _content(answer: Any) -> bytes:
+def _content(answer: Any, patience: float) -> bytes:
     """Read an answer up to a byte too many. Raises TimeoutError if it comes in drops."""
-    deadline = steady_seconds() + _PATIENCE
+    deadline = steady_seconds() + patience
     data = b""
     while len(data) <= _ANSWER_MAX and (piece := answer.read1(_ANSWER_MAX + 1 - len(data))):
         data += piece

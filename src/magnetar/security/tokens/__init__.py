@@ -2,5 +2,5 @@
 
 Reading order: ``key_source`` (where the bytes of a key come from), ``keys`` (what they are, and which algorithms they
 allow), ``claims`` (what a token has to say), ``validation`` (from a token to an
-identity), ``signing`` (makes keys and tokens).
+identity), ``signer`` (makes keys and tokens).
 """

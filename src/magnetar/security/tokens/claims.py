@@ -40,6 +40,9 @@ def identify(claims: Claims, rules: ClaimRules, now: float, fingerprint: str) ->
     for name in rules.required:
         if claims.get(name) is None:
             raise AuthenticationError(f"the token has no claim {name}")
+    issued = _time(claims, "iat") if "iat" in rules.required else None
+    if issued is not None and now < issued - rules.skew_seconds:
+        raise AuthenticationError("the token was issued in the future")
     until = check_time(claims, rules, now)
     if rules.audience_claim:
         _check_audience(claims.get(rules.audience_claim), rules)

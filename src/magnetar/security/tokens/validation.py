@@ -53,6 +53,11 @@ def parse(data: bytes) -> UnverifiedToken:
     return UnverifiedToken(text, header)
 
 
+def unverified_claims(token: UnverifiedToken) -> dict[str, Any]:
+    """What a token says, of which nothing is proved. Raises AuthenticationError."""
+    return _claims(base64url_decode(token.text.split(".")[1]))
+
+
 def verify(token: UnverifiedToken, key: VerificationKey) -> dict[str, Any]:
     """Return the claims of a token that ``key`` has signed. Raises AuthenticationError."""
     algorithm = token.header.get("alg")
@@ -60,9 +65,16 @@ def verify(token: UnverifiedToken, key: VerificationKey) -> dict[str, Any]:
         raise AuthenticationError(f"a token of another algorithm than {', '.join(key.algorithms)}")
     try:
         payload = _JWS.decode(token.text, key.key, algorithms=[algorithm])
-        claims = json.loads(payload)
-    except (PyJWTError, ValueError, RecursionError) as error:
+    except (PyJWTError, ValueError) as error:
         raise AuthenticationError(f"a token that the key did not sign: {type(error).__name__}") from None
+    return _claims(payload)
+
+
+def _claims(payload: bytes) -> dict[str, Any]:
+    try:
+        claims = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise AuthenticationError(f"a token whose claims are no JSON: {type(error).__name__}") from None
     if not isinstance(claims, dict):
         raise AuthenticationError("a token whose claims are no JSON object")
     return claims

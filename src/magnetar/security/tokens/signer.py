@@ -31,7 +31,7 @@ _CURVES: Final[Mapping[str, Callable[[], ec.EllipticCurve]]] = {
 _OURS: Final = frozenset(("alg", "crit", "b64", "zip"))
 
 
-class KeyPair(NamedTuple):
+class WrittenKeyPair(NamedTuple):
     """Both keys in DER."""
 
     private: bytes
@@ -51,7 +51,7 @@ def new_secret(algorithm: str, *, in_base64: bool) -> bytes:
     return base64.b64encode(made) if in_base64 else made
 
 
-def new_pair(algorithm: str) -> KeyPair:
+def new_pair(algorithm: str) -> WrittenKeyPair:
     """A key pair of the size that Pulsar gives it. Raises InvalidValueError."""
     if algorithm in RSA_ALGORITHMS:
         key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey = rsa.generate_private_key(65537, _RSA_BITS[algorithm[2:]])
@@ -60,7 +60,7 @@ def new_pair(algorithm: str) -> KeyPair:
     else:
         known = ", ".join((*RSA_ALGORITHMS, *CURVE_ALGORITHMS.values()))
         raise InvalidValueError(f"--signature-algorithm: {algorithm} has no key pair; expected {known}")
-    return KeyPair(
+    return WrittenKeyPair(
         key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
         key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
     )
