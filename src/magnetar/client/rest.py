@@ -72,8 +72,12 @@ class Rest:
 
     def _reason(self, refused: urllib.error.HTTPError) -> str:
         reason = _reason(refused)
-        more = advice(ServerError.AuthenticationError, None, self.credentials) if refused.code == 401 else None
-        return reason if more is None else f"{reason}; {more}"
+        if refused.code not in (401, 403):
+            return reason
+        # Pulsar says 401 to a client that it knows as well; only a login that failed comes with this header.
+        unknown = refused.headers.get("www-authenticate") is not None
+        kind = ServerError.AuthenticationError if unknown else ServerError.AuthorizationError
+        return f"{reason}; {advice(kind, None, self.credentials)}"
 
 
 def _unavailable(url: str, error: OSError) -> str:
