@@ -271,6 +271,7 @@ ABSURD = [
     "admin ",
     " admin",
     "ADMIN",
+    "ROOT",
 ]
 
 

@@ -311,6 +311,7 @@ def test_transactions_belong_to_the_role_that_began_them() -> None:
         got = await consumer.receive()
         with pytest.raises(RawClientError, match="neither the owner"):
             await consumer.ack(got.message_id, txn=txn)
+        assert world.machine.broker.service.topics[T].transactions is None, "nothing is reserved"
         (held,) = world.machine.broker.service.coordinator.open
         assert (held.owner, held.partitions, held.subscriptions) == ("alice", {}, {})
         other = TopicName.parse("persistent://public/default/foreign").fqn
