@@ -6,7 +6,6 @@ A broker with ``authorizationEnabled`` has one :class:`Authorizer`; without, it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from magnetar.authorization.access import (
     Access,
@@ -22,9 +21,6 @@ from magnetar.authorization.grants import Grants
 from magnetar.authorization.remedies import become_proxy, shown
 from magnetar.authorization.rules import RoleRules
 from magnetar.model.errors import AuthorizationRefusedError, NotAuthorizedError, NotFoundError
-
-WEBSOCKET_PRINCIPAL: Final = "__websocket_dummy_original_principle"
-"""What Pulsar's WebSocket proxy names as the original principal when it speaks for itself."""
 
 Recorder = Callable[[Caller, Access, Decision, str], None]
 
@@ -45,14 +41,15 @@ class Authorizer:
         if wrong := self.invalid_pair(caller):
             return wrong
         decision = self.rules.decide(caller.role, access)
-        if decision.allowed and caller.role in self.grants.proxies and caller.original_role != WEBSOCKET_PRINCIPAL:
+        if decision.allowed and caller.role in self.grants.proxies:
             return self.rules.decide(caller.original_role, access)
         return decision
 
     def invalid_pair(self, caller: Caller) -> Decision | None:
         """Return the refusal of a role and an original principal that do not go together, else ``None``.
 
-        A proxy names a principal that is no proxy; any other role names none, or itself.
+        A proxy names a principal that is no proxy; any other role names none, or itself. No name is an exception, also
+        not the one that Pulsar's WebSocket proxy sends for itself.
         """
         role, original = caller.role, caller.original_role
         if role is not None and role in self.grants.proxies:
@@ -60,7 +57,7 @@ class Authorizer:
                 return Decision(False, f"{shown(role)} is a proxy and names no original principal", "name one")
             if original in self.grants.proxies:
                 return Decision(False, f"the original principal {shown(original)} is a proxy itself", "name a client")
-        elif original and original.strip() and original not in (role, WEBSOCKET_PRINCIPAL):
+        elif original and original.strip() and original != role:
             proxy = role or "an anonymous client"
             return Decision(
                 False,
@@ -78,7 +75,7 @@ class Authorizer:
         role, original, superusers = caller.role, caller.original_role, self.grants.superusers
         if role not in superusers or self.invalid_pair(caller) is not None:
             return False
-        return role not in self.grants.proxies or original == WEBSOCKET_PRINCIPAL or original in superusers
+        return role not in self.grants.proxies or original in superusers
 
     def record(self, caller: Caller, access: Access, decision: Decision, request: str) -> None:
         """Take note of an answer that refuses, or that allows something of consequence; ``request`` is the command or

@@ -7,7 +7,9 @@ from functools import partial
 from typing import Final
 
 from magnetar import __version__
+from magnetar.authorization.access import ClusterAccess
 from magnetar.authorization.caller import Caller
+from magnetar.authorization.decision import Decision
 from magnetar.broker.connection.login import Login
 from magnetar.broker.connection.session import Session
 from magnetar.model.errors import MagnetarError, ProtocolError, ServerError
@@ -122,7 +124,10 @@ def _refreshed(session: Session, login: Login, identity: Identity | None, error:
 
 
 def refuse(session: Session, code: ServerError, said: str, reason: str) -> None:
-    """Send ERROR for the handshake, or for its repetition, and close; only the log has the reason."""
+    """Send ERROR for the handshake, or for its repetition, and close; only the logs have the reason."""
+    authorizer = session.service.authorizer
+    if authorizer is not None:
+        authorizer.record(session.caller, ClusterAccess("connect"), Decision(False, reason), "Connect")
     session.send(c.CommandError(-1, code, said))
     session.close(reason)
 
