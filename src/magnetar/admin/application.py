@@ -20,7 +20,17 @@ from magnetar.admin.http.encoded_path import EncodedPath
 from magnetar.admin.http.error_responses import UnexpectedErrors, http_failure, known_failure, wrong_parameter
 from magnetar.admin.http.origins import HostNames, OriginCheck
 from magnetar.admin.ports import BrokerPorts
-from magnetar.admin.routes import brokers, clusters, lookups, metrics, not_implemented, schemas, tenants, transactions
+from magnetar.admin.routes import (
+    brokers,
+    clusters,
+    lookups,
+    metrics,
+    not_implemented,
+    permission_explanations,
+    schemas,
+    tenants,
+    transactions,
+)
 from magnetar.admin.routes.namespaces import namespace_operations, namespace_policies, namespaces
 from magnetar.admin.routes.namespaces import permissions as namespace_permissions
 from magnetar.admin.routes.topics import (
@@ -111,6 +121,7 @@ def _groups(
     yield transactions.routes(ports.transactions, permissions)
     yield compaction.routes(ports.topics, ports.operations, ports.offloads, resources)
     yield offload.routes(ports.topics, ports.offloads, resources)
+    yield permission_explanations.routes(ports.topics, resources, settings, permissions)
     yield lookups.routes(ports.broker, resources)
     yield messages.routes(ports.topics, ports.messages, ports.statistics, resources)
     yield metrics.routes(ports.broker, settings)

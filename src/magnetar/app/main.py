@@ -138,7 +138,13 @@ def verify(
 app.add_typer(explain_app, name="explain")
 app.add_typer(rescue_app, name="rescue")
 
-PASSED_ON: Final = {"jobs": "jobs", "pipeline": "pipelines", "lake": "lakehouse", "tokens": "cli.tokens"}
+PASSED_ON: Final = {
+    "jobs": "jobs",
+    "pipeline": "pipelines",
+    "lake": "lakehouse",
+    "tokens": "cli.tokens",
+    "permissions": "cli.permissions",
+}
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
 _ALL: Final = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
@@ -190,3 +196,9 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def permissions(context: typer.Context) -> None:
+    """Who may do what, and why."""
+    _pass_on(context)

@@ -6,5 +6,6 @@ answer, with its reason and what would change it); ``grants`` (what metadata and
 ``rules`` (what follows from that for one role) with ``remedies`` (what would allow it), and ``authorizer``, which
 everybody asks. ``command_permissions`` is the permission table of the wire, ``route_permissions`` that of HTTP, with
 ``request_target`` (what a path names) and ``policy_words`` (which policy a word in a path is). ``audit`` makes records
-of what was decided.
+of what was decided. For people who ask why: ``operation_names`` (what can be asked about) and ``explanation`` (the
+answer).
 """

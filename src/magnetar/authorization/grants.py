@@ -70,6 +70,7 @@ class Grants:
     def __init__(self, tenants: Tenants, namespaces: Namespaces, settings: Settings) -> None:
         self._tenants = tenants
         self._namespaces = namespaces
+        self.cluster: str = settings.clusterName
         self.superusers: frozenset[str] = frozenset(settings.super_user_roles)
         self.proxies: frozenset[str] = frozenset(settings.proxy_roles)
         """Roles that must name an original principal, whose own grants count beside theirs (rule 12.13)."""

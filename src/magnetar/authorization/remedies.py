@@ -6,14 +6,18 @@ roles, and is for those who may read grants, not for the one who was refused.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import quote
 
 from magnetar.model.names import NamespaceName, TopicName
 
 NAME_SHOWN: Final = 200
-"""Characters of a name in reasons and remedies; longer ones are cut."""
+"""Characters of a name in reasons; longer ones are cut."""
+_NAME_MAX: Final = 4200
+"""Characters of a name in remedies: no name that a broker accepts is longer."""
 
 
 def shown(name: str) -> str:
@@ -34,9 +38,24 @@ def become_proxy(role: str) -> str:
     return f"add {shown(role)} to proxyRoles in broker.conf and restart the broker"
 
 
-def become_tenant_admin(tenant: str, admins: Iterable[str], role: str) -> str:
+def become_tenant_admin(tenant: str, admins: Iterable[str], role: str, clusters: Iterable[str]) -> str:
     """Return the command that adds an administrator to those that a tenant has."""
-    return f"pulsar-admin tenants update {_word(tenant)} --admin-roles {_list((*admins, role))}"
+    roles = _distinct((*admins, role))
+    if _listable(roles):
+        return f"pulsar-admin tenants update {_word(tenant)} --admin-roles {_list(roles)}"
+    return _curl(f"tenants/{tenant}", {"adminRoles": roles, "allowedClusters": [*clusters]})
+
+
+def create_tenant(tenant: str, role: str, cluster: str) -> str:
+    """Return the command that makes a tenant, with ``role`` as its administrator."""
+    if _listable([role]):
+        return f"pulsar-admin tenants create {_word(tenant)} --admin-roles {_word(role)}"
+    return _curl(f"tenants/{tenant}", {"adminRoles": [role], "allowedClusters": [cluster]}, "PUT")
+
+
+def create_namespace(namespace: NamespaceName) -> str:
+    """Return the command that makes a namespace."""
+    return f"pulsar-admin namespaces create {_word(namespace.text)}"
 
 
 def grant_on_namespace(namespace: NamespaceName, role: str, actions: Iterable[str]) -> str:
@@ -54,9 +73,14 @@ def grant_on_topic(topic: TopicName, role: str, actions: Iterable[str]) -> str:
 
 def grant_on_subscription(namespace: NamespaceName, subscription: str, roles: Iterable[str]) -> str:
     """Return the command that reserves a subscription's name for roles; ``roles`` are all of them."""
+    found = _distinct(roles)
+    if not _listable(found):
+        return _curl(
+            f"namespaces/{namespace}/permissions/subscription/{quote(subscription[:_NAME_MAX], safe='')}", found
+        )
     return (
         f"pulsar-admin namespaces grant-subscription-permission {_word(namespace.text)} "
-        f"--subscription {_word(subscription)} --roles {_list(roles)}"
+        f"--subscription {_word(subscription)} --roles {_list(found)}"
     )
 
 
@@ -65,9 +89,34 @@ def end_prefix_mode(namespace: NamespaceName) -> str:
     return f"pulsar-admin namespaces set-subscription-auth-mode {_word(namespace.text)} --subscription-auth-mode None"
 
 
+def all_of(commands: Iterable[str]) -> str:
+    """Return one line for a shell that runs all of these commands, each once."""
+    return " && ".join(dict.fromkeys(commands))
+
+
 def _word(text: str) -> str:
-    return shlex.quote(shown(text))
+    return shlex.quote(_name(text))
+
+
+def _name(text: str) -> str:
+    """A name as it is, because the command has to work; what nobody can have meant as it is shown."""
+    return text if len(text) <= _NAME_MAX and text.isprintable() else shown(text)
 
 
 def _list(items: Iterable[str]) -> str:
-    return _word(",".join(dict.fromkeys(items)))
+    return shlex.quote(",".join(map(_name, _distinct(items))))
+
+
+def _distinct(items: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(items))
+
+
+def _listable(roles: Iterable[str]) -> bool:
+    """Whether pulsar-admin can be given these roles: it takes them joined by commas."""
+    return not any("," in role for role in roles)
+
+
+def _curl(path: str, body: object, method: str = "POST") -> str:
+    """Return the request of the REST interface, for what pulsar-admin cannot say; it needs a login, too."""
+    sent = shlex.quote(json.dumps(body, ensure_ascii=True))
+    return f"curl -X {method} -H 'Content-Type: application/json' -d {sent} \"$ADMIN_URL\"/admin/v2/{path}"

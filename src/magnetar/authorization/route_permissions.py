@@ -321,6 +321,9 @@ def _other_routes() -> dict[Route, RoutePermission]:
         ("GET", f"{transactions}/pendingAckStats/{topic}/{{subName}}"): acks,
         ("GET", f"{transactions}/transactionInPendingAckStats/{topic}/{{subName}}/{txn}"): acks,
         ("GET", f"{transactions}/positionStatsInPendingAck/{topic}/{{subName}}/{{ledgerId}}/{{entryId}}"): acks,
+        ("GET", "/admin/v2/permissions/explain"): RoutePermission(
+            "a login", lambda target: (), "about another role, an administrator of the tenant that it is about"
+        ),
         ("GET", "/metrics"): _anyone("a login only with authenticateMetricsEndpoint"),
         ("GET", "/docs"): _anyone(),
         ("GET", "/openapi.json"): _anyone(),

@@ -18,7 +18,8 @@ is checked like any other, and what the broker keeps for itself (rule 8.1) is wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from magnetar.authorization import remedies
@@ -71,8 +72,10 @@ NAMESPACE_ACTIONS: Final[Mapping[NamespaceOperation, tuple[str, ...]]] = {
 class RoleRules:
     """Decides about one role at a time; see :class:`magnetar.authorization.authorizer.Authorizer` for callers."""
 
-    def __init__(self, grants: Grants) -> None:
+    def __init__(self, grants: Grants, grantable: Callable[[TopicName], bool] = lambda topic: True) -> None:
+        """``grantable``: whether permissions of a topic can be granted; otherwise remedies grant on its namespace."""
         self._grants = grants
+        self._grantable = grantable
 
     def decide(self, role: str | None, access: Access) -> Decision:
         """Whether the role may do that, with the reason and the remedy."""
@@ -89,7 +92,9 @@ class RoleRules:
         tenant = tenant_of(access)
         admins = self._grants.tenant_admins(tenant)
         if admins is None:
-            return Decision(False, "Tenant does not exist", f"pulsar-admin tenants create {tenant}", missing=True)
+            return Decision(
+                False, "Tenant does not exist", remedies.create_tenant(tenant, role, self._grants.cluster), missing=True
+            )
         if role in admins:
             return Decision(True, f"{shown(role)} is an administrator of the tenant {tenant}")
         if isinstance(access, TopicAccess):
@@ -103,13 +108,13 @@ class RoleRules:
         return Decision(
             False,
             f"{shown(role)} is no administrator of the tenant {tenant}, and only those may {named(access)}",
-            remedies.become_tenant_admin(tenant, admins, role),
+            remedies.become_tenant_admin(tenant, admins, role, self._grants.allowed_clusters(tenant)),
         )
 
     def _on_namespace(self, role: str, namespace: NamespaceName, actions: tuple[str, ...]) -> Decision:
         grants = self._grants.namespace(namespace)
         if grants is None:
-            return _no_namespace(role, namespace)
+            return _no_namespace(role, namespace, actions[0])
         for action in actions:
             found = self._namespace_grant(grants, role, action)
             if found is not None:
@@ -125,21 +130,28 @@ class RoleRules:
         topic = access.topic
         grants = self._grants.namespace(topic.namespace)
         if grants is None:
-            return _no_namespace(role, topic.namespace)
+            return _no_namespace(role, topic.namespace, actions[0])
+        refusals: list[Decision] = []
         if access.subscription and actions == (CONSUME,):
-            refused = _reserved(grants, role, topic, access.subscription)
-            if refused is not None:
-                return refused
-        for action in actions:
-            reason = self._topic_grant(grants, role, topic, action)
-            if reason:
-                return Decision(True, reason)
-        wanted = actions[0]
-        return Decision(
-            False,
-            f"{shown(role)} has no {' or '.join(actions)} on {topic.namespace} nor on {shown(topic.fqn)}",
-            remedies.grant_on_topic(topic, role, (*grants.topic_actions(topic.fqn, role), wanted)),
-        )
+            refusals += _reserved(grants, role, topic, access.subscription)
+        reason = next(filter(None, (self._topic_grant(grants, role, topic, action) for action in actions)), "")
+        if not reason:
+            refusals.append(
+                Decision(
+                    False,
+                    f"{shown(role)} has no {' or '.join(actions)} on {topic.namespace} nor on {shown(topic.fqn)}",
+                    self._topic_remedy(grants, role, topic, actions[0]),
+                )
+            )
+        if not refusals:
+            return Decision(True, reason)
+        return replace(refusals[0], remedy=remedies.all_of(refused.remedy for refused in refusals))
+
+    def _topic_remedy(self, grants: NamespaceGrants, role: str, topic: TopicName, action: str) -> str:
+        if not self._grantable(topic.parent):
+            return remedies.grant_on_namespace(topic.namespace, role, (*grants.actions(role), action))
+        # on a partitioned topic itself, which holds for the partitions that are added later, too
+        return remedies.grant_on_topic(topic.parent, role, (*grants.topic_actions(topic.parent.fqn, role), action))
 
     def _topic_grant(self, grants: NamespaceGrants, role: str, topic: TopicName, action: str) -> str:
         """What grants the action, in words; empty if nothing does."""
@@ -188,31 +200,31 @@ def named(access: Access) -> str:
     return f"{access.operation.value} {shown(access.topic.fqn)}{subscription}"
 
 
-def _no_namespace(role: str, namespace: NamespaceName) -> Decision:
+def _no_namespace(role: str, namespace: NamespaceName, action: str) -> Decision:
     return Decision(
         False,
         f"the namespace {namespace} does not exist, so {shown(role)} has no grant in it",
-        f"pulsar-admin namespaces create {namespace}",
+        remedies.all_of((remedies.create_namespace(namespace), remedies.grant_on_namespace(namespace, role, [action]))),
     )
 
 
-def _reserved(grants: NamespaceGrants, role: str, topic: TopicName, subscription: str) -> Decision | None:
+def _reserved(grants: NamespaceGrants, role: str, topic: TopicName, subscription: str) -> Iterator[Decision]:
+    """Yield what the subscription's name refuses to the role."""
     roles = grants.subscription_roles(subscription)
     if roles is not None and role not in roles:
-        return Decision(
+        yield Decision(
             False,
             f"the subscription {shown(subscription)} in {topic.namespace} is reserved, and not for {shown(role)}",
             remedies.grant_on_subscription(topic.namespace, subscription, (*roles, role)),
         )
     if grants.prefix_mode and not subscription.startswith(role):
-        return Decision(
+        yield Decision(
             False,
             "Failed to create consumer - The subscription name needs to be prefixed by the authentication role, "
             f"like {shown(role)}-xxxx for topic: {shown(topic.fqn)}",
-            f"let its name begin with {shown(role)}, or: {remedies.end_prefix_mode(topic.namespace)}",
+            remedies.end_prefix_mode(topic.namespace),
             prefix_missing=True,
         )
-    return None
 
 
 def _granted(roles: Mapping[str, Json], role: str, action: str) -> str | None:

@@ -1,4 +1,5 @@
 """Commands of the ``magnetar`` program that need no broker of their own; :mod:`magnetar.app.main` passes them on.
 
-Each is a package with a module ``command``: ``tokens`` makes keys and tokens.
+Each is a package with a module ``command``: ``tokens`` makes keys and tokens, ``permissions`` asks a broker who may do
+what.
 """

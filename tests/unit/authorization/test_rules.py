@@ -300,7 +300,8 @@ def test_remedies_are_commands_that_keep_what_was_granted() -> None:
         "pulsar-admin namespaces grant-permission acme/orders --role app --actions produce,consume"
     )
     assert remedy("app", TopicAccess(TOPIC, TopicOperation.CONSUME, "s")) == (
-        "pulsar-admin namespaces grant-subscription-permission acme/orders --subscription s --roles x,app"
+        "pulsar-admin namespaces grant-subscription-permission acme/orders --subscription s --roles x,app && "
+        f"pulsar-admin topics grant-permission {TOPIC.fqn} --role app --actions consume"
     )
     assert remedy("app", TopicAccess(TOPIC, TopicOperation.TERMINATE)) == (
         "pulsar-admin tenants update acme --admin-roles admin,app"

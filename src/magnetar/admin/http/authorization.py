@@ -39,6 +39,11 @@ class Permissions:
         self._authorizer = authorizer
 
     @property
+    def authorizer(self) -> Authorizer | None:
+        """Whom to ask about anybody; ``None`` without authorization."""
+        return self._authorizer
+
+    @property
     def counted(self) -> bool:
         """Whether anything can be refused."""
         return self._authorizer is not None

@@ -1,0 +1,72 @@
+"""From the words of ``magnetar permissions explain`` to the question that a broker is asked, and back to words."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from magnetar.authorization.operation_names import names_for, normal
+from magnetar.model.errors import InvalidValueError
+
+_WIDTH: Final = 110
+
+
+def question_path(
+    role: str, operation: str, target: str | None, named: Mapping[str, str | None], original: str | None = None
+) -> str:
+    """Return the path with the query; ``target`` is an object in short form. Raises InvalidValueError."""
+    of = {name: value for name, value in named.items() if value is not None}
+    if target is not None:
+        if of:
+            raise InvalidValueError(f"give either {target[:80]!r} or --{next(iter(of))}, not both")
+        of = short_form(operation, target)
+    wanted = {"role": role, "operation": operation, **of}
+    if original is not None:
+        wanted["original"] = original
+    return f"/admin/v2/permissions/explain?{urlencode(wanted)}"
+
+
+def short_form(operation: str, target: str) -> dict[str, str]:
+    """What an object is called whose kind the operation tells: ``orders/sub1`` for one on subscriptions of topics.
+
+    On a topic: ``topic``, ``topic/subscription``, ``tenant/namespace/topic``, ``tenant/namespace/topic/subscription``,
+    or a full name with ``://``, after which a subscription may follow. Otherwise ``tenant/namespace`` or ``tenant``.
+    """
+    word = normal(operation)
+    if "://" in target:
+        scheme, _, rest = target.partition("://")
+        tenant, namespace, topic, *more = [*rest.split("/", 3), "", ""][:4] if rest.count("/") >= 2 else ["", "", ""]
+        if not topic:
+            raise InvalidValueError(f"{target[:80]!r} is no topic; expected {scheme}://tenant/namespace/topic")
+        return _with_subscription(f"{scheme}://{tenant}/{namespace}/{topic}", more[0] if more else "")
+    parts = target.split("/", 3)
+    if word in names_for("topic"):
+        if len(parts) in (1, 2):
+            return _with_subscription(parts[0], parts[1] if len(parts) == 2 else "")
+        return _with_subscription("/".join(parts[:3]), parts[3] if len(parts) == 4 else "")
+    if word in names_for("namespace") and len(parts) == 2:
+        return {"namespace": target}
+    if word in names_for("tenant") and len(parts) == 1:
+        return {"tenant": target}
+    # the broker says what is wrong with it
+    return {"tenant": target} if len(parts) == 1 else {"namespace": target} if len(parts) == 2 else {"topic": target}
+
+
+def _with_subscription(topic: str, subscription: str) -> dict[str, str]:
+    return {"topic": topic, "subscription": subscription} if subscription else {"topic": topic}
+
+
+def in_words(answer: Mapping[str, Any]) -> Iterator[str]:
+    """The lines that are printed for an answer."""
+    verdict = "yes" if answer["allowed"] else "no"
+    yield from textwrap.wrap(f"{verdict}: {answer['reason']}", _WIDTH, subsequent_indent="  ", break_long_words=False)
+    if answer["note"]:
+        yield f"({answer['note']})"
+    if answer["remedy"]:
+        yield "-> " + answer["remedy"]
+    if len(answer["accesses"]) > 1:
+        yield ""
+        for access in answer["accesses"]:
+            yield f"{'yes' if access['allowed'] else 'no ':3} {access['access']}"
