@@ -12,8 +12,18 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # publishes no types
 from pyspark.errors import PySparkException
 
+from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
+from magnetar.client.login import ClientLogin
+from magnetar.client.read_position import START
+from magnetar.jobs.reader.unit_reader import Access, units
+from magnetar.jobs.replay import ReplayRequest, make_plan, replay
+from magnetar.jobs.verification.audit import audit as run_audit
 from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines.declaration.parser import parse
+from magnetar.pipelines.state.status import topics_of
 from tests.spark.numbered_topic import numbers
+from tests.support.declared_pipeline import finish
+from tests.support.minted_secrets import kept
 from tests.support.secret_search import search_files, secrets_in
 from tests.support.secured_broker import SecuredBroker, secured_broker
 
@@ -97,3 +107,48 @@ def test_each_process_runs_the_program_that_prints_a_token(spark: Any, secured: 
     back = spark.read.format("pulsar").options(**options).option("topic", topic).option("value", "string").load()
     assert numbers(back) == list(range(5))
     assert minted not in back._jdf.queryExecution().toString()
+
+
+def test_jobs_log_in_on_both_doors(spark: Any, secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
+    """A replay with a password from a file: planned over REST and by protocol, read and published by workers."""
+    login = ClientLogin(
+        auth_plugin="org.apache.pulsar.client.impl.auth.AuthenticationBasic",
+        auth_params=f"file:{kept(tmp_path, 'pair', f'app:{secured.password}')}",
+        trust=secured.authority.file,
+    )
+    fill(spark, secured.options("app"), topic, 0, 40)
+    with login.lookup(secured.url) as lookup, CheckpointSubscription(lookup, topic, "s") as subscription:
+        subscription.hold(START)
+    access = Access(url=secured.url, login=login)
+    wanted = ReplayRequest("again", topic, "s", f"{topic}-again", None).checked()
+    ranges = make_plan(access, login.rest(secured.web), wanted)
+    assert replay(spark, access, wanted, ranges) == 40
+    assert run_audit(spark, access, units(access, f"{topic}-again")).messages == 40
+
+
+def test_a_declared_pipeline_logs_in(spark: Any, secured: SecuredBroker, topic: str, tmp_path: Path) -> None:
+    """A file with references: rows go through, and its checkpoint, manifests and plan have no secret."""
+    fill(spark, secured.options("app"), topic, 0, 30)
+    kept(tmp_path, "pair", f"app:{secured.password}")
+    name = topic.rpartition("/")[2]
+    text = f"""
+name: {name}
+broker:
+  service.url: {secured.url}
+  auth: {{plugin: org.apache.pulsar.client.impl.auth.AuthenticationBasic, params: "file:{tmp_path}/secrets/pair"}}
+  tls: {{trust-certs: "{secured.authority.file}"}}
+checkpoint: work
+trigger: available-now
+dead-letter: {name}-dead
+sources:
+  numbers: {{topic: {name}, startingOffsets: earliest, value: string}}
+sinks:
+  out: {{topic: {name}-out}}
+"""
+    (tmp_path / "p.yaml").write_text(text)
+    pipeline = parse(text, str(tmp_path / "p.yaml"))
+    assert finish(spark, pipeline).rows_in == 30
+    assert [line.partition(":")[0] for line in topics_of(pipeline)] == ["source numbers", "sink out", "dead letters"]
+    back = spark.read.format("pulsar").options(**secured.options("app")).option("value", "string")
+    assert numbers(back.option("topic", f"{name}-out").load()) == list(range(30))
+    assert not list(search_files(tmp_path))
