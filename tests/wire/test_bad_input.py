@@ -57,7 +57,7 @@ CLOSING: dict[str, tuple[bytes, str]] = {
     "a frame of two gigabytes": (b"\x7f\xff\xff\xff", f"larger than the {LIMIT + FRAME_PADDING} allowed"),
     "a second CONNECT": (
         codec.encode(c.CommandConnect("again", 21)),
-        "cannot accept a client while CONNECTED was sent",
+        "Connect from a client while CONNECTED was sent",
     ),
     "a command of brokers": (codec.encode(FROM_THE_BROKER), "SendReceipt from a client"),
     "an AUTH_RESPONSE without a challenge": (codec.encode(c.CommandAuthResponse()), "AuthResponse from a client"),
@@ -227,7 +227,7 @@ def test_a_fault_of_our_own_costs_one_connection(
     def breaks(*_: object) -> None:
         raise RuntimeError("not thought of")
 
-    monkeypatch.setattr("magnetar.broker.namespaces.lookup.require_listener", breaks)
+    monkeypatch.setattr("magnetar.broker.service.BrokerService.addresses", breaks)
 
     async def attack(wires: Wires, offender: RawClient) -> None:
         offender.say_bytes(codec.encode(c.CommandLookupTopic(T, 5)) + after)

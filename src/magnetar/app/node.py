@@ -254,8 +254,9 @@ class Node:
         descriptors.require_room()
         http = http_entrances(settings, self._tls)
         self.rest = rest = RestPort(http, settings.maxHttpServerConnections, descriptors)
-        service.web_service_url = url_of("http", host, port_of(http, tls=False))
-        service.web_service_url_tls = url_of("https", host, port_of(http, tls=True))
+        advertised = service.listeners.default
+        service.web_service_url = advertised("http") or url_of("http", host, port_of(http, tls=False))
+        service.web_service_url_tls = advertised("https") or url_of("https", host, port_of(http, tls=True))
         # a few are left to HTTP, so that an operator who looks after a full broker gets in
         spare = min(_HTTP_SPARE, descriptors.room // 4)
         connection_limit = ConnectionLimit(
@@ -271,8 +272,8 @@ class Node:
             "up to %d connections: %d file descriptors, %d of them are kept for the disk",
             descriptors.room, descriptors.limit, descriptors.reserve,
         )  # fmt: skip
-        service.service_url = url_of("pulsar", host, self.port)
-        service.service_url_tls = url_of("pulsar+ssl", host, self.tls_port)
+        service.service_url = advertised("pulsar") or url_of("pulsar", host, self.port)
+        service.service_url_tls = advertised("pulsar+ssl") or url_of("pulsar+ssl", host, self.tls_port)
         try:
             await broker.resources.announce(
                 serviceUrl=service.web_service_url,

@@ -10,6 +10,7 @@ from random import Random
 
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.grants import Grants
+from magnetar.broker.namespaces.lookup import BrokerAddresses, addresses
 from magnetar.broker.namespaces.partition_creation import PartitionCreator
 from magnetar.broker.namespaces.topic_changes import TopicChanges
 from magnetar.broker.namespaces.topic_directory import TopicDirectory
@@ -26,6 +27,7 @@ from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.topic.topic_api import TopicApi
 from magnetar.broker.transaction_coordinator import ASSIGN_TOPIC, TransactionCoordinator
+from magnetar.config.advertised_listeners import advertised_listeners
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
@@ -84,6 +86,7 @@ class BrokerService:
         """Connections log here what their clients did wrong; a client cannot fill the disk with it."""
         self.authentication: AuthenticationService | None = None
         """Judges credentials; None while authentication is off."""
+        self.listeners = advertised_listeners(settings.advertisedListeners, settings.internalListenerName)
         # where this broker is reached; empty: that port is not open
         self.service_url = ""
         self.service_url_tls = ""
@@ -275,6 +278,10 @@ class BrokerService:
         if not self.resources.tenants.exists(name.tenant):
             raise NotFoundError("Tenant does not exist")
         self.resources.require_namespace(name)
+
+    def addresses(self, listener: str | None) -> BrokerAddresses:
+        """Where clients of a network reach this broker. Raises ServiceNotReadyError (rule 2.4)."""
+        return addresses(self.listeners, BrokerAddresses(self.service_url, self.service_url_tls), listener)
 
     @property
     def broker_id(self) -> str:

@@ -1,9 +1,10 @@
 """The broker's settings: their names, defaults and bounds, and how files, environment and flags change them.
 
 No event loop and no clock: settings are values that every layer above may hold. Reading order: ``setting_field`` (one
-field with its description and bounds), ``settings`` (the list of them all), ``policy_settings`` (those that policies of
-namespaces and topics override), ``tls_settings`` (the doors that speak TLS), ``authentication_settings`` (who is who),
-``authorization_settings`` (who may do what), ``properties`` (the format of Pulsar's configuration files),
-``protection`` (settings whose absence would open the broker), ``configuration`` (from all sources to one ``Settings``),
-``settings_list`` (what ``magnetar config`` prints), ``settings_page`` (docs/settings.md).
+field with its description and bounds), ``settings`` (the list of them all), ``policy_settings`` (those that policies
+of namespaces and topics override), ``tls_settings`` (the doors that speak TLS), ``authentication_settings`` (who is
+who), ``authorization_settings`` (who may do what), ``advertised_listeners`` (addresses for several networks),
+``properties`` (the format of Pulsar's configuration files), ``protection`` (settings whose absence would open the
+broker), ``configuration`` (from all sources to one ``Settings``), ``settings_list`` (what ``magnetar config``
+prints), ``settings_page`` (docs/settings.md).
 """

@@ -26,6 +26,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from magnetar.config.advertised_listeners import advertised_listeners
 from magnetar.config.authorization_settings import contradiction
 from magnetar.config.properties import read_properties
 from magnetar.config.protection import PROTECTIONS, sounds_protective
@@ -290,10 +291,23 @@ def _check_protection(given: GivenValue, values: Mapping[str, Any]) -> None:
 
 def _check_together(settings: Settings, origin: Mapping[str, str]) -> None:
     """Refuse settings of which one needs another."""
-    wrong = contradiction(settings, authenticated=settings.authenticationEnabled) or _closed_doors(settings)
+    wrong = (
+        contradiction(settings, authenticated=settings.authenticationEnabled)
+        or _closed_doors(settings)
+        or _wrong_listeners(settings)
+    )
     if wrong:
         name = wrong.partition(":")[0]
         raise InvalidValueError(f"{origin.get(name, 'settings')}: {wrong}")
+
+
+def _wrong_listeners(settings: Settings) -> str:
+    """Return what is wrong with the advertised listeners, with the setting's name first; empty if nothing is."""
+    try:
+        advertised_listeners(settings.advertisedListeners, settings.internalListenerName)
+    except InvalidValueError as error:
+        return str(error)
+    return ""
 
 
 def _closed_doors(settings: Settings) -> str:

@@ -54,6 +54,17 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         "Server",
         form="host",
     )
+    advertisedListeners: str = _setting(
+        "",
+        "Addresses for clients of several networks, as `name:scheme://host:port` entries separated by commas; the "
+        "schemes are pulsar, pulsar+ssl, http and https. A client names its listener when it looks a topic up.",
+        "Server",
+    )
+    internalListenerName: str = _setting(
+        "",
+        "The listener whose addresses a client gets that names none; empty: the first of `advertisedListeners`.",
+        "Server",
+    )
     webServiceAllowedHosts: str = _setting(
         "",
         "magnetar's own: further host names, separated by commas, under which the REST interface may be asked; `*`: "

@@ -23,7 +23,6 @@ from magnetar.admin.local_broker.transaction_views import TransactionViews
 from magnetar.admin.ports import BrokerPorts, LookupAnswer
 from magnetar.admin.values.counters import StorageCounters, TopicCounters
 from magnetar.broker.connection.listener import Connections
-from magnetar.broker.namespaces import lookup
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.health_check import HealthCheck
 from magnetar.broker.upkeep.rates import Rates
@@ -56,11 +55,8 @@ class LocalBroker:
         self._heartbeat = HealthCheck(service)
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
-        lookup.require_listener(listener)
         service = self._service
-        return LookupAnswer(
-            service.service_url, service.service_url_tls, service.web_service_url, service.web_service_url_tls
-        )
+        return LookupAnswer(*service.addresses(listener), service.web_service_url, service.web_service_url_tls)
 
     def web_url(self) -> str:
         return self._service.web_service_url or self._service.web_service_url_tls

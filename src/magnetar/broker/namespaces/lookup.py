@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
+from magnetar.config.advertised_listeners import AdvertisedListeners
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
@@ -40,10 +41,24 @@ def require_namespace(resources: Resources, name: TopicName) -> None:
         raise TopicNotFoundError("Namespace not found")
 
 
-def require_listener(advertised_listener: str | None) -> None:
-    """Check the listener: only the default one exists. Raises ServiceNotReadyError (rule 2.4)."""
-    if advertised_listener:
-        raise ServiceNotReadyError(f"the broker do not have {advertised_listener} listener")
+class BrokerAddresses(NamedTuple):
+    """Where a client reaches the broker without and with TLS; empty where that is not advertised."""
+
+    url: str
+    url_tls: str
+
+
+def addresses(listeners: AdvertisedListeners, own: BrokerAddresses, name: str | None) -> BrokerAddresses:
+    """The addresses of a listener, those of the broker for a client that names none (rule 2.3).
+
+    Raises ServiceNotReadyError for a listener that is not advertised (rule 2.4).
+    """
+    if not name:
+        return own
+    found = listeners.addresses.get(name)
+    if found is None:
+        raise ServiceNotReadyError(f"the broker do not have {name} listener")
+    return BrokerAddresses(found.get("pulsar", ""), found.get("pulsar+ssl", ""))
 
 
 async def partition_count(

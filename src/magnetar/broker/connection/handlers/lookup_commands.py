@@ -30,7 +30,7 @@ def look_up(session: Session, command: c.CommandLookupTopic) -> None:
     service = session.service
     try:
         name = TopicName.parse(command.topic)
-        lookup.require_listener(command.advertised_listener_name)
+        found = service.addresses(command.advertised_listener_name)
         lookup.require_namespace(service.resources, name)
     except MagnetarError as error:
         session.complain(error.code.name, "LOOKUP refused: %s", error)
@@ -44,8 +44,8 @@ def look_up(session: Session, command: c.CommandLookupTopic) -> None:
         c.CommandLookupTopicResponse(
             command.request_id,
             c.LookupType.Connect,
-            broker_service_url=service.service_url or None,
-            broker_service_url_tls=service.service_url_tls or None,
+            broker_service_url=found.url or None,
+            broker_service_url_tls=found.url_tls or None,
             authoritative=True,
             proxy_through_service_url=True,
         )
