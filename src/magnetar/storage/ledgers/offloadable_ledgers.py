@@ -26,6 +26,8 @@ class CopyHome(Protocol):
 class OffloadableLedgers:
     """The part of a managed ledger that has to do with copies; ``table`` and ``spans`` are the log's own."""
 
+    __slots__ = ("_copies", "_journal")
+
     id: int
     name: str
     deleted: bool
