@@ -37,6 +37,11 @@ class ReadOwner(Protocol):
 class EntryReads:
     """One subscription's source of entries; on the loop of its topic."""
 
+    __slots__ = (
+        "_asked", "_cursor", "_fetched", "_generation", "_name", "_owner", "_retry", "_retry_s", "_settings",
+        "_source", "_topic_log", "reading", "trouble", "unreadable",
+    )  # fmt: skip
+
     def __init__(
         self, name: str, source: Log, cursor: SubscriptionCursor, settings: DispatchSettings, owner: ReadOwner
     ) -> None:

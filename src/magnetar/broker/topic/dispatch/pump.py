@@ -35,6 +35,11 @@ from magnetar.runtime.clock import Clock
 class Pump:
     """Owned by one subscription, on one loop. ``turn()`` may be called at any time, also from within a turn."""
 
+    __slots__ = (
+        "_clock", "_closed", "_cursor", "_log", "_next_turn", "_settings", "_sticky_key", "_turning", "chunk_of",
+        "consumers", "dispatch_filter", "members", "on_acknowledged", "parts", "read_at", "reads", "sizes",
+    )  # fmt: skip
+
     def __init__(
         self,
         name: str,

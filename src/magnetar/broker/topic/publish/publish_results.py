@@ -14,6 +14,8 @@ from magnetar.storage.log.write_group import PendingExtent
 class PublishResults:
     """Counts what was stored since the topic was loaded, and answers the producers."""
 
+    __slots__ = ("_producers", "bytes_in", "msg_in")
+
     def __init__(self, producers: Producers) -> None:
         self._producers = producers
         self.msg_in = 0

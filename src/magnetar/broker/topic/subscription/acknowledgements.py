@@ -33,6 +33,8 @@ class IndexAck(NamedTuple):
 class Acknowledgements:
     """The acknowledgements of one subscription; ``mark_moved`` gets the time when its cursor may have moved."""
 
+    __slots__ = ("_clock", "_cursor", "_mark_moved", "_pump", "parts_count", "remaining")
+
     def __init__(
         self,
         pump: Pump,

@@ -17,6 +17,8 @@ from magnetar.broker.topic.dispatch.pump import Pump
 class ActiveConsumerSwitch:
     """One subscription's; on the loop of its topic."""
 
+    __slots__ = ("_pump", "_settings", "_timer")
+
     def __init__(self, pump: Pump, settings: DispatchSettings) -> None:
         self._pump = pump
         self._settings = settings

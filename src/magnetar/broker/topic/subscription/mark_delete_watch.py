@@ -14,6 +14,8 @@ class MarkDeleteWatch:
     ``created``: the cursor was made with the subscription; ``terminated``: the topic was when this was loaded.
     """
 
+    __slots__ = ("_clock", "_cursor", "_end_sent", "_mark", "_members", "_totals", "terminated")
+
     def __init__(
         self, cursor: SubscriptionCursor, members: Members, totals: Totals, clock: Clock, *, created: bool,
         terminated: bool,

@@ -43,23 +43,19 @@ log = logging.getLogger(__name__)
 class Subscription:
     """``created``: the cursor was made with it; ``terminated``: the topic was when this was loaded (rule 5.9.11)."""
 
+    __slots__ = (
+        "_clock", "_members", "_seeking", "_switch", "_watch", "acks", "closed", "cursor", "durable", "log", "name",
+        "pump", "settings", "topic", "topic_log", "totals",
+    )  # fmt: skip
+
     dropped = 0
     """Messages that passed it by: none, what is stored waits."""
 
     def __init__(
-        self,
-        topic: TopicIdentity,
-        name: str,
-        log: Log,
-        cursor: SubscriptionCursor,
-        settings: DispatchSettings,
-        clock: Clock,
-        sticky_key: Callable[[bytes], bytes],
-        *,
-        durable: bool = True,
-        created: bool = True,
+        self, topic: TopicIdentity, name: str, log: Log, cursor: SubscriptionCursor, settings: DispatchSettings,
+        clock: Clock, sticky_key: Callable[[bytes], bytes], *, durable: bool = True, created: bool = True,
         terminated: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.topic = topic
         self.name = name
         self.log = self.topic_log = log

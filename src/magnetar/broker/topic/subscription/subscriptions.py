@@ -25,6 +25,11 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 class Subscriptions(Mapping[str, Subscription]):
     """The subscriptions by name, in the order in which they were made."""
 
+    __slots__ = (
+        "_by_name", "_chunks", "_clock", "_closed", "_log", "_sent_before", "_settings", "_topic", "rules",
+        "terminated",
+    )  # fmt: skip
+
     def __init__(self, topic: TopicIdentity, log: ManagedLedger, settings: DispatchSettings, clock: Clock) -> None:
         self._topic = topic
         self._log = log
