@@ -8,7 +8,7 @@ same. Records come from REST and from files: whatever has another shape than it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from magnetar.config.settings import Settings
@@ -25,34 +25,35 @@ _NOTHING: Final[Mapping[str, Json]] = {}
 class NamespaceGrants:
     """The grants of one namespace, of its topics and of its subscriptions."""
 
-    __slots__ = ("_policies", "patterns")
+    __slots__ = ("_granted", "_policies", "patterns")
 
     def __init__(self, policies: JsonObject, patterns: tuple[str, ...] = ()) -> None:
         self._policies = policies
+        self._granted = _mapping(policies.get("auth_policies"))
         self.patterns = patterns
         """Roles of the namespace with a ``*`` at one end; empty unless wildcards are allowed."""
 
     def _part(self, name: str) -> Mapping[str, Json]:
-        return _mapping(_mapping(self._policies.get("auth_policies")).get(name))
+        return _mapping(self._granted.get(name))
 
-    def actions(self, role: str) -> list[str]:
+    def actions(self, role: str) -> Sequence[Json]:
         """What the role may do in the whole namespace: ``produce``, ``consume``, ``functions`` and so on."""
-        return _texts(self._part("namespace_auth").get(role))
+        return _list(self._part("namespace_auth").get(role))
 
     def topic_roles(self, topic: str) -> Mapping[str, Json]:
         """Roles and their actions on one topic by its full name."""
         return _mapping(self._part("destination_auth").get(topic))
 
-    def topic_actions(self, topic: str, role: str) -> list[str]:
+    def topic_actions(self, topic: str, role: str) -> Sequence[Json]:
         """What the role may do on that topic, beside what the namespace grants it."""
-        return _texts(self.topic_roles(topic).get(role))
+        return _list(self.topic_roles(topic).get(role))
 
-    def subscription_roles(self, subscription: str) -> list[str] | None:
+    def subscription_roles(self, subscription: str) -> Sequence[Json] | None:
         """Roles that a subscription of this name is reserved for, in every topic; ``None``: for nobody."""
         roles = self._part("subscription_auth_roles").get(subscription)
         if roles is None or roles == []:
             return None
-        return _texts(roles)
+        return _list(roles)
 
     @property
     def prefix_mode(self) -> bool:
@@ -77,22 +78,22 @@ class Grants:
         self.wildcards: bool = settings.authorizationAllowWildcardsMatching
         self._patterns: dict[NamespaceName, tuple[JsonObject, tuple[str, ...]]] = {}
 
-    def tenant_admins(self, tenant: str) -> list[str] | None:
+    def tenant_admins(self, tenant: str) -> Sequence[Json] | None:
         """Administrators of a tenant; ``None`` if there is no such tenant."""
-        if not self._tenants.exists(tenant):
-            return None
-        return _texts(self._tenants.get(tenant).get("adminRoles"))
+        found = self._tenants.find(tenant)
+        return None if found is None else _list(found.get("adminRoles"))
 
-    def allowed_clusters(self, tenant: str) -> list[str]:
-        """Clusters of a tenant that exists."""
-        return _texts(self._tenants.get(tenant).get("allowedClusters"))
+    def allowed_clusters(self, tenant: str) -> Sequence[Json]:
+        """Clusters of a tenant; none if there is no such tenant."""
+        found = self._tenants.find(tenant)
+        return () if found is None else _list(found.get("allowedClusters"))
 
     def namespace(self, name: NamespaceName) -> NamespaceGrants | None:
         """Grants of a namespace; ``None`` if there is no such namespace, or one of the legacy form."""
-        if not self._namespaces.exists(name):
+        policies = self._namespaces.find(name)
+        if policies is None:
             self._patterns.pop(name, None)
             return None
-        policies = self._namespaces.policies(name)
         return NamespaceGrants(policies, self._patterns_of(name, policies) if self.wildcards else ())
 
     def _patterns_of(self, name: NamespaceName, policies: JsonObject) -> tuple[str, ...]:
@@ -122,5 +123,5 @@ def _mapping(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else _NOTHING
 
 
-def _texts(value: Json) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+def _list(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, list) else ()

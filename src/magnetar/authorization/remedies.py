@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import Json
 
 NAME_SHOWN: Final = 200
 """Characters of a name in reasons; longer ones are cut."""
@@ -22,9 +23,9 @@ _NAME_MAX: Final = 4200
 
 def shown(name: str) -> str:
     """Return a name for people and log lines: what cannot be printed is escaped, and long ones are cut."""
+    if len(name) <= NAME_SHOWN and name.isprintable():
+        return name
     cut = name if len(name) <= NAME_SHOWN else name[:NAME_SHOWN] + "..."
-    if cut.isprintable():
-        return cut
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in cut)
 
 
@@ -38,7 +39,7 @@ def become_proxy(role: str) -> str:
     return f"add {shown(role)} to proxyRoles in broker.conf and restart the broker"
 
 
-def become_tenant_admin(tenant: str, admins: Iterable[str], role: str, clusters: Iterable[str]) -> str:
+def become_tenant_admin(tenant: str, admins: Iterable[Json], role: str, clusters: Iterable[Json]) -> str:
     """Return the command that adds an administrator to those that a tenant has."""
     roles = _distinct((*admins, role))
     if _listable(roles):
@@ -58,7 +59,7 @@ def create_namespace(namespace: NamespaceName) -> str:
     return f"pulsar-admin namespaces create {_word(namespace.text)}"
 
 
-def grant_on_namespace(namespace: NamespaceName, role: str, actions: Iterable[str]) -> str:
+def grant_on_namespace(namespace: NamespaceName, role: str, actions: Iterable[Json]) -> str:
     """Return the command that grants actions in a namespace; ``actions`` are all that the role shall have."""
     return (
         f"pulsar-admin namespaces grant-permission {_word(namespace.text)} --role {_word(role)} "
@@ -66,12 +67,12 @@ def grant_on_namespace(namespace: NamespaceName, role: str, actions: Iterable[st
     )
 
 
-def grant_on_topic(topic: TopicName, role: str, actions: Iterable[str]) -> str:
+def grant_on_topic(topic: TopicName, role: str, actions: Iterable[Json]) -> str:
     """Return the command that grants actions on a topic; ``actions`` are all that the role shall have there."""
     return f"pulsar-admin topics grant-permission {_word(topic.fqn)} --role {_word(role)} --actions {_list(actions)}"
 
 
-def grant_on_subscription(namespace: NamespaceName, subscription: str, roles: Iterable[str]) -> str:
+def grant_on_subscription(namespace: NamespaceName, subscription: str, roles: Iterable[Json]) -> str:
     """Return the command that reserves a subscription's name for roles; ``roles`` are all of them."""
     found = _distinct(roles)
     if not _listable(found):
@@ -103,12 +104,12 @@ def _name(text: str) -> str:
     return text if len(text) <= _NAME_MAX and text.isprintable() else shown(text)
 
 
-def _list(items: Iterable[str]) -> str:
+def _list(items: Iterable[Json]) -> str:
     return shlex.quote(",".join(map(_name, _distinct(items))))
 
 
-def _distinct(items: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(items))
+def _distinct(items: Iterable[Json]) -> list[str]:
+    return list(dict.fromkeys(item for item in items if isinstance(item, str)))
 
 
 def _listable(roles: Iterable[str]) -> bool:

@@ -60,6 +60,10 @@ class Namespaces:
     def exists(self, name: NamespaceName) -> bool:
         return _key(name) in self._records
 
+    def find(self, name: NamespaceName) -> JsonObject | None:
+        """Return the policies of a namespace, not to be changed; ``None`` if there is no such namespace."""
+        return self._records.get(*name.text.split("/"))
+
     def policies(self, name: NamespaceName) -> JsonObject:
         """Return the policies as REST shows them, not to be changed. Raises NotFoundError."""
         found = self._records.get(*_key(name))

@@ -28,6 +28,10 @@ class Tenants:
     def exists(self, name: str) -> bool:
         return (name,) in self._records
 
+    def find(self, name: str) -> JsonObject | None:
+        """Return the tenant, not to be changed; ``None`` if there is no such tenant."""
+        return self._records.get(name)
+
     def get(self, name: str) -> JsonObject:
         """Raises NotFoundError."""
         found = self._records.get(name)
