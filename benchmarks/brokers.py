@@ -22,12 +22,13 @@ from pathlib import Path
 from tools.servers import apache, lite, magnetar
 from tools.servers.process import HOST, Server, free_ports, listening, spawn, wait_until
 
-from benchmarks.load.connection import Connection
+from benchmarks.load.connection import Address, Connection
 from benchmarks.load.wire import WireError
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_SECONDS = 60.0
 PULSAR_MEMORY = "-Xms1g -Xmx1g -XX:MaxDirectMemorySize=2g"
+AUTHORITY = "authority.pem"
 READY_TOPIC = "persistent://public/default/bench-ready"
 
 
@@ -42,16 +43,17 @@ class Kind:
     name: str
     durability: str
     start: Callable[[Path], Server] | None  # given its directory; None: somebody else started it
+    tls: bool = False  # whether it is driven through its port with TLS
 
 
 class Broker:
     """One running broker, on a port of its own unless an address is given."""
 
-    def __init__(self, kind: Kind, directory: Path, address: tuple[str, int] | None = None) -> None:
+    def __init__(self, kind: Kind, directory: Path, address: Address | None = None) -> None:
         self.kind = kind
         self.name = kind.name
         self.directory = directory
-        self.address = address or (HOST, 0)
+        self.address = address or Address(HOST, 0)
         self.start_seconds = 0.0
         self.pausing = True  # False for a broker that is alone
         self._server: Server | None = None
@@ -62,7 +64,9 @@ class Broker:
             return
         started = time.perf_counter()
         self._server = self.kind.start(self.directory)
-        self.address = (HOST, self._server.broker_port)
+        self.address = Address(HOST, self._server.broker_port)
+        if self.kind.tls:
+            self.address = Address(HOST, self._server.tls_port, str(self.directory / AUTHORITY))
         self._wait_until_ready(started + READY_SECONDS)
         self.start_seconds = time.perf_counter() - started
 
@@ -192,6 +196,32 @@ def start_apache_pulsar_with_sync(directory: Path) -> Server:
     return start_apache_pulsar(directory, journalSyncData="true")
 
 
+def certificates(directory: Path) -> dict[str, str]:
+    """Settings of Pulsar's for a port with TLS, and the files they name: RSA with 2048 bits, as most brokers have."""
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from tests.support.certificates import Authority
+
+    directory.mkdir(parents=True, exist_ok=True)
+    shown = Authority(directory.resolve()).issue("broker", key=rsa.generate_private_key(65537, 2048))
+    return {"tlsCertificateFilePath": shown.certificate_file, "tlsKeyFilePath": shown.key_file}
+
+
+def start_magnetar_with_tls(directory: Path) -> Server:
+    return magnetar.start(directory, settings={"brokerServicePortTls": "0", **certificates(directory)})
+
+
+def start_magnetar_with_tls_without_sync(directory: Path) -> Server:
+    settings = {"brokerServicePortTls": "0", "journalSyncData": "false", **certificates(directory)}
+    return magnetar.start(directory, settings=settings)
+
+
+def start_apache_pulsar_with_tls(directory: Path) -> Server:
+    port = free_ports(1)[0]
+    server = start_apache_pulsar(directory, brokerServicePortTls=str(port), **certificates(directory))
+    server.tls_port = port
+    return server
+
+
 def start_sink(directory: Path) -> Server:
     port = free_ports(1)[0]
     command = [sys.executable, "-m", "benchmarks.load.sink", "--port", str(port)]
@@ -208,6 +238,9 @@ KINDS = (
     Kind("apache-pulsar-sync", "fsync before every receipt (journalSyncData=true)", start_apache_pulsar_with_sync),
     Kind("magnetar-nosync", "no fsync (journalSyncData=false)", start_magnetar_without_sync),
     Kind("magnetar-before", "the checkout that MAGNETAR_BEFORE names", start_magnetar_before),
+    Kind("magnetar-tls", "fsync before every receipt; TLS 1.3 on the wire", start_magnetar_with_tls, tls=True),
+    Kind("magnetar-tls-nosync", "no fsync; TLS 1.3 on the wire", start_magnetar_with_tls_without_sync, tls=True),
+    Kind("apache-pulsar-tls", "no fsync; TLS 1.3 on the wire", start_apache_pulsar_with_tls, tls=True),
     Kind("sink", "stores nothing: the generator measured against a server that only answers", start_sink),
 )
 BROKERS: dict[str, Kind] = {kind.name: kind for kind in KINDS}

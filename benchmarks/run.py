@@ -29,6 +29,7 @@ from tools.servers.process import StartFailedError
 
 from benchmarks import report
 from benchmarks.brokers import BROKERS, DEFAULT, ROOT, RUNNING, Broker, BrokerError
+from benchmarks.load.connection import Address
 from benchmarks.load.loop import LoadTimeout
 from benchmarks.load.wire import WireError
 from benchmarks.workloads import WORKLOADS, Meter, Outcome, Workload
@@ -157,7 +158,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if options.address:
             host, _, port = options.address.rpartition(":")
-            brokers = [Broker(RUNNING, directory, (host, int(port)))]
+            brokers = [Broker(RUNNING, directory, Address(host, int(port)))]
         else:
             unknown = [name for name in options.brokers.split(",") if name not in BROKERS]
             if unknown:

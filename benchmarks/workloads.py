@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.load import wire
-from benchmarks.load.connection import Connection
+from benchmarks.load.connection import Address, Connection
 from benchmarks.load.consume import Arrivals, ConsumeLoad, Order, Verdict, one_line
 from benchmarks.load.entries import Shape
 from benchmarks.load.latency import LatencyLoad
@@ -36,8 +36,6 @@ from benchmarks.load.loop import drive
 from benchmarks.load.produce import ProduceLoad
 from benchmarks.load.runs import Run
 from benchmarks.load.wire import SubscriptionType
-
-Address = tuple[str, int]
 
 SMALL = Shape(100)
 SMALL_KEYED = Shape(100, keys=1000)

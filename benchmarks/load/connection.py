@@ -8,8 +8,10 @@ load runs (an error, a closed producer) is a ``WireError``: a broker that refuse
 from __future__ import annotations
 
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from benchmarks.load import wire
 from benchmarks.load.entries import Piece
@@ -21,6 +23,17 @@ ROOM_BYTES_MIN = 512 * 1024
 PIECES_MAX = 1000  # below the kernel's limit of 1024 per sendmsg
 IGNORED = frozenset({31})  # ACTIVE_CONSUMER_CHANGE
 TIMEOUT_SECONDS = 15.0
+TLS_WRITE_BYTES = 64 * 1024
+"""Small pieces are joined to so much for TLS, which takes one buffer at a time."""
+
+
+class Address(NamedTuple):
+    """Where a broker listens; with ``tls``, the file of the authority that its certificate comes from."""
+
+    host: str
+    port: int
+    tls: str | None = None
+
 
 Handler = Callable[[Run], None]
 
@@ -28,9 +41,13 @@ Handler = Callable[[Run], None]
 class Connection:
     """Owned by one load at a time; ``call`` blocks, everything else does not once ``start`` was called."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, timeout=TIMEOUT_SECONDS)
+    def __init__(self, address: Address) -> None:
+        self.socket = socket.create_connection(address[:2], timeout=TIMEOUT_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.tls = address.tls is not None
+        if address.tls is not None:
+            context = ssl.create_default_context(cafile=address.tls)
+            self.socket = context.wrap_socket(self.socket, server_hostname=address.host)
         self.handlers: dict[int, Handler] = {}
         self.pongs = 0
         self.received_bytes = 0
@@ -118,10 +135,9 @@ class Connection:
         """Give the kernel what it takes now."""
         outbox = self._outbox
         while outbox:
-            some = [outbox[at] for at in range(min(len(outbox), PIECES_MAX))]
             try:
-                sent = self.socket.sendmsg(some) if len(some) > 1 else self.socket.send(some[0])
-            except BlockingIOError:
+                sent = self._send_some()
+            except (BlockingIOError, ssl.SSLWantWriteError):
                 return
             while sent:
                 first = outbox[0]
@@ -131,20 +147,42 @@ class Connection:
                 sent -= len(first)
                 outbox.popleft()
 
+    def _send_some(self) -> int:
+        outbox = self._outbox
+        if not self.tls:
+            some = [outbox[at] for at in range(min(len(outbox), PIECES_MAX))]
+            return self.socket.sendmsg(some) if len(some) > 1 else self.socket.send(some[0])
+        if len(outbox) > 1 and len(outbox[0]) < TLS_WRITE_BYTES:
+            joined = bytearray()
+            while outbox and len(joined) < TLS_WRITE_BYTES:
+                joined += outbox.popleft()
+            outbox.appendleft(bytes(joined))
+        return self.socket.send(outbox[0])
+
     def receive(self) -> None:
         """Take what has arrived and hand it to the handlers."""
+        while self._receive_some():
+            pass
+
+    def _receive_some(self) -> bool:
+        """Return whether there may be more that no poll reports: TLS reads ahead and gives a record at a time."""
         if BUFFER_BYTES - self._end < ROOM_BYTES_MIN:
             rest = bytes(self._view[self._start : self._end])
             self._view[: len(rest)] = rest
             self._start, self._end = 0, len(rest)
+        begun = self._end
         try:
-            count = self.socket.recv_into(self._view[self._end :])
-        except BlockingIOError:
-            return
-        if not count:
-            raise wire.WireError("the broker closed the connection")
-        self.received_bytes += count
-        self._end += count
+            while BUFFER_BYTES - self._end >= ROOM_BYTES_MIN:
+                count = self.socket.recv_into(self._view[self._end :])
+                if not count:
+                    raise wire.WireError("the broker closed the connection")
+                self._end += count
+                if not self.tls:
+                    break
+        except (BlockingIOError, ssl.SSLWantReadError):
+            if self._end == begun:
+                return False
+        self.received_bytes += self._end - begun
         for run in self._scanner.scan(self._buffer, self._start, self._end):
             handler = self.handlers.get(run.layout.kind)
             if handler is not None:
@@ -154,6 +192,7 @@ class Connection:
         self._start = self._scanner.position
         if self._start == self._end:
             self._start = self._end = 0
+        return self.tls
 
     def _unexpected(self, run: Run) -> None:
         kind = run.layout.kind

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.load import wire
+from benchmarks.load.connection import Address
 from benchmarks.load.runs import Run, Scanner
 from benchmarks.load.wire import HEAD, Command
 
@@ -209,7 +210,7 @@ class Sink:
         self.keep = keep
         self._topics: dict[bytes, Topic] = {}
         self._listener = socket.create_server(("127.0.0.1", port))
-        self.address = ("127.0.0.1", int(self._listener.getsockname()[1]))
+        self.address = Address("127.0.0.1", int(self._listener.getsockname()[1]))
         self._stop = threading.Event()
         self._sessions: dict[socket.socket, Session] = {}
 

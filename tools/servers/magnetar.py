@@ -19,7 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = f"{shlex.quote(sys.executable)} -m magnetar.app.main standalone"
 READY_SECONDS_MAX = 30.0
 BROKER = re.compile(r"pulsar://[^\s:]+:(\d+)")
+TLS = re.compile(r"pulsar\+ssl://[^\s:]+:(\d+)")
 HTTP = re.compile(r"http://[^\s:]+:(\d+)")
+
+
+def _port(found: re.Match[str] | None) -> int:
+    return int(found[1]) if found else 0
 
 
 def start(
@@ -58,9 +63,9 @@ def start(
 
     def addressed() -> bool:
         for line in server.log.read_text(errors="replace").splitlines():
-            broker, http = BROKER.search(line), HTTP.search(line)
-            if broker:
-                server.broker_port, server.http_port = int(broker[1]), int(http[1]) if http else 0
+            broker, tls, http = BROKER.search(line), TLS.search(line), HTTP.search(line)
+            if broker or tls:
+                server.broker_port, server.tls_port, server.http_port = _port(broker), _port(tls), _port(http)
                 return True
         return False
 

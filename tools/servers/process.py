@@ -49,6 +49,8 @@ class Server:
     http_port: int
     log: Path
     process: subprocess.Popen[bytes] | None = None
+    tls_port: int = 0
+    """The binary port with TLS; 0 if it has none."""
 
     @property
     def broker_url(self) -> str:
