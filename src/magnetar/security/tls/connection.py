@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 from typing_extensions import override
@@ -20,7 +20,13 @@ from magnetar.security.tls.server_tls import ServerTls
 from magnetar.security.tls.wrong_door import failure, is_tls, plain_text
 
 RECORD: Final = 1 << 14
-"""Bytes of the largest TLS record. Buffers of OpenSSL never shrink, so they are fed and emptied in such pieces."""
+"""Bytes of the largest TLS record."""
+SLICE: Final = 2 * RECORD
+"""OpenSSL's buffers never shrink, so they are filled no further; smaller slices take more time."""
+TAKEN: Final = 1 << 18
+"""Bytes that are decrypted before they are handed on."""
+_room: Final = memoryview(bytearray(TAKEN + 2 * RECORD))
+"""Where bytes are decrypted; one for all connections, since all of them live on one event loop."""
 HANDSHAKE_BYTES_MAX: Final = 1 << 17
 """Bytes that a client may send before it is known: a chain of certificates fits many times."""
 
@@ -63,43 +69,35 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         if protocol is None:
             self._shake(data)
             return
-        pieces: list[bytes] = []
         try:
-            if len(data) <= RECORD:
-                self._incoming.write(data)
-                ended = self._decrypt(pieces)
+            if len(data) <= TAKEN:
+                self._decrypt(protocol, data)
             else:
-                view = memoryview(data)
-                ended = False
-                for start in range(0, len(data), RECORD):
-                    self._incoming.write(view[start : start + RECORD])
-                    ended = ended or self._decrypt(pieces)
+                for start in range(0, len(data), TAKEN):
+                    self._decrypt(protocol, data[start : start + TAKEN])
         except ssl.SSLError as error:
             self._complain("broken", f"what it sends is no TLS ({error.reason})")
             self._flush()
             self._plain.abort()
-            return
-        self._hand_on(protocol, pieces, ended)
 
-    def _decrypt(self, pieces: list[bytes]) -> bool:
-        """Append what the whole records hold; return whether the client says goodbye."""
-        incoming, read = self._incoming, self._ssl.read
-        try:
-            while incoming.pending:
-                piece = read(RECORD)
-                if not piece:
-                    return True
-                pieces.append(piece)
-        except ssl.SSLWantReadError:
-            pass
-        return False
-
-    def _hand_on(self, protocol: asyncio.Protocol, pieces: list[bytes], ended: bool) -> None:
+    def _decrypt(self, protocol: asyncio.Protocol, data: bytes) -> None:
+        """Hand on what the whole records hold, in one piece."""
+        incoming, read = self._incoming, cast(Callable[[int, memoryview], int], self._ssl.read)
+        view, size, ended = memoryview(data), 0, False
+        for start in range(0, len(data) or 1, SLICE):
+            incoming.write(view[start : start + SLICE])
+            try:
+                while incoming.pending and not ended:
+                    count = read(RECORD, _room[size : size + RECORD])
+                    size += count
+                    ended = not count
+            except ssl.SSLWantReadError:
+                pass
         if self._outgoing.pending:
             self._flush()  # the answer to a change of keys
-        if pieces:
-            protocol.data_received(b"".join(pieces) if len(pieces) > 1 else pieces[0])
-        if ended and not self._closing:
+        if size:
+            protocol.data_received(bytes(_room[:size]))
+        if ended:
             self.close()
 
     def _shake(self, data: bytes) -> None:
