@@ -217,6 +217,9 @@ class FakeBroker:
     def connections(self) -> int:
         return 2
 
+    def tls_counters(self) -> dict[str, int]:
+        return {"handshakes": 5, "handshake_failures": 2, "handshakes_in_progress": 1, "reload_failures": 3}
+
     def held_by_connections(self) -> dict[str, int]:
         return {"unfinished_bytes": 5, "unsent_bytes": 6, "waiting": 1}
 

@@ -19,6 +19,8 @@ from tests.support.live_broker import live_broker
 from tests.support.snippets import ROOT, Snippet, commands, python, snippets
 
 ALL = snippets()
+SECURITY = "docs/security.md"
+"""tests/docs/test_tls_page.py runs its Python against brokers with the page's settings."""
 NOT_RUN = {
     "sql": "DuckDB is not installed here",
 }
@@ -120,7 +122,7 @@ def test_a_pipeline(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_clients(tmp_path: Path) -> None:
     """Python that needs no Spark."""
-    plain = [one for one in python(spark=False) if one.file != TUTORIAL]
+    plain = [one for one in python(spark=False) if one.file not in (TUTORIAL, SECURITY)]
     assert [one.file for one in plain] == ["README.md"]
     with live_broker(tmp_path) as broker:
         for one in plain:

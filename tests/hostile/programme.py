@@ -35,6 +35,7 @@ from tests.hostile.attacks import (
     floods,
     fuzz_rest,
     fuzz_wire,
+    handshakes,
     memory,
     numbers,
     patterns,
@@ -91,6 +92,9 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     sockets.half_requests,
     sockets.leavers,
     sockets.churn,
+    handshakes.half_open,
+    handshakes.storm,
+    handshakes.garbage,
     fuzz_wire.commands,
     fuzz_rest.routes,
 )

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric import rsa
 from tools.servers import magnetar
 from tools.servers.process import HOST, Server
+
+from tests.support.certificates import Authority
 
 _REST_SECONDS = 30.0
 _SETTINGS = {"transactionCoordinatorEnabled": "true", "acknowledgmentAtBatchIndexLevelEnabled": "true"}
@@ -23,6 +26,10 @@ class Target:
 
     broker_port: int
     http_port: int
+    tls_port: int
+    https_port: int
+    authority: str
+    """The file of the authority that both ports with TLS show certificates of."""
 
     def rest(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
@@ -64,7 +71,20 @@ class Victim:
 
     def start(self) -> None:
         """Return when it serves. Raises StartFailedError."""
-        self._server = magnetar.start(self.directory, settings=_SETTINGS, command=self._command)
+        settings = {**_SETTINGS, **self._doors()}
+        self._server = magnetar.start(self.directory, settings=settings, command=self._command)
+
+    def _doors(self) -> dict[str, str]:
+        """Ports with TLS; the key is the kind whose signatures take longest."""
+        place = self.directory / "tls"
+        if not (place / "broker.pem").exists():
+            Authority(place).issue("broker", key=rsa.generate_private_key(65537, 2048))
+        return {
+            "brokerServicePortTls": "0",
+            "webServicePortTls": "0",
+            "tlsCertificateFilePath": str(place / "broker.pem"),
+            "tlsKeyFilePath": str(place / "broker.key.pem"),
+        }
 
     def stop(self) -> None:
         """SIGTERM; what it logged is kept in ``log_before``. Raises RuntimeError unless it ends cleanly."""
@@ -82,7 +102,8 @@ class Victim:
 
     @property
     def target(self) -> Target:
-        return Target(self._server.broker_port, self._server.http_port)
+        server, authority = self._server, str(self.directory / "tls" / "authority.pem")
+        return Target(server.broker_port, server.http_port, server.tls_port, server.https_port, authority)
 
     @property
     def url(self) -> str:

@@ -20,6 +20,7 @@ COMMAND = f"{shlex.quote(sys.executable)} -m magnetar.app.main standalone"
 READY_SECONDS_MAX = 30.0
 BROKER = re.compile(r"pulsar://[^\s:]+:(\d+)")
 TLS = re.compile(r"pulsar\+ssl://[^\s:]+:(\d+)")
+HTTPS = re.compile(r"https://[^\s:]+:(\d+)")
 HTTP = re.compile(r"http://[^\s:]+:(\d+)")
 
 
@@ -66,6 +67,7 @@ def start(
             broker, tls, http = BROKER.search(line), TLS.search(line), HTTP.search(line)
             if broker or tls:
                 server.broker_port, server.tls_port, server.http_port = _port(broker), _port(tls), _port(http)
+                server.https_port = _port(HTTPS.search(line))
                 return True
         return False
 

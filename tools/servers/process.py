@@ -51,6 +51,7 @@ class Server:
     process: subprocess.Popen[bytes] | None = None
     tls_port: int = 0
     """The binary port with TLS; 0 if it has none."""
+    https_port: int = 0
 
     @property
     def broker_url(self) -> str:

@@ -256,6 +256,10 @@ class BrokerPort(Protocol):
         """The number of open client connections."""
         ...
 
+    def tls_counters(self) -> Mapping[str, int]:
+        """What the ports with TLS count, by name; empty without such a port."""
+        ...
+
     def held_by_connections(self) -> Mapping[str, int]:
         """``unfinished_bytes`` of frames, ``unsent_bytes`` of answers, and how many connections are ``waiting``."""
         ...

@@ -265,6 +265,8 @@ class Node:
         binary = binary_entrances(settings, self._tls)
         make = factory(service, broker.connections)
         self._acceptors = [Acceptor.at(entrance, connection_limit, make, _refusal) for entrance in binary]
+        if self._tls is not None:
+            service.tls_counters = self._tls.counters
         self.port, self.tls_port = port_of(binary, tls=False), port_of(binary, tls=True)
         for acceptor in self._acceptors:
             acceptor.open()

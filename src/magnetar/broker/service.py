@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from random import Random
 
@@ -92,6 +92,8 @@ class BrokerService:
         self.service_url_tls = ""
         self.web_service_url = ""
         self.web_service_url_tls = ""
+        self.tls_counters: Callable[[], Mapping[str, int]] = dict
+        """What the ports with TLS count; they belong to the node."""
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2

@@ -26,6 +26,18 @@ def counters(name: str, number: int, subscriptions: int) -> TopicCounters:
     return TopicCounters(TopicName.parse(name), 1, subscriptions, number, 10, 2.0, 1.0, 30.0, 3.0, 2, 20, 40, held)
 
 
+def test_the_ports_with_tls_are_counted() -> None:
+    made = world(Settings())
+    text = made.rest.get("/metrics").text
+    for line in (
+        'magnetar_tls_handshakes_total{cluster="standalone"} 5',
+        'magnetar_tls_handshake_failures_total{cluster="standalone"} 2',
+        'magnetar_tls_handshakes_in_progress{cluster="standalone"} 1',
+        'magnetar_tls_reload_failures_total{cluster="standalone"} 3',
+    ):
+        assert line + "\n" in text
+
+
 def test_sums_of_namespaces_are_those_of_their_topics() -> None:
     topics = [counters(f"a/b{i % 2}/t{i}", i, i % 3) for i in range(30)]
     every, sums = TopicSeries("c", per_topic=True), TopicSeries("c", per_topic=False)

@@ -70,6 +70,9 @@ class LocalBroker:
     def connections(self) -> int:
         return len(self._connections)
 
+    def tls_counters(self) -> Mapping[str, int]:
+        return self._service.tls_counters()
+
     def held_by_connections(self) -> Mapping[str, int]:
         return self._connections.held()
 

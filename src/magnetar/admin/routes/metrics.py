@@ -40,6 +40,14 @@ _AUTHORIZATION: Final = {
 }
 """Series of a broker with authorization; the last two of one with an audit log."""
 
+_TLS: Final = {
+    "magnetar_tls_handshakes_total": ("counter", "handshakes"),
+    "magnetar_tls_handshake_failures_total": ("counter", "handshake_failures"),
+    "magnetar_tls_handshakes_in_progress": ("gauge", "handshakes_in_progress"),
+    "magnetar_tls_reload_failures_total": ("counter", "reload_failures"),
+}
+"""Series of a broker that has a port with TLS."""
+
 
 def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
     """Build the routes of this group."""
@@ -85,8 +93,8 @@ def _of_broker(broker: BrokerPort, settings: Settings, topics: TopicSeries) -> I
     for name in ("unfinished_bytes", "unsent_bytes", "waiting"):
         yield _single(f"magnetar_connections_{name}", own, held[name])
     yield _single("magnetar_subscriptions_stuck_total", own, broker.stuck_total(), "counter")
-    counted = broker.authorization_counters()
-    for name, (kind, word) in _AUTHORIZATION.items():
+    counted = {**broker.authorization_counters(), **broker.tls_counters()}
+    for name, (kind, word) in {**_AUTHORIZATION, **_TLS}.items():
         if word in counted:
             yield _single(name, own, int(counted[word]), kind)
 

@@ -50,10 +50,14 @@ class TlsDoors:
         """Those of the open doors."""
         return tuple(found for found in (self._binary, self._http) if found is not None)
 
-    @property
-    def reload_failures(self) -> int:
-        """Changed files that could not be loaded since the start."""
-        return sum(context.failures for context in self.contexts)
+    def counters(self) -> dict[str, int]:
+        """What /metrics shows: all since the start, but for the handshakes in progress."""
+        return {
+            "handshakes": self.handshakes.finished,
+            "handshake_failures": self.handshakes.failed,
+            "handshakes_in_progress": len(self.handshakes),
+            "reload_failures": sum(context.failures for context in self.contexts),
+        }
 
     async def refresh(self) -> None:
         """Load what has changed; files are read beside the event loop."""
