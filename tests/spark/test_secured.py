@@ -22,6 +22,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.state.status import topics_of
 from tests.spark.numbered_topic import numbers
+from tests.support import snippets
 from tests.support.declared_pipeline import finish
 from tests.support.minted_secrets import kept
 from tests.support.secret_search import search_files, secrets_in
@@ -152,3 +153,25 @@ sinks:
     back = spark.read.format("pulsar").options(**secured.options("app")).option("value", "string")
     assert numbers(back.option("topic", f"{name}-out").load()) == list(range(30))
     assert not list(search_files(tmp_path))
+
+
+def test_the_snippets_of_the_documents(spark: Any, secured: SecuredBroker, tmp_path: Path) -> None:
+    """As they stand, but for the address and the paths."""
+    place = kept(tmp_path, "password", secured.password).parent
+    secured.token_file("etl").rename(place / "token")
+    secured.admin().ask("POST", "/admin/v2/namespaces/public/default/permissions/etl", ["produce", "consume"])
+    found = {}
+    for one in (*snippets.secured("python"), *snippets.secured("yaml")):
+        text = one.text.replace("pulsar+ssl://broker.example.com:6651", secured.url)
+        text = text.replace("/etc/pulsar/ca.pem", secured.authority.file).replace("/run/secrets", str(place))
+        found[one.language, one.line] = text.replace("user: etl", "user: app")
+    assert len(found) == 3
+    known: dict[str, Any] = {"spark": spark}
+    for (language, _), text in found.items():
+        if language == "python":
+            exec(text, known)
+        else:
+            assert finish(spark, parse(text, str(tmp_path / "p.yaml"))).rows_in == 3
+    assert known["frame"].count() == 3
+    with known["access"].lookup() as lookup:
+        assert lookup.partition_count("persistent://public/default/measured-copy", create=False) == 0

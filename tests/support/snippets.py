@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).resolve().parents[2]
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _BROKER: Final = re.compile(r"pulsar://(?:localhost|127\.0\.0\.1):6650")
+_SECURED: Final = "pulsar+ssl://"
 _OUTSIDE: Final = re.compile(r"(?<![\w.:/-])/(?=(?:lake|data|mnt)/)")
 
 
@@ -48,11 +49,19 @@ def snippets() -> list[Snippet]:
     return found
 
 
+def secured(language: str) -> list[Snippet]:
+    """Those for a broker with TLS and logins: tests/spark/test_secured.py runs them at one."""
+    return [one for one in snippets() if one.language == language and _SECURED in one.text]
+
+
 def python(*, spark: bool) -> list[Snippet]:
-    """Those that need a Spark session (in each file from the first one on that speaks of Spark), or the others."""
+    """Those that need a Spark session (in each file from the first one on that speaks of Spark), or the others.
+
+    Those of `secured` are neither.
+    """
     found, met = [], set()
     for one in snippets():
-        if one.language == "python" and one.file not in SIGNATURES:
+        if one.language == "python" and one.file not in SIGNATURES and _SECURED not in one.text:
             met |= {one.file} if "spark" in one.text else set()
             if (one.file in met) is spark:
                 found.append(one)
