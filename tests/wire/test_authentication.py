@@ -6,6 +6,7 @@ import asyncio
 import base64
 import itertools
 import json
+import ssl
 import threading
 import time
 import urllib.error
@@ -23,7 +24,7 @@ from tools.servers.process import Server
 from magnetar.authorization.caller import Caller
 from magnetar.model.errors import ServerError
 from magnetar.testing.rawclient import RawClient, RawClientError
-from tests.support.certificates import Authority
+from tests.support.certificates import Authority, Issued
 from tests.support.openid_issuer import AUDIENCE as ISSUED_FOR
 from tests.support.openid_issuer import OPENID_PROVIDER, openid_issuer
 from tests.support.real_broker import HOST, RealBroker, real_broker
@@ -118,6 +119,56 @@ def refused(url: str, **options: Any) -> None:
     with pytest.raises(pulsar.PulsarException):
         opened.create_producer("t")
     opened.close()
+
+
+def test_certificates_open_both_doors(tmp_path: Path) -> None:
+    """Whoever shows a certificate of the authority comes in, the others do not, over TLS either (rule 12.4)."""
+    authority, stranger = Authority(tmp_path / "authority"), Authority(tmp_path / "stranger", "Another")
+    server, own, foreign = authority.issue("broker"), authority.issue("alice"), stranger.issue("alice")
+
+    def context(shown: Issued | None) -> ssl.SSLContext:
+        made = ssl.create_default_context(cafile=authority.file)
+        if shown is not None:
+            made.load_cert_chain(shown.certificate_file, shown.key_file)
+        return made
+
+    def status(url: str, shown: Issued | None) -> int:
+        try:
+            with urllib.request.urlopen(f"{url}/admin/v2/clusters", timeout=10, context=context(shown)) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    async def main() -> None:
+        settings: dict[str, Any] = {
+            "authenticationEnabled": True,
+            "authenticationProviders": f"{PACKAGE}.AuthenticationProviderTls",
+            "brokerServicePortTls": 0,
+            "webServicePortTls": 0,
+            "tlsCertificateFilePath": server.certificate_file,
+            "tlsKeyFilePath": server.key_file,
+            "tlsTrustCertsFilePath": authority.file,
+        }
+        async with real_broker(tmp_path / "data", **settings) as broker:
+            service = broker.node.broker.service
+            assert await asyncio.to_thread(status, service.web_service_url_tls, own) == 200
+            assert await asyncio.to_thread(status, service.web_service_url_tls, None) == 401
+            assert (await broker.ask("GET", "/admin/v2/clusters"))[0] == 401
+            with pytest.raises((urllib.error.URLError, OSError)):
+                await asyncio.to_thread(status, service.web_service_url_tls, foreign)
+            opened = await RawClient.open(HOST, broker.node.tls_port, tls=context(own))
+            await opened.connect(auth_method_name="tls")
+            (session,) = (listener.session for listener in broker.node.broker.connections)
+            assert (session.caller.role, session.caller.method) == ("alice", "tls")
+            await opened.close()
+            for port, shown in ((broker.node.tls_port, None), (broker.node.port, own)):
+                tls = None if port == broker.node.port else context(shown)
+                opened = await RawClient.open(HOST, port, tls=tls)
+                with pytest.raises(RawClientError, match="Failed to authenticate"):
+                    await opened.connect(auth_method_name="tls")
+
+    asyncio.run(main())
 
 
 # forged tokens -----------------------------------------------------------------------------------------------------
