@@ -257,6 +257,9 @@ class FakeBroker:
     async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
         return {"subscription": name, "start": None if start is None else str(start)}
 
+    def authentication_counters(self) -> dict[str, tuple[int, int]]:
+        return {"token": (7, 2), "basic": (0, 1)}
+
     def authorization_counters(self) -> dict[str, int]:
         return {"refusals": 3, "lost": 2, "failing": True}
 

@@ -264,6 +264,10 @@ class BrokerPort(Protocol):
         """``unfinished_bytes`` of frames, ``unsent_bytes`` of answers, and how many connections are ``waiting``."""
         ...
 
+    def authentication_counters(self) -> Mapping[str, tuple[int, int]]:
+        """Successes and failures of each authentication method; empty while authentication is off."""
+        ...
+
     def authorization_counters(self) -> Mapping[str, int]:
         """``refusals``, and, of an audit log, ``lost`` records and whether its file is ``failing``; empty without."""
         ...

@@ -125,3 +125,10 @@ def test_the_first_request_finds_everything_built() -> None:
 
     calls(True)  # imports
     assert calls(True) * 10 < calls(False)
+
+
+def test_logins_by_their_methods() -> None:
+    page = world(Settings()).rest.get("/metrics").text
+    assert 'pulsar_authentication_success_total{cluster="standalone",auth_method="token"} 7\n' in page
+    assert 'pulsar_authentication_failures_total{cluster="standalone",auth_method="basic"} 1\n' in page
+    assert page.count("# TYPE pulsar_authentication_failures_total counter\n") == 1

@@ -55,6 +55,12 @@ def callers(world: World) -> list[Caller]:
     return [listener.session.caller for listener in world.machine.broker.connections]
 
 
+def counters(world: World) -> dict[str, tuple[int, int]]:
+    authentication = world.machine.broker.service.authentication
+    assert authentication is not None
+    return authentication.counters()
+
+
 def test_the_role_is_the_subject() -> None:
     """A token's ``sub`` is the role; a broken one is refused with one text (rules 12.1, 12.2)."""
 
@@ -94,6 +100,7 @@ def test_clients_without_credentials() -> None:
     async def strict(world: World) -> None:
         for method in (None, "none", "basic", "athenz", "TOKEN", ""):
             assert (await refused(signed({"sub": "alice"}), method)).code is ServerError.AuthenticationError
+        assert counters(world) == {"token": (0, 0), "anonymous": (0, 6)}
 
     async def open_to_all(world: World) -> None:
         for method in (None, "none", "basic", "athenz"):
@@ -101,6 +108,7 @@ def test_clients_without_credentials() -> None:
             assert callers(world)[0].role == "nobody"
             await client.close()
         assert (await refused("bad", "token")).code is ServerError.AuthenticationError
+        assert counters(world) == {"token": (0, 1), "anonymous": (4, 0)}
 
     talk(strict)
     talk(open_to_all, anonymousUserRole="nobody")

@@ -85,7 +85,7 @@ class AuthenticationCheck:
                     refused = error
         if refused is not None:
             raise refused
-        return self._service.anonymous()
+        return await self._service.authenticate(None, Credentials(address=address))
 
 
 def _shown(authorization: str | None, certificate: bytes | None, address: str) -> Iterator[tuple[str, Credentials]]:

@@ -76,6 +76,10 @@ class LocalBroker:
     def held_by_connections(self) -> Mapping[str, int]:
         return self._connections.held()
 
+    def authentication_counters(self) -> Mapping[str, tuple[int, int]]:
+        authentication = self._service.authentication
+        return {} if authentication is None else authentication.counters()
+
     def authorization_counters(self) -> Mapping[str, int]:
         authorizer, audit = self._service.authorizer, self._service.audit
         found: dict[str, int] = {}

@@ -93,10 +93,20 @@ def _of_broker(broker: BrokerPort, settings: Settings, topics: TopicSeries) -> I
     for name in ("unfinished_bytes", "unsent_bytes", "waiting"):
         yield _single(f"magnetar_connections_{name}", own, held[name])
     yield _single("magnetar_subscriptions_stuck_total", own, broker.stuck_total(), "counter")
+    yield from _of_authentication(broker, own)
     counted = {**broker.authorization_counters(), **broker.tls_counters()}
     for name, (kind, word) in {**_AUTHORIZATION, **_TLS}.items():
         if word in counted:
             yield _single(name, own, int(counted[word]), kind)
+
+
+def _of_authentication(broker: BrokerPort, own: str) -> Iterator[str]:
+    counted = broker.authentication_counters()
+    for place, name in enumerate(("pulsar_authentication_success_total", "pulsar_authentication_failures_total")):
+        if counted:
+            yield f"# TYPE {name} counter\n"
+        for method, counts in counted.items():
+            yield f"{name}{{{own},auth_method={quoted(method)}}} {counts[place]}\n"
 
 
 def _single(name: str, labels: str, value: float, kind: str = "gauge") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -37,6 +38,8 @@ class AuthenticationService:
         self._clock = clock
         self._anonymous = Identity(anonymous_role, ANONYMOUS) if anonymous_role else None
         self._by_method: dict[str, list[AuthenticationProvider]] = {}
+        self._successes: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
         for provider in providers:
             self._by_method.setdefault(provider.method, []).append(provider)
 
@@ -45,7 +48,7 @@ class AuthenticationService:
         """The methods that have a provider, in the order of the setting ``authenticationProviders``."""
         return tuple(self._by_method)
 
-    def anonymous(self) -> Identity:
+    def _nobody(self) -> Identity:
         """The identity of a peer without credentials. Raises AuthenticationError if there is none."""
         if self._anonymous is None:
             raise AuthenticationError("no credentials, and anonymousUserRole is not set")
@@ -56,9 +59,20 @@ class AuthenticationService:
 
         Raises AuthenticationError.
         """
+        # only names that a provider or nobody has: a client must not fill memory with others
+        name = method if method is not None and method in self._by_method else ANONYMOUS
+        try:
+            identity = await self._authenticate(method, credentials)
+        except AuthenticationError:
+            self._failures[name] += 1
+            raise
+        self._successes[name] += 1
+        return identity
+
+    async def _authenticate(self, method: str | None, credentials: Credentials) -> Identity:
         providers = self._by_method.get(method or "")
         if providers is None:
-            return self.anonymous()
+            return self._nobody()
         refused = AuthenticationError("")
         for provider in providers:
             try:
@@ -74,6 +88,10 @@ class AuthenticationService:
                     raise AuthenticationError(f"{method}: the credentials of {identity.role} were revoked")
                 return identity
         raise refused
+
+    def counters(self) -> dict[str, tuple[int, int]]:
+        """Successes and failures of each method since the start."""
+        return {name: (self._successes[name], self._failures[name]) for name in (*self._by_method, ANONYMOUS)}
 
     def expired(self, identity: Identity) -> bool:
         """Whether its credentials do not count any more, because their time is over."""
