@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -60,3 +63,48 @@ def explain(
         raise typer.Exit(1) from None
     typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(in_words(answer)))
     raise typer.Exit(0 if answer["allowed"] else REFUSED)
+
+
+def _end_on_sigterm() -> None:
+    """Let SIGTERM end the command as Ctrl-C does, so that it cleans up."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+@app.command("self-test")
+def self_test(
+    secret_key: Annotated[
+        str, typer.Option(help="The broker's tokenSecretKey, with which tokens of scratch roles are made.")
+    ],
+    superuser: Annotated[str, typer.Option(help="The role of the login, a superuser.")],
+    admin_url: Annotated[str, typer.Option(help="The broker's HTTP address.")] = "http://localhost:8080",
+    service_url: Annotated[str, typer.Option(help="The broker's binary address.")] = "pulsar://localhost:6650",
+    token: Token = None,
+    client_conf: ClientConfFile = None,
+    seconds: Annotated[float, typer.Option(help="Give up after so many seconds.", min=1)] = 120,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the differences only.")] = False,
+) -> None:
+    """Try every command and every route as every role, in a tenant made for it, and compare with the table.
+
+    The tenant is removed at the end, also when the test is interrupted; nothing else is touched. Exits with 0 if the
+    broker does what docs/permissions.md says, and with 3 if not.
+    """
+    from magnetar.cli.permissions.scratch import scratch_names, scratch_tenants
+    from magnetar.cli.permissions.self_test import SelfTest, minted
+    from magnetar.cli.tokens.input import key
+
+    try:
+        own = login(token, client_conf)
+        scratch, other = scratch_names(superuser)
+        logins = minted(scratch, key(secret_key, "--secret-key"), own.credentials)
+        _end_on_sigterm()
+        with scratch_tenants(own.rest(admin_url), scratch, other):
+            result = SelfTest(scratch, logins, own.tls, admin_url, service_url, seconds).run()
+    except (MagnetarError, OSError, ValueError) as error:
+        typer.echo(f"magnetar: {error}", err=True)
+        raise typer.Exit(1) from None
+    lines = [] if quiet else [*result.lines(), ""]
+    counted = f"{result.cases} cases of {len(result.cells)} commands and routes in {result.seconds:.1f} s"
+    lines += [*result.differences, f"{counted}: {len(result.differences)} differences"]
+    typer.echo("\n".join(lines))
+    raise typer.Exit(REFUSED if result.differences else 0)

@@ -1,0 +1,127 @@
+"""``magnetar permissions self-test`` against a real broker: all commands and routes, all roles, all kinds of topics."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from magnetar.authorization.authorizer import Authorizer
+from magnetar.authorization.caller import Caller
+from magnetar.authorization.decision import Decision
+from magnetar.authorization.matrix import ROLES, ScratchTenant, cases
+from magnetar.authorization.route_permissions import ROUTE_PERMISSIONS
+from magnetar.cli.permissions import self_test
+from magnetar.cli.permissions.command import REFUSED, app
+from magnetar.security.tokens.signer import secret_signer, sign
+from tests.support.real_broker import RealBroker, real_broker
+
+SECRET = bytes(range(32))
+SCRATCH = ScratchTenant("scratch", {role: f"r-{role}" for role in ROLES})
+
+
+def run(tmp_path: Path, scenario: Callable[[RealBroker, Callable[..., Awaitable[Any]]], Awaitable[None]]) -> None:
+    """A broker with tokens, and the command with a superuser's login."""
+    key, token = tmp_path / "secret.key", tmp_path / "root.token"
+    key.write_bytes(SECRET)
+    token.write_text(sign({"sub": "root"}, secret_signer(SECRET, "HS256", "the test's key"), []))
+    settings = {
+        "authenticationEnabled": True,
+        "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
+        "tokenSecretKey": f"file://{key}",
+        "authorizationEnabled": True,
+        "superUserRoles": "root",
+        "transactionCoordinatorEnabled": True,
+    }
+
+    async def main() -> None:
+        async with real_broker(tmp_path / "data", **settings) as broker:
+
+            async def command(*words: str) -> Any:
+                urls = ["--admin-url", broker.node.broker.service.web_service_url]
+                urls += ["--service-url", broker.node.broker.service.service_url]
+                login = ["--secret-key", str(key), "--superuser", "root", "--token", f"file:{token}"]
+                return await asyncio.to_thread(CliRunner().invoke, app, ["self-test", *urls, *login, *words])
+
+            await scenario(broker, command)
+            left = [name for name in broker.node.broker.service.resources.tenants.names() if "self-test" in name]
+            assert left == []
+
+    asyncio.run(main())
+
+
+def test_the_whole_matrix(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker, command: Callable[..., Awaitable[Any]]) -> None:
+        done = await command()
+        last = done.output.splitlines()[-1]
+        sys.stdout.write(f"{last}\n")
+        assert done.exit_code == 0, done.output[-3000:]
+        count = len([*cases(SCRATCH)])
+        assert re.fullmatch(rf"{count} cases of \d+ commands and routes in [\d.]+ s: 0 differences", last)
+        assert "- - - - - - - +" in re.sub(r" +", " ", done.output)
+
+    run(tmp_path, scenario)
+
+
+def test_a_broker_that_lets_others_in_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(self_test, "cases", lambda scratch: (one for one in cases(scratch) if one.role == "limited"))
+
+    async def scenario(broker: RealBroker, command: Callable[..., Awaitable[Any]]) -> None:
+        authorizer = broker.node.broker.service.authorizer
+        assert isinstance(authorizer, Authorizer)
+        decide = authorizer.decide
+
+        def lenient(caller: Caller, access: Any) -> Decision:
+            found = decide(caller, access)
+            return Decision(True, "a bug") if getattr(access, "subscription", None) else found
+
+        authorizer.decide = lenient  # type: ignore[method-assign]  # a broker that forgot the subscription
+        done = await command("--quiet")
+        assert done.exit_code == REFUSED
+        assert "CommandSubscribe (persistent): the broker let limited in, the table does not" in done.output
+        assert "subscription/{subscription}/skip_all (non-persistent): the broker let limited in" in done.output
+
+    run(tmp_path, scenario)
+
+
+def test_the_scratch_tenants_go_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(broker: RealBroker, command: Callable[..., Awaitable[Any]]) -> None:
+        done = await command("--seconds", "1")
+        assert done.exit_code in (0, 1)  # a fast machine may be done
+        if done.exit_code:
+            assert "time is up after" in done.output
+        asked = self_test.SelfTest._over_http
+        count = 0
+
+        def interrupted(run: self_test.SelfTest, case: Any) -> tuple[bool, str]:
+            nonlocal count
+            count += 1
+            if count == 200:
+                raise KeyboardInterrupt
+            return asked(run, case)
+
+        monkeypatch.setattr(self_test.SelfTest, "_over_http", interrupted)
+        assert (await command()).exit_code != 0
+        assert count == 200
+
+    run(tmp_path, scenario)
+
+
+def test_the_cases_are_the_whole_table() -> None:
+    found = [*cases(SCRATCH)]
+    assert {case.row for case in found if case.command is None} == {" ".join(route) for route in ROUTE_PERMISSIONS}
+    assert {case.role for case in found} == set(ROLES)
+    assert {case.twin for case in found} == {"", "persistent", "non-persistent", "partition", "system"}
+    assert len({(case.row, case.role, case.twin) for case in found}) == len(found)
+    assert {case.command.__name__ for case in found if case.command} == {
+        "CommandLookupTopic", "CommandPartitionedTopicMetadata", "CommandGetTopicsOfNamespace", "CommandWatchTopicList",
+        "CommandGetSchema", "CommandGetOrCreateSchema", "CommandProducer", "CommandSubscribe",
+        "CommandAddPartitionToTxn", "CommandAddSubscriptionToTxn", "CommandEndTxnOnPartition",
+        "CommandEndTxnOnSubscription",
+    }  # fmt: skip
