@@ -36,7 +36,7 @@ def test_a_task_that_ends_between_chunks(
     """A task ends before the first chunk, after each of three, or after a small message: everything is there once, in
     order."""
     for name, text in zip(("private", "public"), pair(), strict=True):
-        (tmp_path / name).write_text(text)
+        (tmp_path / f"{name}.pem").write_text(text)
     topic = TOPIC.format(encrypted)
     # Nothing that compression could make small.
     large = random.Random(1).randbytes(11 << 20)
@@ -44,8 +44,8 @@ def test_a_task_that_ends_between_chunks(
     target = {"service.url": broker.url, "topic": topic.rpartition("-partition-")[0]}
     options = {**target, "pulsar.producer.chunkingEnabled": "true"}
     if encrypted:
-        options["encryption.publicKey"] = str(tmp_path / "public")
-        target["decryption.privateKey"] = str(tmp_path / "private")
+        options["encryption.publicKey"] = str(tmp_path / "public.pem")
+        target["decryption.privateKey"] = str(tmp_path / "private.pem")
 
     def rows() -> Iterator[Any]:
         for some in (values[:2], values[2:]):

@@ -87,7 +87,8 @@ def check(url: str, topic: str, directory: Path) -> None:
     found = everything(url, topic, **{"decryption.privateKey": str(directory / "private.pem")})
     assert sorted(found) == sorted(sent)
     with pytest.raises(UndecryptableError, match=r"encrypted for the keys 'reader'.*'decryption.privateKey'"):
-        everything(url, topic, **{"decryption.privateKey": pair(5)[0]})
+        (directory / "other.pem").write_text(pair(5)[0])
+        everything(url, topic, **{"decryption.privateKey": str(directory / "other.pem")})
     assert everything(url, topic, **{"decryption.onFailure": "skip"}) == [sent[-2]]
     consumed = everything(url, topic, **{"decryption.onFailure": "consume"})
     # A batch is one message then, and so is each chunk.
@@ -109,10 +110,10 @@ def check_sealed(url: str, topic: str, directory: Path) -> None:
         for batch in writer.pack(int(time.time() * 1000), values, range(30)):
             producer.send(*batch)
         producer.flush()
-    assert everything(url, topic, **{"decryption.privateKey": private}) == values
     files = [directory / "public.pem", directory / "private.pem"]
     for file, text in zip(files, (public, private), strict=True):
         file.write_text(text)
+    assert everything(url, topic, **{"decryption.privateKey": str(files[1])}) == values
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     try:
         keys = pulsar.CryptoKeyReader(*map(str, files))

@@ -18,7 +18,7 @@ _REFERENCE: Final = re.compile(r"\$\{([^}]*)\}")
 _SHORTEST: Final = 4
 """Shorter values are not redacted: they would remove ordinary words."""
 
-_REFERRING: Final = frozenset({"token", "pulsar.client.authparams"})
+_REFERRING: Final = frozenset({"token", "pulsar.client.authparams", "decryption.privatekey"})
 """Options that take references, in lower case."""
 
 _given: set[str] = set()

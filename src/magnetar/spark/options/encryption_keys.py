@@ -1,7 +1,7 @@
-"""Keys of end-to-end encryption as options name them: PEM texts, files, or JSON of key names to either.
+"""Keys of end-to-end encryption as options name them: files or other references, or JSON of key names to these.
 
-Files are read where the options are checked, which is the driver: workers get the text with
-their task and need no file.
+A public key may be PEM text itself; a private one is a secret, and Spark shows options. They are read where the options
+are checked, which is the driver's machine: workers get the text with their task and need no file.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from magnetar.columnar.single_entries.encryption import ANY, Decryptor, Encrypto
 from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.batches import Seal
+from magnetar.security.credentials.secret import FORMS, CredentialsError, Secret
 
 DEFAULT_NAME: Final = "magnetar"
 """The name of a public key that was given without one."""
@@ -39,7 +40,7 @@ def decryption(private_key: str | None, on_failure: str | None) -> Decryption | 
     except ValueError:
         choices = ", ".join(one.value for one in CryptoFailureAction)
         raise InvalidValueError(f"option 'decryption.onFailure' is {on_failure!r}; it can be {choices}") from None
-    keys = {} if private_key is None else pem_texts("decryption.privateKey", private_key)
+    keys = {} if private_key is None else pem_texts("decryption.privateKey", private_key, private=True)
     Decryptor(keys)  # a key that is none is found here and not by a task
     return Decryption(keys, failure)
 
@@ -71,28 +72,38 @@ def sealing(found: Encryption | None) -> Seal | None:
     return None if found is None else Encryptor(found.keys).encrypt
 
 
-def pem_texts(title: str, text: str) -> dict[str, str]:
+def pem_texts(title: str, text: str, *, private: bool = False) -> dict[str, str]:
     """Return names to PEM texts, from one (its name is `ANY`) or JSON of several. Raises InvalidValueError."""
     if not text.startswith("{"):
-        return {ANY: _pem(title, text)}
+        return {ANY: _pem(title, text, private)}
     try:
         given = json.loads(text)
     except ValueError as error:
         raise InvalidValueError(f"option {title!r} begins like JSON and is none: {error}") from None
     if not given or not all(isinstance(one, str) for one in given.values()):
         raise InvalidValueError(f"option {title!r} must be JSON of key names to PEM texts or files")
-    return {name: _pem(title, one) for name, one in given.items()}
+    return {name: _pem(title, one, private) for name, one in given.items()}
 
 
-def _pem(title: str, text: str) -> str:
+def _pem(title: str, text: str, private: bool) -> str:
     text = text.strip()
     if text.startswith(_PEM):
+        if private:
+            raise InvalidValueError(
+                f"option {title!r} holds a private key itself, and Spark shows options in plans and logs; give its "
+                f"path, or another reference: {FORMS}"
+            )
         return text
+    found = Secret.of_reference(text, f"option {title!r}")
+    if found is not None:
+        try:
+            return found.reveal()
+        except CredentialsError as error:
+            raise InvalidValueError(f"option {title!r}: {error}") from None
     try:
-        return Path(text.removeprefix("file://")).read_text()
+        return Path(text).read_text()
     except (OSError, ValueError) as error:
         # What was given is not repeated: it may be a key.
+        forms = FORMS if private else "PEM text (-----BEGIN ...)"
         why = error.strerror if isinstance(error, OSError) else "it is no path"
-        raise InvalidValueError(
-            f"option {title!r} is neither PEM text (-----BEGIN ...) nor a file that can be read: {why}"
-        ) from None
+        raise InvalidValueError(f"option {title!r} is neither {forms} nor a file that can be read: {why}") from None

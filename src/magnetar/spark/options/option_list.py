@@ -59,7 +59,12 @@ OPTIONS: Final[dict[str, Option]] = {
         Option("pollTimeoutMs", "how long a range may bring nothing", True, False),
         Option("operationTimeoutMs", "how long the broker may take to answer, reconnecting included", True, True),
         Option("chunkTimeoutMs", "how long an incomplete message in chunks is waited for", True, False),
-        Option("decryption.privateKey", "PEM text or its file, or JSON of key names to these", True, False),
+        Option(
+            "decryption.privateKey",
+            "reference to a private key or its path, or JSON of key names to these",
+            True,
+            False,
+        ),
         Option("decryption.onFailure", "what no key opens: fail, skip, or consume (as it is)", True, False),
         Option("token", "reference to a token: env:NAME, file:/path or command:PROGRAM ARGUMENTS", True, True),
         Option(

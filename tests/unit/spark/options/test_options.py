@@ -175,27 +175,34 @@ def test_every_option_is_keyed_as_spark_will_and_in_the_documentation() -> None:
         assert f"| `{option.title}` | {sides} | {option.help} |" in text
 
 
-def test_keys_are_texts_files_or_json_of_both(tmp_path: Path) -> None:
+def test_private_keys_are_references_or_json_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private = pair()[0]
+    monkeypatch.setenv("THE_KEY", private)
     file = tmp_path / "key.pem"
     file.write_text(private)
     base = {"service.url": "pulsar://h", "topic": "t"}
-    for given in (private, str(file), f"file://{file}"):
+    for given in (str(file), f"file://{file}", f"file:{file}", "env:THE_KEY", f"${{file:{file}}}"):
         found = source_options({**base, "decryption.privateKey": given}).decryption
-        assert found is not None and found.keys == {"": private.strip() if given is private else private}
+        assert found is not None and found.keys[""].strip() == private.strip()
         assert private not in repr(found)
-    both = source_options({**base, "decryption.privateKey": json.dumps({"a": private, "b": str(file)})}).decryption
+    both = source_options(
+        {**base, "decryption.privateKey": json.dumps({"a": "env:THE_KEY", "b": str(file)})}
+    ).decryption
     assert both is not None and set(both.keys) == {"a", "b"}
     skipping = source_options({**base, "decryption.onFailure": "SKIP"}).decryption
     assert skipping is not None and (skipping.keys, skipping.failure) == ({}, CryptoFailureAction.SKIP)
     for key, text, match in (
-        ("decryption.privateKey", "/no/such/file", "neither PEM text"),
+        ("decryption.privateKey", "/no/such/file", "is neither env:NAME, file:/path or command:PROGRAM"),
+        ("decryption.privateKey", "env:NOT_THERE", "the environment has no variable NOT_THERE"),
+        ("decryption.privateKey", private, "holds a private key itself, and Spark shows options"),
+        ("decryption.privateKey", json.dumps({"a": private}), "holds a private key itself"),
         ("decryption.privateKey", "{}", "must be JSON of key names"),
         ("decryption.privateKey", "{nonsense", "begins like JSON"),
         ("decryption.onFailure", "ignore", "it can be fail, skip, consume"),
     ):
-        with pytest.raises(InvalidValueError, match=match):
+        with pytest.raises(InvalidValueError, match=match) as info:
             source_options({**base, key: text})
+        assert "PRIVATE KEY" not in str(info.value)
 
 
 @pytest.mark.parametrize(
