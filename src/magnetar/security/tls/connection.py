@@ -185,7 +185,7 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         if self._closing or not data:
             return
-        if len(data) <= RECORD:
+        if len(data) <= SLICE:
             self._ssl.write(cast(bytes, data))
             self._plain.write(self._outgoing.read())
         else:
@@ -195,8 +195,8 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
 
     def _encrypt(self, data: memoryview[Any], records: list[bytes]) -> None:
         write, read = self._ssl.write, self._outgoing.read
-        for start in range(0, len(data), RECORD):
-            write(cast(bytes, data[start : start + RECORD]))
+        for start in range(0, len(data), SLICE):
+            write(cast(bytes, data[start : start + SLICE]))
             records.append(read())
 
     @override
@@ -207,11 +207,11 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         small: list[Any] = []
         size = 0
         for part in list_of_data:
-            if size + len(part) > RECORD:
+            if size + len(part) > SLICE:
                 if small:
                     self._encrypt(memoryview(b"".join(small)), records)
                     small, size = [], 0
-                if len(part) > RECORD:
+                if len(part) > SLICE:
                     self._encrypt(memoryview(part), records)
                     continue
             small.append(part)

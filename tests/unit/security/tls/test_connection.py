@@ -21,7 +21,7 @@ from magnetar.config.settings import Settings
 from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Entrance, Release, listen
 from magnetar.runtime.descriptors import Descriptors
 from magnetar.security.tls import handshakes as handshakes_module
-from magnetar.security.tls.connection import RECORD, SLICE
+from magnetar.security.tls.connection import SLICE
 from magnetar.security.tls.doors import TlsDoors
 from magnetar.security.tls.handshakes import Handshakes
 from tests.support.certificates import Authority
@@ -344,7 +344,7 @@ def test_buffers_stay_small_after_large_writes(authority: Authority) -> None:
         secured._ssl, secured._incoming = Counted(secured._ssl), Counted(secured._incoming)
         writer.write(LARGE * 4)
         assert len(await reader.readexactly(len(LARGE) * 4)) == len(LARGE) * 4
-        assert 0 < secured._ssl.largest <= RECORD
+        assert 0 < secured._ssl.largest <= SLICE
         assert 0 < secured._incoming.largest <= SLICE
         writer.close()
         await door.empty()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +193,15 @@ def test_a_change_that_cannot_be_loaded_is_said_once_and_tried_again(
     assert "certificates are loaded anew" in caplog.text
     _, theirs = meet(tls.context(), client(authority))
     assert theirs.getpeercert(True) == new_key.certificate.public_bytes(serialization.Encoding.DER)
+
+
+def test_a_broker_without_tls_loads_none_of_it() -> None:
+    """Its start and its memory have bounds (tests/app/test_standalone.py)."""
+    program = (
+        "import sys, magnetar.app.standalone, magnetar.app.doors as doors\n"
+        "from magnetar.config.settings import Settings\n"
+        "assert doors.tls_doors(Settings()) is None\n"
+        "print([name for name in sys.modules if name.startswith(('magnetar.security.tls', 'cryptography'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
