@@ -110,8 +110,10 @@ def test_a_challenge_and_its_answers() -> None:
         assert not client.heard(c.CommandAuthChallenge)
         await challenged(client)
         (session,) = (listener.session for listener in world.machine.broker.connections)
+        asked_again = loop.time()
         client.say(c.CommandAuthResponse("x", c.AuthData("token", token(world, "admin")), 21))
         assert await client.lost is None
+        assert loop.time() - asked_again < 1
         assert session.caller.role == "alice"
 
     run(simulation)
@@ -168,8 +170,10 @@ def test_forwarded_credentials_are_renewed() -> None:
             await challenged(client)
             client.say(c.CommandAuthResponse("x", c.AuthData("token", token(world)), 21))
         await challenged(client)
+        asked = asyncio.get_running_loop().time()
         client.say(c.CommandAuthResponse("x", c.AuthData("token", token(world, "proxy")), 21))
         assert await client.lost is None
+        assert asyncio.get_running_loop().time() - asked < 1
 
     run(simulation, proxyRoles="proxy", authenticateOriginalAuthData=True)
 

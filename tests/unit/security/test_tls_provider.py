@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import ssl
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import Literal
 
 import pytest
@@ -14,6 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import AuthenticationError
+from magnetar.security.authentication.peer_certificate import verified_certificate
 from magnetar.security.authentication.provider import Credentials
 from magnetar.security.authentication.tls_provider import TlsProvider
 from magnetar.security.identity import Identity
@@ -71,6 +75,20 @@ def test_alternative_names() -> None:
         judged(certificate([(CN, "x")]), "URI")
     with pytest.raises(AuthenticationError, match="the certificate has no URI"):
         judged(certificate([(CN, "x")], x509.DNSName("h")), "URI")
+
+
+def test_only_a_verified_certificate_counts() -> None:
+    class Wrapped(asyncio.BaseTransport):
+        def __init__(self, mode: ssl.VerifyMode, shown: bytes | None) -> None:
+            context = SimpleNamespace(verify_mode=mode)
+            found = SimpleNamespace(context=context, getpeercert=lambda binary_form: shown if binary_form else {})
+            super().__init__({"ssl_object": found})
+
+    assert verified_certificate(Wrapped(ssl.CERT_REQUIRED, b"der")) == b"der"
+    assert verified_certificate(Wrapped(ssl.CERT_OPTIONAL, b"der")) == b"der"
+    assert verified_certificate(Wrapped(ssl.CERT_OPTIONAL, None)) is None
+    assert verified_certificate(Wrapped(ssl.CERT_NONE, b"der")) is None
+    assert verified_certificate(asyncio.BaseTransport()) is None
 
 
 def test_certificates_that_name_nobody() -> None:
