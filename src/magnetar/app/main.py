@@ -58,6 +58,7 @@ def standalone(
     try:
         configuration = config.load(file=conf, environment=os.environ, flags=setting or [])
         _require_packages(configuration)
+        _require_providers(configuration)
         for notice in configuration.notices:
             print(notice)
         run(data, configuration.settings)
@@ -77,6 +78,20 @@ def _require_packages(configuration: Configuration) -> None:
         except MagnetarError as error:
             where = configuration.origin.get("offloadUrl", "offloadUrl")
             raise InvalidValueError(f"{where}: offloadUrl: {error}") from None
+
+
+def _require_providers(configuration: Configuration) -> None:
+    """A broker that asks for credentials must be able to judge them, before it touches its data. Raises
+    InvalidValueError."""
+    if configuration.settings.authenticationEnabled:
+        from magnetar.runtime.clock import SystemClock
+        from magnetar.security.authentication.configured_providers import authentication_service
+
+        try:
+            authentication_service(configuration.settings, SystemClock())
+        except MagnetarError as error:
+            where = configuration.origin.get(str(error).partition(":")[0])
+            raise InvalidValueError(f"{where}: {error}" if where else str(error)) from None
 
 
 @app.command()
