@@ -169,3 +169,28 @@ def test_the_backlog_that_is_due(tmp_path: Path) -> None:
         await client.close()
 
     run_on_broker(tmp_path, scenario)
+
+
+def test_ids_of_another_topic_show_nothing_of_it(tmp_path: Path) -> None:
+    """Who may read one topic reads no other through an id in the request, as in CVE-2021-41571."""
+
+    async def scenario(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", URL))[0] == 204
+        other = f"{TOPIC}/other"
+        assert (await broker.ask("PUT", f"{other}/subscription/s", "earliest"))[0] == 204
+        ledger = await store(broker, single(b"hidden"))
+        assert (await message_over_rest(broker, f"/ledger/{ledger}/entry/0"))[2] == b"hidden"
+        position = {"ledgerId": ledger, "entryId": 0}
+        for method, path, body in (
+            ("GET", f"{other}/ledger/{ledger}/entry/0", None),
+            ("POST", f"{other}/subscription/s/analyzeBacklog", position),
+            ("POST", f"{other}/subscription/s/resetcursor", position),
+            ("POST", f"{other}/subscription/s/expireMessages", position),
+            ("GET", f"{other}/examinemessage?initialPosition=earliest", None),
+            ("GET", f"{other}/subscription/s/position/1", None),
+        ):
+            answered = str(await broker.ask(method, path, body))
+            assert "hidden" not in answered and "'messages': 1" not in answered, path
+        assert (await broker.ask("GET", f"{other}/ledger/{ledger}/entry/0"))[0] == 404
+
+    run_on_broker(tmp_path, scenario)
