@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from magnetar import __version__
+from magnetar.app import main
 from tests.unit.pipelines.example import TEXT
 
 ALLOWED = {"typer", "typing_extensions", "shellingham", "annotated_doc", "click", "magnetar"}
@@ -139,3 +140,12 @@ def test_the_version() -> None:
         [sys.executable, "-m", "magnetar.app.main", "--version"], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stdout == f"magnetar {__version__}\n"
+
+
+def test_the_module_knows_the_commands_of_the_script() -> None:
+    """Nothing is defined after the line that runs it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "magnetar.app.main", "--help"], capture_output=True, text=True, timeout=60, check=True
+    )
+    for command in main.PASSED_ON:
+        assert f"  {command} " in done.stdout

@@ -204,6 +204,12 @@ def tokens(context: typer.Context) -> None:
     _pass_on(context)
 
 
+@app.command(context_settings=_ALL, add_help_option=False)
+def permissions(context: typer.Context) -> None:
+    """Who may do what, and why."""
+    _pass_on(context)
+
+
 def main() -> None:
     """Entry point of the ``magnetar`` script."""
     app(prog_name="magnetar")
@@ -211,9 +217,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-@app.command(context_settings=_ALL, add_help_option=False)
-def permissions(context: typer.Context) -> None:
-    """Who may do what, and why."""
-    _pass_on(context)

@@ -26,7 +26,11 @@ SECRET = bytes(range(32))
 SCRATCH = ScratchTenant("scratch", {role: f"r-{role}" for role in ROLES})
 
 
-def run(tmp_path: Path, scenario: Callable[[RealBroker, Callable[..., Awaitable[Any]]], Awaitable[None]]) -> None:
+def run(
+    tmp_path: Path,
+    scenario: Callable[[RealBroker, Callable[..., Awaitable[Any]]], Awaitable[None]],
+    transactions: bool = True,
+) -> None:
     """A broker with tokens, and the command with a superuser's login."""
     key, token = tmp_path / "secret.key", tmp_path / "root.token"
     key.write_bytes(SECRET)
@@ -37,7 +41,7 @@ def run(tmp_path: Path, scenario: Callable[[RealBroker, Callable[..., Awaitable[
         "tokenSecretKey": f"file://{key}",
         "authorizationEnabled": True,
         "superUserRoles": "root",
-        "transactionCoordinatorEnabled": True,
+        "transactionCoordinatorEnabled": transactions,
     }
 
     async def main() -> None:
@@ -56,7 +60,8 @@ def run(tmp_path: Path, scenario: Callable[[RealBroker, Callable[..., Awaitable[
     asyncio.run(main())
 
 
-def test_the_whole_matrix(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transactions", [True, False])
+def test_the_whole_matrix(tmp_path: Path, transactions: bool) -> None:
     async def scenario(broker: RealBroker, command: Callable[..., Awaitable[Any]]) -> None:
         done = await command()
         last = done.output.splitlines()[-1]
@@ -66,7 +71,7 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
         assert re.fullmatch(rf"{count} cases of \d+ commands and routes in [\d.]+ s: 0 differences", last)
         assert "- - - - - - - +" in re.sub(r" +", " ", done.output)
 
-    run(tmp_path, scenario)
+    run(tmp_path, scenario, transactions)
 
 
 def test_a_broker_that_lets_others_in_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

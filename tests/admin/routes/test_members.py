@@ -156,3 +156,9 @@ def test_transactions_are_their_owners(with_transactions: tuple[RestClient, Tran
         "proxy": [200, 204, 401],
     }
     assert len(transactions.aborted) == 3
+
+
+def test_without_transactions_only_superusers_hear_that_there_are_none(guarded: World) -> None:
+    path = "/admin/v3/transactions/transactionMetadata/0/7"
+    assert guarded.rest.as_caller("alice").get(path).status_code == 401
+    assert guarded.rest.as_caller("root").get(path).status_code == 503

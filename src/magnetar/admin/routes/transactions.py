@@ -44,8 +44,9 @@ def _require_owner(
     request: Request, transactions: TransactionsPort | None, permissions: Permissions, txn: TxnId
 ) -> None:
     """Raise unless the caller began the transaction or is a superuser; whether it exists is not said to others."""
-    if transactions is not None and permissions.counted:
-        access, owner = ClusterAccess("use transactions that others began"), transactions.owner(txn)
+    if permissions.counted:
+        access = ClusterAccess("use transactions that others began")
+        owner = None if transactions is None else transactions.owner(txn)
         if owner is not None and owner == caller_of(request).principal:
             permissions.record(request, access, f"{owner} began it")
         else:
