@@ -78,6 +78,18 @@ def test_an_entry_is_shown_with_its_metadata_in_headers(tmp_path: Path) -> None:
     run_on_broker(tmp_path, scenario)
 
 
+def test_a_peek_makes_no_subscription(tmp_path: Path) -> None:
+    """It shows what a new one at the beginning would get; Apache Pulsar makes that (docs/differences.md)."""
+
+    async def scenario(broker: RealBroker) -> None:
+        await store(broker, single(b"x"))
+        status, _, body = await message_over_rest(broker, "/subscription/other/position/1")
+        assert (status, body) == (200, b"x")
+        assert await broker.ask("GET", f"{URL}/subscriptions") == (200, [])
+
+    run_on_broker(tmp_path, scenario)
+
+
 def test_messages_that_do_not_exist_are_404(tmp_path: Path) -> None:
     async def scenario(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", URL))[0] == 204
@@ -87,7 +99,7 @@ def test_messages_that_do_not_exist_are_404(tmp_path: Path) -> None:
         assert await message_over_rest(broker, "/subscription/s/position/2") == not_there
         assert await message_over_rest(broker, "/examinemessage?messagePosition=2") == not_there
         assert (await message_over_rest(broker, "/subscription/s/position/0"))[0] == 400
-        assert (await message_over_rest(broker, "/subscription/other/position/1"))[0] == 404
+        assert await message_over_rest(broker, "/subscription/other/position/2") == not_there
         for position in (f"{ledger}/entry/1", f"{ledger + 100}/entry/0", f"{ledger}/entry/-1"):
             assert await message_over_rest(broker, f"/ledger/{position}") == (
                 404,

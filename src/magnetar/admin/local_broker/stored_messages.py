@@ -32,9 +32,17 @@ UNREADABLE: Final = "X-Magnetar-Unreadable"
 """The header that gives the reason why the payload is shown as it is stored."""
 
 
-async def peek(topic: Topic, subscription: Subscription, number: int) -> StoredMessage:
-    """The ``number``-th entry (from 1) that the subscription has not acknowledged. Raises NotFoundError."""
-    log, cursor = topic.log, subscription.cursor
+async def peek(topic: Topic, subscription: Subscription | None, number: int) -> StoredMessage:
+    """The ``number``-th entry (from 1) that the subscription has not acknowledged. Raises NotFoundError.
+
+    Without a subscription it is what a new one at the beginning of the topic would get.
+    """
+    log = topic.log
+    if subscription is None:
+        if log.first + number <= log.end:
+            return await _shown(topic, log.first + number - 1)
+        raise NotFoundError("Message not found")
+    cursor = subscription.cursor
     at = cursor.next_unacknowledged(max(cursor.mark_delete + 1, log.first))
     left = number - 1
     while at < log.end:
