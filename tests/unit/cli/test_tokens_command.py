@@ -132,7 +132,7 @@ def test_nothing_is_replaced_silently(tmp_path: Path) -> None:
 
 def test_where_tokens_and_keys_are_read_from(tmp_path: Path) -> None:
     token = signed({"sub": "a"})
-    file = tmp_path / "token"
+    file = tmp_path / "app.token"
     file.write_text(f"{token}\n")
     key = ("-sk", inline(SECRET))
     for arguments, stdin, variable in (
