@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from magnetar.security.credentials import issuer, oauth2
 from magnetar.security.credentials.oauth2 import OAuth2Credentials
 from magnetar.security.credentials.secret import CredentialsDelayedError, CredentialsError, Secret
+from tests.support.certificates import Authority
 from tests.support.minted_secrets import kept, password
 from tests.support.token_endpoint import TokenEndpoint, token_endpoint
 
@@ -107,3 +109,24 @@ def test_an_issuer_that_is_away_or_slow_may_come_back(tmp_path: Path, monkeypatc
             found.data()
     with pytest.raises(CredentialsDelayedError, match="does not answer"):
         found.data()
+
+
+def test_an_issuer_with_another_hosts_certificate_gets_no_secret(tmp_path: Path) -> None:
+    """Neither does one of an authority that is not trusted (CVE-2022-33684)."""
+    authority = Authority(tmp_path / "authority")
+    right, wrong = authority.issue("issuer"), authority.issue("elsewhere", ("elsewhere.example",))
+    for shown, trust, problem in (
+        (right, authority.file, ""),
+        (wrong, authority.file, "is not trusted: Hostname mismatch"),
+        (right, None, "is not trusted: "),
+    ):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(shown.certificate_file, shown.key_file)
+        with token_endpoint(context) as endpoint:
+            found, _ = client(endpoint, tmp_path / f"{shown is right}-{trust is None}", trust=trust)
+            if not problem:
+                assert found.data() == b"first"
+                continue
+            with pytest.raises(CredentialsError, match=problem):
+                found.data()
+            assert (endpoint.discoveries, endpoint.asked) == (0, [])
