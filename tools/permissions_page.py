@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, TypeVar
 
-from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS
 from magnetar.authorization.operations import NamespaceOperation, TopicOperation
-from magnetar.authorization.route_permissions import ROUTE_PERMISSIONS
+from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.authorization.rules import NAMESPACE_ACTIONS, TOPIC_ACTIONS
 from magnetar.protocol.commands.names import name_of
 

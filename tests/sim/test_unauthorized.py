@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS
+from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS
 from magnetar.broker.connection import listener
 from magnetar.broker.connection.handlers.command_table import GUARDED_HANDLERS, HANDLERS
 from magnetar.model.errors import MagnetarError

@@ -3,9 +3,7 @@
 Everything here is pure: it looks at a copy of the metadata and never waits. Read ``operations`` (Pulsar's names for
 what can be done) and ``access`` (an operation on an object) first, then ``caller`` (who asks) and ``decision`` (the
 answer, with its reason and what would change it); ``grants`` (what metadata and settings say about roles), ``rules``
-(what follows from that for one role) with ``remedies`` (what would allow it), and ``authorizer``, which everybody
-asks. ``command_permissions`` is the permission table of the wire, ``route_permissions`` that of HTTP, with
-``request_target`` (what a path names) and ``policy_words`` (which policy a word in a path is). ``audit`` makes records
-of what was decided. For people who ask why: ``operation_names`` (what can be asked about) and ``explanation`` (the
-answer). ``matrix`` is the table as cases for tests.
+(what follows from that for one role) with ``remedies`` (what would allow it), and ``authorizer``, which everybody asks.
+``permission_table`` says what each command and each route needs. ``audit`` makes records of what was decided. For
+people who ask why: ``operation_names`` (what can be asked about) and ``explanation`` (the answer).
 """

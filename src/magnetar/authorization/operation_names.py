@@ -24,7 +24,6 @@ from magnetar.authorization.access import (
     TenantAccess,
     TopicAccess,
 )
-from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS, CommandPermission
 from magnetar.authorization.operations import (
     NamespaceOperation,
     PolicyName,
@@ -32,7 +31,8 @@ from magnetar.authorization.operations import (
     TenantOperation,
     TopicOperation,
 )
-from magnetar.authorization.policy_words import NAMESPACE_POLICIES, TOPIC_POLICIES
+from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS, CommandPermission
+from magnetar.authorization.permission_table.policy_words import NAMESPACE_POLICIES, TOPIC_POLICIES
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c

@@ -28,8 +28,8 @@ from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.decision import Decision
 from magnetar.authorization.grants import Grants
-from magnetar.authorization.policy_words import NAMESPACE_POLICIES, TOPIC_POLICIES
-from magnetar.authorization.route_permissions import ROUTE_PERMISSIONS
+from magnetar.authorization.permission_table.policy_words import NAMESPACE_POLICIES, TOPIC_POLICIES
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.policies import JsonObject

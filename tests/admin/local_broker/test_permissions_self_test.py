@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.decision import Decision
-from magnetar.authorization.matrix import ROLES, ScratchTenant, cases
-from magnetar.authorization.route_permissions import ROUTE_PERMISSIONS
+from magnetar.authorization.permission_table.matrix import ROLES, ScratchTenant, cases
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.cli.permissions import self_test
 from magnetar.cli.permissions.command import REFUSED, app
 from magnetar.security.tokens.signer import secret_signer, sign

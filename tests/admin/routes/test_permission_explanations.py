@@ -12,12 +12,12 @@ from magnetar.admin.http.authorization import target_of
 from magnetar.authorization.access import Access
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
-from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS
 from magnetar.authorization.explanation import Explanation, explained
 from magnetar.authorization.grants import Grants
 from magnetar.authorization.operation_names import names_for, wire_name
 from magnetar.authorization.operations import NamespaceOperation, PolicyName, TenantOperation, TopicOperation
-from magnetar.authorization.route_permissions import ROUTE_PERMISSIONS
+from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.config.settings import Settings
 from magnetar.model.ids import Position
 from magnetar.model.names import NamespaceName, TopicName

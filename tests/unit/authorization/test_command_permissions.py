@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from magnetar.authorization.caller import Caller
-from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS
 from magnetar.authorization.decision import Decision
+from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS
 from magnetar.broker.connection.handlers.command_table import GUARDED_HANDLERS, HANDLERS
 from magnetar.broker.connection.handlers.guarded_commands import guarded
 from magnetar.model.errors import MagnetarError, ProtocolError

@@ -18,9 +18,9 @@ from typing import Final
 
 from magnetar.authorization.access import Access, NamespaceAccess, TopicAccess
 from magnetar.authorization.authorizer import Authorizer
-from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS
 from magnetar.authorization.decision import Decision
 from magnetar.authorization.operations import NamespaceOperation, TopicOperation
+from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS
 from magnetar.broker.connection.handlers.guarded_commands import SessionHandles
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.connection.open_handles import OpenConsumer, OpenWatch, PendingOpen

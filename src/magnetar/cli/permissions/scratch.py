@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import quote
 
-from magnetar.authorization.matrix import ROLES, ScratchTenant
+from magnetar.authorization.permission_table.matrix import ROLES, ScratchTenant
 from magnetar.client.rest import Rest, RestRefusedError
 from magnetar.model.errors import MagnetarError, NotAllowedError
 from magnetar.model.names import TopicName

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from magnetar.authorization.matrix import BODY, ROLES, MatrixCase, ScratchTenant, cases
+from magnetar.authorization.permission_table.matrix import BODY, ROLES, MatrixCase, ScratchTenant, cases
 from magnetar.cli.permissions.wire_requests import command_of
 from magnetar.client.address import parse_service_url
 from magnetar.client.connection import Connection

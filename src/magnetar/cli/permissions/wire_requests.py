@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from magnetar.authorization.matrix import SUBSCRIPTION
+from magnetar.authorization.permission_table.matrix import SUBSCRIPTION
 from magnetar.client.connection import Connection
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c

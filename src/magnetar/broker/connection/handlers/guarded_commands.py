@@ -1,8 +1,9 @@
 """Handlers that ask the authorizer first: what a session of a broker with authorization has (rule 12.7).
 
-Each handler is wrapped once, at import, by its row of :mod:`magnetar.authorization.command_permissions`. Those whose
-row asks nothing stay as they are; a command without a row is refused. A request with thousands of objects is judged in
-steps (:mod:`magnetar.broker.connection.bounds.turns`), and nothing of it is done before all of them are allowed.
+Each handler is wrapped once, at import, by its row of
+:mod:`magnetar.authorization.permission_table.command_permissions`. Those whose row asks nothing stay as they are; a
+command without a row is refused. A request with thousands of objects is judged in steps
+(:mod:`magnetar.broker.connection.bounds.turns`), and nothing of it is done before all of them are allowed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import islice
 from typing import Any, Final
 
 from magnetar.authorization.access import Access
-from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS, CommandPermission
+from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS, CommandPermission
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Handler, Session
 from magnetar.model.errors import (

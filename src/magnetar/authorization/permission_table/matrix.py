@@ -17,10 +17,10 @@ from typing import Any, Final
 from typing_extensions import override
 
 from magnetar.authorization.access import Access, ClusterAccess
-from magnetar.authorization.command_permissions import COMMAND_PERMISSIONS
 from magnetar.authorization.grants import Grants, NamespaceGrants
-from magnetar.authorization.request_target import RequestTarget
-from magnetar.authorization.route_permissions import ROUTE_PERMISSIONS
+from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS
+from magnetar.authorization.permission_table.request_target import RequestTarget
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.authorization.rules import RoleRules
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject

@@ -31,8 +31,8 @@ from magnetar.authorization.operations import (
     TenantOperation,
     TopicOperation,
 )
-from magnetar.authorization.policy_words import NAMESPACE_POLICIES, TOPIC_POLICIES
-from magnetar.authorization.request_target import RequestTarget
+from magnetar.authorization.permission_table.policy_words import NAMESPACE_POLICIES, TOPIC_POLICIES
+from magnetar.authorization.permission_table.request_target import RequestTarget
 
 Route: TypeAlias = tuple[str, str]
 """Method and path, with its parameters in braces."""
