@@ -11,14 +11,17 @@ with two cores that would be another broker's.
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import jwt
 from tools.servers import apache, lite, magnetar
 from tools.servers.process import HOST, Server, free_ports, listening, spawn, wait_until
 
@@ -29,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 READY_SECONDS = 60.0
 PULSAR_MEMORY = "-Xms1g -Xmx1g -XX:MaxDirectMemorySize=2g"
 AUTHORITY = "authority.pem"
+TOKEN = "token.txt"
 READY_TOPIC = "persistent://public/default/bench-ready"
 
 
@@ -44,6 +48,7 @@ class Kind:
     durability: str
     start: Callable[[Path], Server] | None  # given its directory; None: somebody else started it
     tls: bool = False  # whether it is driven through its port with TLS
+    login: bool = False  # whether its clients show a token
 
 
 class Broker:
@@ -67,6 +72,8 @@ class Broker:
         self.address = Address(HOST, self._server.broker_port)
         if self.kind.tls:
             self.address = Address(HOST, self._server.tls_port, str(self.directory / AUTHORITY))
+        if self.kind.login:
+            self.address = self.address._replace(token=(self.directory / TOKEN).read_text())
         self._wait_until_ready(started + READY_SECONDS)
         self.start_seconds = time.perf_counter() - started
 
@@ -210,6 +217,37 @@ def start_magnetar_with_tls(directory: Path) -> Server:
     return magnetar.start(directory, settings={"brokerServicePortTls": "0", **certificates(directory)})
 
 
+def start_magnetar_with_login(directory: Path) -> Server:
+    """With tokens and authorization, for a role that has what it needs by a grant of the namespace."""
+    directory.mkdir(parents=True, exist_ok=True)
+    secret = secrets.token_bytes(32)
+    (directory / "secret.key").write_bytes(secret)
+    (directory / TOKEN).write_text(jwt.encode({"sub": "bench"}, secret, "HS256"))
+    server = magnetar.start(
+        directory,
+        settings={
+            "authenticationEnabled": "true",
+            "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
+            "tokenSecretKey": (directory / "secret.key").resolve().as_uri(),
+            "authorizationEnabled": "true",
+            "superUserRoles": "root",
+            # with a login of its own the broker makes public/default
+            "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+        },
+    )
+    grant = urllib.request.Request(
+        f"{server.http_url}/admin/v2/namespaces/public/default/permissions/bench",
+        b'["produce","consume"]',
+        {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {jwt.encode({'sub': 'root'}, secret, 'HS256')}",
+        },
+        method="POST",
+    )
+    with urllib.request.urlopen(grant, timeout=READY_SECONDS):
+        return server
+
+
 def start_magnetar_with_tls_without_sync(directory: Path) -> Server:
     settings = {"brokerServicePortTls": "0", "journalSyncData": "false", **certificates(directory)}
     return magnetar.start(directory, settings=settings)
@@ -239,6 +277,7 @@ KINDS = (
     Kind("magnetar-nosync", "no fsync (journalSyncData=false)", start_magnetar_without_sync),
     Kind("magnetar-before", "the checkout that MAGNETAR_BEFORE names", start_magnetar_before),
     Kind("magnetar-tls", "fsync before every receipt; TLS 1.3 on the wire", start_magnetar_with_tls, tls=True),
+    Kind("magnetar-login", "fsync before every receipt; tokens, authorization", start_magnetar_with_login, login=True),
     Kind("magnetar-tls-nosync", "no fsync; TLS 1.3 on the wire", start_magnetar_with_tls_without_sync, tls=True),
     Kind("apache-pulsar-tls", "no fsync; TLS 1.3 on the wire", start_apache_pulsar_with_tls, tls=True),
     Kind("sink", "stores nothing: the generator measured against a server that only answers", start_sink),

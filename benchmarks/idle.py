@@ -33,7 +33,7 @@ AT_ONCE = 200
 
 async def crowd(broker: Broker, count: int, *, consumers: bool, seconds: float) -> dict[str, float]:
     """Connect, look, wait, look again."""
-    host, port, _ = broker.address
+    host, port, *_ = broker.address
     before, began = broker.resident_bytes(), time.perf_counter()
     cpu = -broker.cpu_seconds()
     clients: list[RawClient] = []

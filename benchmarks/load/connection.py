@@ -28,11 +28,13 @@ TLS_WRITE_BYTES = 64 * 1024
 
 
 class Address(NamedTuple):
-    """Where a broker listens; with ``tls``, the file of the authority that its certificate comes from."""
+    """Where a broker listens; with ``tls``, the file of the authority that its certificate comes from; with ``token``,
+    what it wants for a login."""
 
     host: str
     port: int
     tls: str | None = None
+    token: str | None = None
 
 
 Handler = Callable[[Run], None]
@@ -58,7 +60,7 @@ class Connection:
         self._scanner = Scanner()
         self._request = 0
         try:
-            self.call(wire.connect(), Command.CONNECTED)
+            self.call(wire.connect(address.token), Command.CONNECTED)
         except BaseException:
             self.socket.close()
             raise

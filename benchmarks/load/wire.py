@@ -133,8 +133,11 @@ def kind_and_body(body: bytes) -> tuple[int, dict[int, int | bytes]]:
     return kind, parse(inner)
 
 
-def connect() -> bytes:
-    return frame(command(Command.CONNECT, field(1, "magnetar-bench"), field(4, PROTOCOL_VERSION)))
+def connect(token: str | None = None) -> bytes:
+    parts = [field(1, "magnetar-bench"), field(4, PROTOCOL_VERSION)]
+    if token is not None:
+        parts += [field(3, token), field(5, "token")]
+    return frame(command(Command.CONNECT, *parts))
 
 
 def lookup(topic: str, request: int) -> bytes:
