@@ -25,6 +25,7 @@ class TokenEndpoint:
         """What other paths than that of the metadata hold."""
         self.requested: list[str] = []
         """The paths that were read."""
+        self.discovery_status = 200
         self.status = 200
         self.answer: Any = {"access_token": "first", "token_type": "Bearer", "expires_in": 600}
         self.headers: dict[str, str] = {}
@@ -42,7 +43,7 @@ def token_endpoint(context: ssl.SSLContext | None = None) -> Iterator[TokenEndpo
                 self._say(200, endpoint.documents[self.path])
                 return
             endpoint.discoveries += 1
-            self._say(200, endpoint.metadata)
+            self._say(endpoint.discovery_status, endpoint.metadata)
 
         def do_POST(self) -> None:
             form = self.rfile.read(int(self.headers["content-length"])).decode()

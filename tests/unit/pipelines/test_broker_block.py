@@ -94,7 +94,7 @@ def test_a_source_has_no_login_of_its_own() -> None:
 def test_what_spark_is_given_has_references_and_no_secret(tmp_path: Path) -> None:
     value = password()
     path = kept(tmp_path, "password", value)
-    text = changed(URL, f"  service.url: pulsar://h\n  auth: {{user: etl, password: 'file:{path}'}}\n")
+    text = changed(URL, f"  service.url: pulsar://h\n  auth: {{user: etl, password: '${{file:{path}}}'}}\n")
     options = resolved_options(parse(text, "f.yaml").broker())
     assert value not in str(options)
     there = source_options({**options, "topic": "t"})

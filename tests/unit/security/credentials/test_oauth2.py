@@ -91,13 +91,17 @@ def test_the_secret_goes_nowhere_else(tmp_path: Path) -> None:
         endpoint.status, endpoint.headers = 307, {"location": f"{thief.url}/token"}
         with pytest.raises(CredentialsError, match="HTTP status 307"):
             found.data()
+        endpoint.discovery_status, endpoint.headers = 302, {"location": f"{thief.url}{issuer.WELL_KNOWN}"}
+        with pytest.raises(CredentialsError, match="HTTP status 302"):
+            found.data()
+        endpoint.discovery_status = 200
         endpoint.metadata["token_endpoint"] = "http://thief.example/token"
         with pytest.raises(CredentialsError, match="over https only"):
             found.data()
         endpoint.metadata["token_endpoint"] = None
         with pytest.raises(CredentialsError, match="names no token_endpoint"):
             found.data()
-        assert not thief.asked
+        assert (thief.discoveries, thief.asked) == (0, [])
 
 
 def test_an_issuer_that_is_away_or_slow_may_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
