@@ -132,7 +132,8 @@ class Acceptor:
         """Begin to accept connections."""
         self._socket.setblocking(False)
         self._open = True
-        asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
+        if not self._held:
+            asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
 
     def hold(self) -> None:
         """Leave new connections to the system for a while."""

@@ -124,3 +124,25 @@ def test_without_descriptors_accepting_pauses() -> None:
         entry.close()
 
     run(scenario, asyncio.new_event_loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_connections_wait_in_the_system_while_it_holds(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """Also when it is opened meanwhile, as the HTTP port is."""
+
+    async def scenario() -> None:
+        entry = acceptor()
+        entry.hold()
+        entry.open()
+        reader, writer = await asyncio.open_connection("127.0.0.1", entry.port)
+        writer.write(b"x")
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert entry.connection_limit.count == 0
+        entry.go_on()
+        assert await reader.readexactly(1) == b"x"
+        entry.hold()
+        writer.close()
+        entry.close()
+
+    run(scenario, loop)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import re
 import shutil
 import socket
 import ssl
 import subprocess
+import weakref
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -350,6 +352,30 @@ def test_buffers_stay_small_after_large_writes(authority: Authority) -> None:
         await door.empty()
 
     run(lambda: Door(authority), scenario)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_lost_connection_is_free_without_the_garbage_collector(authority: Authority, loop: Loop) -> None:
+    async def scenario(door: Door) -> None:
+        reader, writer = await door.connect()
+        writer.write(b"hello")
+        await reader.readexactly(5)
+        held = weakref.ref(Echo.opened[0].transport)
+        writer.close()
+        _, half = await door.plain()
+        half.write(client_hello())
+        half.close()
+        await door.empty()
+        Echo.opened.clear()
+        while held() is not None:  # noqa: ASYNC110 - the loop itself lets go a turn later
+            await asyncio.sleep(0.005)
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(lambda: Door(authority), scenario, loop)
+    finally:
+        gc.enable()
 
 
 def test_a_turn_takes_a_few_steps_only() -> None:
