@@ -6,6 +6,7 @@ A broker with ``authorizationEnabled`` has one :class:`Authorizer`; without, it 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from magnetar.authorization.access import (
     Access,
@@ -18,10 +19,17 @@ from magnetar.authorization.access import (
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.decision import Decision
 from magnetar.authorization.grants import Grants
+from magnetar.authorization.operations import TenantOperation
 from magnetar.authorization.remedies import become_proxy, shown
 from magnetar.authorization.rules import RoleRules
 from magnetar.model.errors import AuthorizationRefusedError, NotAuthorizedError, NotFoundError
 
+_OF_THE_TENANT_ITSELF: Final = (
+    TenantOperation.GET_TENANT,
+    TenantOperation.UPDATE_TENANT,
+    TenantOperation.DELETE_TENANT,
+)
+"""Operations that Pulsar refuses with a text of their own."""
 Recorder = Callable[[Caller, Access, Decision, str], None]
 
 
@@ -106,6 +114,11 @@ def refusal(caller: Caller, access: Access, decision: Decision) -> Authorization
     if isinstance(access, TenantAccess):
         if access.operation is None:
             return NotAuthorizedError("Don't have permission to administrate resources on this tenant")
+        if access.operation in _OF_THE_TENANT_ITSELF:
+            return NotAuthorizedError(
+                f"Unauthorized to validateBothTenantOperationAndSuperUser for{_pair(caller)} about operation "
+                f"[{access.operation.name}] "
+            )
         return NotAuthorizedError(
             f"Unauthorized to validateTenantOperation for{_pair(caller)} about operation "
             f"[{access.operation.name}] on tenant [{shown(access.tenant)}]"

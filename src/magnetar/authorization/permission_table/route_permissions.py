@@ -102,6 +102,8 @@ def _namespace_policy(operation: PolicyOperation, policy: PolicyName | None = No
 
 def _topic_policy(operation: PolicyOperation, policy: PolicyName | None = None) -> RoutePermission:
     def accesses(target: RequestTarget) -> Iterable[Access]:
+        if policy is None and target.word == "maxMessageSize":
+            return [TenantAccess(target.tenant)]  # in Pulsar's words
         named = policy or TOPIC_POLICIES.get(target.word, PolicyName.ALL)
         return [PolicyAccess(target.topic.namespace, named, operation, target.topic)]
 
@@ -113,6 +115,19 @@ def _both(first: RoutePermission, second: RoutePermission) -> RoutePermission:
     """Needs both; the refusal is that of the first that is missing."""
     return RoutePermission(
         f"{first.needs}, and {second.needs}", lambda target: [*first.accesses(target), *second.accesses(target)]
+    )
+
+
+def _partitioned() -> RoutePermission:
+    """What making a partitioned topic needs."""
+
+    def accesses(target: RequestTarget) -> Iterable[Access]:
+        if target.topic.persistent:
+            yield PolicyAccess(target.namespace, PolicyName.PARTITION, PolicyOperation.WRITE, target.topic)
+        yield NamespaceAccess(target.namespace, NamespaceOperation.CREATE_TOPIC)
+
+    return RoutePermission(
+        "WRITE on the policy PARTITION of the topic (persistent ones), and CREATE_TOPIC on the namespace", accesses
     )
 
 
@@ -224,7 +239,7 @@ def _topic_routes() -> dict[Route, RoutePermission]:
         **_in_methods(one, PUT=create, DELETE=delete),
         ("PUT", one + "/unload"): _topic(TopicOperation.UNLOAD),
         **_in_methods(
-            one + "/partitions", GET=lookup, PUT=_both(partitions, create), POST=partitions, DELETE=delete
+            one + "/partitions", GET=lookup, PUT=_partitioned(), POST=partitions, DELETE=delete
         ),
         ("POST", one + "/createMissedPartitions"): _both(lookup, create),
         ("POST", one + "/terminate"): terminate,
