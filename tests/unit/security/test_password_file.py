@@ -27,10 +27,11 @@ KNOWN = {
     "$1$": "$1$abcdefgh$KJHEbEnUJaxWv269o9nH60",
     "$5$": "$5$abcdefgh$eMsNCP.gxGD7n8a1MUsIia7AmQjJx6PHM9WZO1dafBA",
     "$6$": "$6$abcdefgh$fsQAa16ibv7N/pkIMTWAm9JGNGOIC4zzMpCqrfg2f6e5sTkTI49pdvKD4Wjy8PO6mzddXEf0oICL6PtgHim/F.",
+    "$2y$": "$2y$05$WUhhIdfXMilDhCnhi4yO2.CH8K4uBJRfa0E5w2TvKJ.X3eISJ0F7W",
     "{SHA}": SHA,
     "crypt": "rlCqQL5Ja2Ubc",
 }
-"""Hashes of 123456 by openssl and by crypt(3)."""
+"""Hashes of 123456 by openssl, by crypt(3) and, for bcrypt, by the C library behind the package."""
 
 
 class ClockByHand:
@@ -59,7 +60,8 @@ def test_kinds_of_hashes(kind: str) -> None:
         ("admin:PLAINTEXT-SECRET", "line 2, user 'admin': no hash of a known kind"),
         ("admin:$apr1$x", "no hash of a known kind"),
         ("admin:$6$rounds=9000000$abcdefgh$" + "a" * 86, "rounds would take too long"),
-        ("admin:$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW", "needs the package bcrypt"),
+        ("admin:$2y$15$PERPzakAxQ/mRqDQk1FUS.CinO7.GrBkqpAcTSTPc3XZNCuosIozO", "15 rounds would take too long"),
+        ("admin:$2y$05$PERPzak", "no hash of a known kind"),
     ],
 )
 def test_lines_that_refuse_the_start(line: str, said: str) -> None:

@@ -1,7 +1,7 @@
 """The format of ``.htpasswd``: one ``user:hash`` on a line, with the hashes of Apache's ``htpasswd`` and of crypt(3).
 
-Pulsar takes Apache's MD5 (``$apr1$``) and the old crypt; here SHA-1 (``{SHA}``), ``$1$``, ``$5$``, ``$6$`` and, with
-the package ``bcrypt``, ``$2y$`` count too.
+Pulsar takes Apache's MD5 (``$apr1$``) and the old crypt; here bcrypt (``$2y$``), SHA-1 (``{SHA}``), ``$1$``, ``$5$``
+and ``$6$`` count too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from passlib import hash as hashes  # type: ignore[import-untyped]  # libpass carries no types
-from passlib.exc import MissingBackendError  # type: ignore[import-untyped]
 
 from magnetar.model.errors import InvalidValueError
 
@@ -57,11 +56,6 @@ def _refusal(hashed: str) -> str:
     rounds = getattr(parsed, "rounds", 0) or 0
     if rounds > (_BCRYPT_ROUNDS_MAX if kind is hashes.bcrypt else _ROUNDS_MAX):
         return f"a hash of {rounds} rounds would take too long for each login"
-    if kind is hashes.bcrypt:
-        try:
-            kind.get_backend()
-        except MissingBackendError:
-            return "a bcrypt hash needs the package bcrypt: pip install bcrypt"
     return ""
 
 
