@@ -44,7 +44,7 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
     bindAddress: str = _setting(
         "127.0.0.1",
         "Address both ports are bound to. Pulsar binds to 0.0.0.0; here others reach the broker only when asked for, "
-        "because there is no authentication yet.",
+        "because without `authenticationEnabled` it serves everybody.",
         "Server",
         form="host",
     )
