@@ -28,7 +28,7 @@ TAKEN: Final = 1 << 18
 _room: Final = memoryview(bytearray(TAKEN + 2 * RECORD))
 """Where bytes are decrypted; one for all connections, since all of them live on one event loop."""
 HANDSHAKE_BYTES_MAX: Final = 1 << 17
-"""Bytes that a client may send before it is known: a chain of certificates fits many times."""
+"""Bytes of a handshake that is not finished: a chain of certificates fits many times."""
 
 
 class TlsConnection(asyncio.Protocol, asyncio.Transport):
@@ -50,6 +50,8 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         self._protocol: asyncio.Protocol | None = None
         self._beginning = b""
         self._received = 0
+        self._early = b""
+        """What came beyond HANDSHAKE_BYTES_MAX before the last step: the rest of a request, or no handshake at all."""
         self._arrived = False
         self._closing = False
 
@@ -108,9 +110,11 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
                 return
         self._received += len(data)
         if self._received > HANDSHAKE_BYTES_MAX:
-            self.give_up(f"more than {HANDSHAKE_BYTES_MAX} bytes and no end of the TLS handshake", "large")
-            return
-        self._incoming.write(data)
+            # whether the handshake ends in them is seen in the next step, and until then no more are read
+            self._early += data
+            self._plain.pause_reading()
+        else:
+            self._incoming.write(data)
         if not self._arrived:
             self._arrived = True
             self._handshakes.arrived(self)
@@ -124,6 +128,8 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
             self._ssl.do_handshake()
         except ssl.SSLWantReadError:
             self._flush()
+            if self._early:
+                self.give_up(f"more than {HANDSHAKE_BYTES_MAX} bytes and no end of the TLS handshake", "large")
             return
         except ssl.SSLError as error:
             self._flush()  # the alert that tells the client why
@@ -135,10 +141,15 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
             self.give_up(f"it agreed on {agreed and agreed[0]} only, which tlsCiphers leaves out", "cipher")
             return
         self._handshakes.ended(self, well=True)
+        early, self._early = self._early, b""
+        if early:
+            self._plain.resume_reading()
         protocol = self._protocol = self._make(self._release)
         protocol.connection_made(self)
-        if self._incoming.pending and not self._closing:
+        if self._incoming.pending:
             self.data_received(b"")
+        if early:
+            self.data_received(early)
 
     def give_up(self, why: str, kind: str = "handshake") -> None:
         """End a connection whose handshake is not finished."""

@@ -23,7 +23,7 @@ from magnetar.config.settings import Settings
 from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Entrance, Release, listen
 from magnetar.runtime.descriptors import Descriptors
 from magnetar.security.tls import handshakes as handshakes_module
-from magnetar.security.tls.connection import SLICE
+from magnetar.security.tls.connection import HANDSHAKE_BYTES_MAX, SLICE, TlsConnection
 from magnetar.security.tls.doors import TlsDoors
 from magnetar.security.tls.handshakes import Handshakes
 from tests.support.certificates import Authority
@@ -264,6 +264,47 @@ def client_hello() -> bytes:
     with pytest.raises(ssl.SSLWantReadError):
         client.do_handshake()
     return out.read()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_request_that_came_with_the_end_of_the_handshake_is_no_part_of_it(
+    authority: Authority, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy broker finds a client's last handshake message and a large request behind it in one go."""
+    body = LARGE[: 4 * HANDSHAKE_BYTES_MAX]
+
+    async def scenario(door: Door) -> None:
+        reader, writer = await door.plain()
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = door.trusting.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                writer.write(outgoing.read())
+                incoming.write(await reader.read(1 << 16))
+        monkeypatch.setattr(handshakes_module, "STEPS_PER_TURN", 0)
+        client.write(body)
+        writer.write(outgoing.read())
+        (held,) = door.doors.handshakes._began
+        assert isinstance(held, TlsConnection)
+        while held._received <= HANDSHAKE_BYTES_MAX:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        monkeypatch.setattr(handshakes_module, "STEPS_PER_TURN", 4)
+        answer = bytearray()
+        while len(answer) < len(body):
+            try:
+                answer += client.read(1 << 16)
+            except ssl.SSLWantReadError:
+                data = await reader.read(1 << 16)
+                assert data, "the broker closed the connection"
+                incoming.write(data)
+        assert answer == body
+        writer.close()
+        await door.empty()
+
+    run(lambda: Door(authority), scenario, loop)
 
 
 def test_others_are_served_beside_more_silent_handshakes_than_there_may_be(
