@@ -109,6 +109,7 @@ def forged(now: float) -> Iterator[Forged]:
     yield Forged("expiry is a text", signed_json(b'{"sub":"admin","aud":"this-broker","exp":"9999999999"}'))
     yield Forged("expiry is true", signed_json(b'{"sub":"admin","aud":"this-broker","exp":true}'))
     yield Forged("expiry is infinite", signed_json(b'{"sub":"admin","aud":"this-broker","exp":1e999}'))
+    yield Forged("expiry is huge", signed_json(b'{"sub":"admin","aud":"this-broker","exp":1' + b"0" * 400 + b"}"))
     yield Forged("expiry is no number", signed_json(b'{"sub":"admin","aud":"this-broker","exp":NaN}'))
     yield Forged("wrong audience", signed({"sub": "admin", "aud": "another"}))
     yield Forged("wrong audiences", signed({"sub": "admin", "aud": ["another", "this-broker2"]}))

@@ -213,12 +213,29 @@ def test_what_an_issuer_cannot_do(
     assert said in record.getMessage()
 
 
+def test_an_issuer_that_breaks_off_in_the_middle_of_http_is_left_alone(
+    issuer: OpenIdIssuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    issuer.endpoint.headers = {"x": "y" * 70_000}
+    caplog.set_level(logging.WARNING)
+
+    async def talk(judge: Judge) -> None:
+        for _ in range(3):
+            assert await judge.refused(issuer.token()) == f"the keys of {issuer.url} cannot be had, see the log"
+
+    judging(issuer, talk)
+    assert issuer.endpoint.discoveries == 1
+    (record,) = caplog.records
+    assert "does not answer in HTTP: LineTooLong" in record.getMessage()
+
+
 def test_keys_of_a_set_that_count() -> None:
     secret = json.loads(HMACAlgorithm.to_jwk(SECRET))
     good = published("good")
     listed = [
         {**secret, "kid": "secret", "alg": "HS256"}, {**secret, "kid": "no algorithm"},
         published("for encryption", use="enc"), published("operation", key_ops=["sign"]),
+        published("operations", key_ops=None), published("one operation", key_ops="verify"),
         published("PS", alg="PS256"), published("mixed", alg="ES256"), published("none", alg="none"),
         published("strange", alg=["RS256"]), published("small", n="AQAB"), published("broken", n=5),
         published("no modulus", n=None), published("x" * 2000), {"kid": 7}, "key", None, good,

@@ -6,6 +6,7 @@ only on this machine), and no redirect is followed.
 
 from __future__ import annotations
 
+import http.client
 import ipaddress
 import json
 import re
@@ -119,6 +120,9 @@ def ask(request: urllib.request.Request, where: str, trust: str | None, patience
     except urllib.error.HTTPError as refused:
         with refused:
             raise _refusal(refused, where) from None
+    except http.client.HTTPException as error:
+        # its text repeats what was received
+        raise CredentialsDelayedError(f"{where} does not answer in HTTP: {type(error).__name__}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLCertVerificationError):
@@ -151,7 +155,7 @@ def _refusal(refused: urllib.error.HTTPError, where: str) -> CredentialsError:
     try:
         code = json.loads(refused.read(_ANSWER_MAX))["error"]
         code = f", {code}" if _ERROR_CODE.fullmatch(code) else ""
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, RecursionError):
         code = ""
     kind = CredentialsDelayedError if refused.code in (408, 429) or refused.code >= 500 else CredentialsError
     return kind(f"{where} refused with HTTP status {refused.code}{code}")

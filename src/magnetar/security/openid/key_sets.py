@@ -39,7 +39,8 @@ def parse(document: Mapping[str, Any]) -> KeySet:
 
 
 def _key(one: dict[str, Any]) -> VerificationKey | None:
-    if one.get("use", "sig") != "sig" or "verify" not in one.get("key_ops", ["verify"]):
+    operations = one.get("key_ops", ["verify"])
+    if one.get("use", "sig") != "sig" or not isinstance(operations, list) or "verify" not in operations:
         return None
     try:
         key = _public(one)

@@ -95,9 +95,14 @@ def _time(claims: Claims, name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    try:
+        # a whole number in JSON may be too large for a float
+        time = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    except OverflowError:
+        time = math.inf
+    if not math.isfinite(time):
         raise AuthenticationError(f"the claim {name} of the token is no time")
-    return float(value)
+    return time
 
 
 def _check_audience(named: object, rules: ClaimRules) -> None:
