@@ -161,6 +161,24 @@ def test_logins_wait_in_a_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     with_provider(talk)
 
 
+def test_one_address_cannot_fill_the_queue() -> None:
+    """Guesses come all at once, and others' logins wait behind a part of them only."""
+
+    async def talk(judge: BasicProvider, clock: ClockByHand) -> None:
+        places = basic_provider.WAITING_OF_ADDRESS_MAX
+        for heard in (places, FAILURES_MAX - places, 0):
+            guesses = [asyncio.ensure_future(refused(judge, f"admin:{number}")) for number in range(100)]
+            await asyncio.sleep(0)
+            await login(judge, f"{'other' if heard == places else 'admin'}:123456", "/10.0.0.2:7")
+            said = await asyncio.gather(*guesses)
+            assert sum(one == "unknown user or wrong password" for one in said) == heard
+        clock.ms += WINDOW_MS
+        await login(judge, "admin:123456")
+        assert not judge._waiting
+
+    with_provider(talk)
+
+
 def test_the_file_is_read_again(tmp_path: Path) -> None:
     """Who is struck out, or has another password, does not count any more; a faulty file changes nothing."""
     file = tmp_path / ".htpasswd"

@@ -1,8 +1,9 @@
 """The provider of the method ``basic``: a user's name and password (rule 12.3).
 
-Passwords are hashed by one thread. Logins wait for it in a short queue, an address that failed often waits until its
-failures are old, and the password that a user had right is remembered for a minute, because REST sends it with every
-request: only as a keyed digest, which holds as long as the user's line in the file is the same.
+Passwords are hashed by one thread. Logins wait for it in a short queue, a part of which is for one address; an address
+that failed often waits until its failures are old. The password that a user had right is remembered for a minute,
+because REST sends it with every request: only as a keyed digest, which holds as long as the user's line in the file is
+the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import hmac
 import logging
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 BASIC: Final = "basic"
 WAITING_MAX: Final = 64
 """Logins that may wait for the thread."""
+WAITING_OF_ADDRESS_MAX: Final = 16
+"""Those of one address, so that nobody who guesses keeps all others out."""
 FAILURES_MAX: Final = 20
 """Failed logins of an address within the window, after which it is not listened to."""
 WINDOW_MS: Final = 10_000
@@ -60,7 +63,8 @@ class BasicProvider(AuthenticationProvider):
         self._users = parse(text, _WHAT)
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, "password")
-        self._waiting = 0
+        self._waiting: Counter[str] = Counter()
+        """Logins that wait for the thread, by their addresses."""
         self._key = secrets.token_bytes(32)
         self._remembered: OrderedDict[bytes, int] = OrderedDict()
         """When passwords were right (Unix ms), by their digests."""
@@ -89,7 +93,7 @@ class BasicProvider(AuthenticationProvider):
             return _identity(user, hashed)
         self._require_patience(host, now)
         # an unknown user takes as long as a known one
-        right = await self._matches(password, hashed or next(iter(self._users.values()), ""))
+        right = await self._matches(host, password, hashed or next(iter(self._users.values()), ""))
         if hashed is None or not right:
             self._failed(host, now)
             raise AuthenticationError("unknown user or wrong password")
@@ -122,15 +126,17 @@ class BasicProvider(AuthenticationProvider):
         """End the thread."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _matches(self, password: bytes, hashed: str) -> bool:
-        if self._waiting >= WAITING_MAX:
+    async def _matches(self, host: str, password: bytes, hashed: str) -> bool:
+        if self._waiting.total() >= WAITING_MAX:
             raise AuthenticationError(f"{WAITING_MAX} logins wait already")
-        self._waiting += 1
+        self._waiting[host] += 1
         try:
             job = partial(matches, password, hashed)
             return await asyncio.get_running_loop().run_in_executor(self._thread, job)
         finally:
-            self._waiting -= 1
+            self._waiting[host] -= 1
+            if not self._waiting[host]:
+                del self._waiting[host]
 
     def _digest(self, user: str, password: bytes, hashed: str) -> bytes:
         covered = b"\0".join((user.encode(), hashed.encode(), password))
@@ -138,8 +144,13 @@ class BasicProvider(AuthenticationProvider):
 
     def _require_patience(self, host: str, now: int) -> None:
         count, since = self._failures.get(host, (0, now))
-        if count >= FAILURES_MAX and now - since < WINDOW_MS:
+        if now - since >= WINDOW_MS:
+            count = 0
+        if count >= FAILURES_MAX:
             raise AuthenticationError(f"{count} failed logins within {WINDOW_MS // 1000} s")
+        # those that wait may fail, too: otherwise an address gets as many guesses more as there are places
+        if (waiting := self._waiting[host]) >= min(WAITING_OF_ADDRESS_MAX, FAILURES_MAX - count):
+            raise AuthenticationError(f"{waiting} logins of this address wait already")
 
     def _failed(self, host: str, now: int) -> None:
         count, since = self._failures.get(host, (0, now))
