@@ -218,7 +218,7 @@ def start_magnetar_with_tls(directory: Path) -> Server:
 
 
 def start_magnetar_with_login(directory: Path) -> Server:
-    """With tokens and authorization, for a role that has what it needs by a grant of the namespace."""
+    """Start a broker with tokens and authorization; its role has what it needs by a grant of the namespace."""
     directory.mkdir(parents=True, exist_ok=True)
     secret = secrets.token_bytes(32)
     (directory / "secret.key").write_bytes(secret)

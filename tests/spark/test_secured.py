@@ -156,7 +156,7 @@ sinks:
 
 
 def test_the_snippets_of_the_documents(spark: Any, secured: SecuredBroker, tmp_path: Path) -> None:
-    """As they stand, but for the address and the paths."""
+    """They run as they stand, but for the address and the paths."""
     place = kept(tmp_path, "password", secured.password).parent
     secured.token_file("etl").rename(place / "token")
     secured.admin().ask("POST", "/admin/v2/namespaces/public/default/permissions/etl", ["produce", "consume"])

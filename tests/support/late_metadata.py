@@ -13,7 +13,7 @@ Store = TypeVar("Store", bound=MetadataStore)
 
 
 def made_late(store: Store, wait: Callable[[], Awaitable[object]]) -> Store:
-    """The same store, each of whose writes is judged after ``wait()``."""
+    """Make the store judge each of its writes after ``wait()``, and return it."""
     put, delete = store.put, store.delete
 
     async def late_put(path: str, data: bytes, expected: int | None = None) -> int:

@@ -150,7 +150,7 @@ def principals(broker: Broker) -> Json:
 
 @probe("12.21", profile="security")
 def principals_over_http(broker: Broker) -> Json:
-    """The same over HTTP, where the header X-Original-Principal names the original."""
+    """Over HTTP the header X-Original-Principal names the original: what does each pair get?"""
     stage = Stage(broker, "t")
     routes = {
         "topic": f"persistent/{stage.namespace}/t/stats",

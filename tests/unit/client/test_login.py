@@ -124,7 +124,7 @@ def test_nothing_is_sent_without_credentials(tmp_path: Path) -> None:
 
 
 def test_an_issuer_that_is_away_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a broker that is away is."""
+    """It is treated like a broker that is away."""
     path = kept(tmp_path, "token", token("app", signing_key()))
     login, failures = ClientLogin(token=f"file:{path}"), [CredentialsDelayedError("not now")]
     plain = type(login.credentials).data

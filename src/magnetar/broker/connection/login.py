@@ -1,4 +1,4 @@
-"""As whom a connection was accepted."""
+"""The identities under which a connection was accepted."""
 
 from __future__ import annotations
 

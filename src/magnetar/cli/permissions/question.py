@@ -1,4 +1,4 @@
-"""From the words of ``magnetar permissions explain`` to the question that a broker is asked, and back to words."""
+"""The question that ``magnetar permissions explain`` asks a broker, made of its words, and the answer in words."""
 
 from __future__ import annotations
 

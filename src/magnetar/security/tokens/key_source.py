@@ -1,4 +1,4 @@
-"""Where the bytes of a key or of a password file come from, in the forms that Pulsar accepts.
+"""The places from which the bytes of a key or of a password file come, in the forms that Pulsar accepts.
 
 ``file:/path`` and ``file:///path``, ``data:;base64,...`` and ``data:,text``, the path of a file, base64. An
 ``env:NAME`` is ours: the value of an environment variable, in any other form or as base64. A key is never fetched

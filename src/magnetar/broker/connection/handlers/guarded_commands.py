@@ -48,7 +48,7 @@ class SessionHandles:
 
 
 def guarded(handlers: Mapping[type, Handler]) -> dict[type, Handler]:
-    """The same table, in which every handler asks first."""
+    """Return the table with handlers that ask first."""
     return {kind: _guarded(kind, handler) for kind, handler in handlers.items()}
 
 
