@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from magnetar.broker.topic.publish.producer import PendingEntry
@@ -19,8 +20,8 @@ URL = f"{TOPIC}/t"
 async def store(broker: RealBroker, *entries: tuple[bytes, int]) -> int:
     """Append whole entries with their numbers of messages; return their ledger."""
     log = broker.node.broker.service.system_topic(NAME).log
-    producer: Any = type("P", (), {"open": False, "msg_in": 0, "bytes_in": 0, "sink": type("S", (), {})()})()
-    producer.sink.dropped = lambda count: None
+    connection = SimpleNamespace(dropped=lambda count: None)
+    producer: Any = SimpleNamespace(open=False, msg_in=0, bytes_in=0, connection=connection)
     for entry, messages in entries:
         log.append(entry, messages, PendingEntry(producer, 0, 0))
     await broker.node.broker.store.journal.drain()
