@@ -299,6 +299,7 @@ KEPT_IN_METADATA: Final = (
 
 PROMISES_NOTHING: Final = {
     c.CommandConnect: "nothing is kept of a connection",
+    c.CommandAuthResponse: "likewise; it is answered only when it is refused",
     c.CommandPing: "a sign of life",
     c.CommandPong: "a sign of life",
     c.CommandFlow: "permits live as long as their consumer",
