@@ -6,6 +6,8 @@ import asyncio
 import sys
 from typing import Any
 
+import pytest
+
 from magnetar.admin.application import create_app
 from magnetar.admin.http.warm_up import prepare
 from magnetar.admin.routes.metrics import _pieces
@@ -14,6 +16,8 @@ from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
+from magnetar.runtime.clock import SystemClock
+from magnetar.security.authentication.service import ANONYMOUS, AuthenticationService
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
@@ -101,13 +105,15 @@ def test_a_setting_leaves_out_the_series_of_topics() -> None:
     assert "topic=" not in made.rest.get("/metrics").text
 
 
-def test_the_first_request_finds_everything_built() -> None:
-    """The warm-up builds all routes, which would stop the event loop for half a second otherwise."""
+@pytest.mark.parametrize("secured", [False, True])
+def test_the_first_request_finds_everything_built(secured: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """The warm-up builds all routes, which would stop the event loop for half a second otherwise; it is no login."""
     resources = Resources(MemoryMetadataStore(), Settings())
     at_once(resources.ensure_defaults())
+    authentication = AuthenticationService([], SystemClock())
 
     def calls(prepared: bool) -> int:
-        app = create_app(FakeBroker(resources).ports(), resources, Settings())
+        app = create_app(FakeBroker(resources).ports(), resources, Settings(), authentication if secured else None)
         if prepared:
             prepare(app)
         rest, count = RestClient(app), 0
@@ -125,6 +131,8 @@ def test_the_first_request_finds_everything_built() -> None:
 
     calls(True)  # imports
     assert calls(True) * 10 < calls(False)
+    assert authentication.counters() == {ANONYMOUS: (0, 0)}
+    assert not caplog.records
 
 
 def test_logins_by_their_methods() -> None:
