@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -110,12 +111,17 @@ def test_a_grant_on_a_partitioned_topic_holds_for_its_partitions(server: Server,
 def test_the_audit_log_has_the_refusals_and_the_grants(server: Server, clients: Any) -> None:
     with pytest.raises(pulsar.AuthorizationError):
         clients("mallory").create_producer("public/default/audited")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{server.http_url}/admin/v2/clusters?secret=not-recorded", timeout=10)
     ask(server, "POST", f"{PERMISSIONS}/dave", ["consume"])
     file = server.log.with_name("audit.log")
     deadline = time.monotonic() + 10
     records: list[Any] = []
     while time.monotonic() < deadline and not any(one.get("operation") == "ADMINISTER" for one in records):
         records = [json.loads(line) for line in file.read_text().splitlines()]
+    (stranger,) = (one for one in records if one["request"] == "GET /admin/v2/clusters")
+    assert (stranger["operation"], stranger["outcome"], "role" in stranger) == ("connect", "refused", False)
+    assert stranger["reason"].startswith("login refused: no credentials")
     refused = [one for one in records if one.get("role") == "mallory"]
     assert refused and {one["outcome"] for one in refused} == {"refused"}
     assert all(one["method"] == "token" and one["object"].startswith("persistent://public/default/") for one in refused)

@@ -81,7 +81,9 @@ def create_app(
     app.add_middleware(UnexpectedErrors)
     if authentication is not None:
         open_metrics = not settings.authenticateMetricsEndpoint
-        app.add_middleware(AuthenticationCheck, service=authentication, open_metrics=open_metrics)
+        app.add_middleware(
+            AuthenticationCheck, service=authentication, authorizer=authorizer, open_metrics=open_metrics
+        )
     app.add_middleware(EncodedPath)
     app.add_middleware(OriginCheck, names=HostNames.of(settings))
     return app

@@ -92,6 +92,10 @@ class Authorizer:
             self.refusals += 1
         self.audit(caller, access, decision, request)
 
+    def record_refused_login(self, caller: Caller, reason: str, request: str) -> None:
+        """Take note that somebody is not who they say, on the wire or over REST; ``caller`` has the address."""
+        self.record(caller, ClusterAccess("connect"), Decision(False, reason), request)
+
     def require(self, caller: Caller, *accesses: Access, request: str = "") -> None:
         """Do nothing if the caller may do all of that; ``request`` is what asks, for the audit log.
 

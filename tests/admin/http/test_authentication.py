@@ -15,6 +15,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from magnetar.admin.application import create_app
 from magnetar.admin.http.authentication import AuthenticationCheck
+from magnetar.authorization.access import Access, ClusterAccess
+from magnetar.authorization.authorizer import Authorizer
+from magnetar.authorization.caller import Caller
+from magnetar.authorization.decision import Decision
+from magnetar.authorization.grants import Grants
 from magnetar.config.settings import Settings
 from magnetar.runtime.clock import SystemClock
 from magnetar.security.authentication.configured_providers import authentication_service
@@ -117,6 +122,26 @@ def test_original_principals() -> None:
         {**alice, "x-original-principal": "proxy"},
     ):
         assert asked(app, headers).status_code == 401
+
+
+def test_refused_logins_are_recorded() -> None:
+    """The audit log hears of them as of those on the wire, and never of credentials."""
+    found = world(Settings(authorizationEnabled=True))
+    authorizer = Authorizer(Grants(found.resources.tenants, found.resources.namespaces, Settings()))
+    records: list[tuple[Caller, Access, Decision, str]] = []
+    authorizer.audit = lambda *record: records.append(record)
+    app = create_app(found.broker.ports(), found.resources, Settings(), service(), authorizer)
+    forged = signed({"sub": "admin"})[:-4]
+    for path, headers in (("/docs?token=x", {}), ("/admin/v2/tenants", bearer(forged)), ("/metrics", {})):
+        asked(app, headers, path)
+    assert authorizer.refusals == len(records) == 2
+    assert [request for *_, request in records] == ["GET /docs", "GET /admin/v2/tenants"]
+    for caller, access, decision, _ in records:
+        assert (caller.role, caller.original_role, access) == (None, None, ClusterAccess("connect"))
+        assert caller.address.startswith("/127.0.0.1:")
+        assert decision.reason.startswith("login refused: ")
+        assert not decision.allowed
+        assert forged not in decision.reason
 
 
 def test_what_is_open() -> None:

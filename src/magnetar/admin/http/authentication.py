@@ -14,7 +14,9 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from magnetar.admin.http.authorization import request_of
 from magnetar.admin.http.bodies import JsonAnswer
+from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
 from magnetar.model.errors import AuthenticationError
 from magnetar.runtime.log import RateLimitedLog
@@ -38,9 +40,13 @@ _CHALLENGES: Final = {"token": "Bearer", "basic": 'Basic realm="magnetar"'}
 class AuthenticationCheck:
     """ASGI middleware: requests of peers that are not who they say end here."""
 
-    def __init__(self, app: ASGIApp, service: AuthenticationService, *, open_metrics: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, service: AuthenticationService, authorizer: Authorizer | None = None, *, open_metrics: bool
+    ) -> None:
+        """``authorizer``: who takes note of refused logins, as it does of those on the wire."""
         self._app = app
         self._service = service
+        self._authorizer = authorizer
         self._open = _METRICS if open_metrics else frozenset[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,6 +58,9 @@ class AuthenticationCheck:
             caller = await self._caller(scope, address)
         except AuthenticationError as error:
             _limited.warning(address.rpartition(":")[0], "%s: request refused: %s", address, error)
+            if self._authorizer is not None:
+                nobody = Caller(None, address=address)
+                self._authorizer.record_refused_login(nobody, f"login refused: {error}", request_of(scope))
             headers = {"www-authenticate": ", ".join(_CHALLENGES[m] for m in self._service.methods if m in _CHALLENGES)}
             answer = JsonAnswer({"reason": REQUIRED}, 401, headers if headers["www-authenticate"] else None)
             await answer(scope, receive, send)

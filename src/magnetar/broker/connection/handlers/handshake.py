@@ -7,9 +7,7 @@ from functools import partial
 from typing import Final
 
 from magnetar import __version__
-from magnetar.authorization.access import ClusterAccess
 from magnetar.authorization.caller import Caller
-from magnetar.authorization.decision import Decision
 from magnetar.broker.connection.login import Login
 from magnetar.broker.connection.session import Session
 from magnetar.model.errors import MagnetarError, ProtocolError, ServerError
@@ -127,7 +125,7 @@ def refuse(session: Session, code: ServerError, said: str, reason: str) -> None:
     """Send ERROR for the handshake, or for its repetition, and close; only the logs have the reason."""
     authorizer = session.service.authorizer
     if authorizer is not None:
-        authorizer.record(session.caller, ClusterAccess("connect"), Decision(False, reason), "Connect")
+        authorizer.record_refused_login(session.caller, reason, "Connect")
     session.send(c.CommandError(-1, code, said))
     session.close(reason)
 
