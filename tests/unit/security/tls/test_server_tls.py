@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
+from magnetar.security.tls.doors import TlsDoors
 from magnetar.security.tls.key_store import read_key_store
 from magnetar.security.tls.server_tls import ServerTls
 from tests.support.certificates import Authority, Issued, trust_store
@@ -205,3 +206,8 @@ def test_a_broker_without_tls_loads_none_of_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_door_without_its_files_does_not_open(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="tlsKeyFilePath"):
+        TlsDoors(Settings(brokerServicePortTls=0, tlsCertificateFilePath=str(tmp_path / "x")))
