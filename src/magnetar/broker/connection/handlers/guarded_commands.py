@@ -113,9 +113,25 @@ def _opened(session: Session, command: Any, steps: Iterator[int] | None) -> Iter
         held = session.producers.get(command.producer_id)
     elif kind is c.CommandSubscribe:
         held = session.consumers.get(command.consumer_id)
-    if isinstance(held, PendingOpen):
+    # an id that is being opened already keeps the command that began it: the second one is refused
+    if isinstance(held, PendingOpen) and held.command is None:
         held.command = command
     return steps
+
+
+def still_allowed(session: Session, command: Any) -> bool:
+    """Whether what a command opens is still allowed now that it is ready; if not, the command is answered.
+
+    Between its question and this moment grants may have changed, while it waited in a queue or for the disk.
+    """
+    authorizer = session.service.authorizer
+    if authorizer is None:
+        return True
+    row = COMMAND_PERMISSIONS[type(command)]
+    for access in () if row.accesses is None else row.accesses(command, SessionHandles(session)):
+        if not authorizer.decide(session.caller, access).allowed:
+            return _allowed(session, command, row, access)
+    return True
 
 
 def _without_row(session: Session, command: Any) -> None:

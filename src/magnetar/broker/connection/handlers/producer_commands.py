@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from magnetar.broker.connection.bounds.metadata_bounds import check_producer
+from magnetar.broker.connection.handlers.guarded_commands import still_allowed
 from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.schema_commands import version_for_producer
 from magnetar.broker.connection.open_handles import PendingOpen
@@ -154,7 +155,16 @@ def _enter(
         if error is not None:
             _give_up(session, command, error)
             return
+        held = session.producers.get(command.producer_id)
+        if not still_allowed(session, command):
+            if held is pending:
+                del session.producers[command.producer_id]
+            topic.producers.remove(producer)
+            return
         session.producers[command.producer_id] = producer
+        if isinstance(held, Producer):
+            # an earlier life of this id, maybe in another topic: nobody could ever close it again
+            session.service.producer_left(held)
         session.recently_closed.pop(command.producer_id, None)
         last = topic.checks.last_sequence_id(name)
         version = pending.schema_version

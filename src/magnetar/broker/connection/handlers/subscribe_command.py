@@ -10,6 +10,7 @@ from typing import Any
 
 from magnetar.broker.connection.bounds.metadata_bounds import check_subscribe
 from magnetar.broker.connection.consumer_outbox import ConsumerOutbox
+from magnetar.broker.connection.handlers.guarded_commands import still_allowed
 from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.schema_commands import admit_consumer, takes_any_schema
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
@@ -191,6 +192,9 @@ class _Joining:
             self._subscription, self._early = None, False
             self._topic_ready(None)
             return
+        if not still_allowed(session, command):
+            self._leave(subscription)
+            return
         connection = ConsumerOutbox(session, command.consumer_id, self._topic.name.partition_index)
         self._topic.read_by(subscription, compacted=command.read_compacted)
         try:
@@ -242,13 +246,16 @@ class _Joining:
         return self._pending.cancelled or self._session.closed
 
     def _give_up(self, error: MagnetarError) -> None:
-        session, command = self._session, self._command
-        if session.consumers.get(command.consumer_id) is self._pending:
-            del session.consumers[command.consumer_id]
-        if self._subscription is not None:
-            self._topic.consumer_gone(self._subscription)
+        self._leave(self._subscription)
         if not self._stopped():
-            session.fail(command.request_id, error)
+            self._session.fail(self._command.request_id, error)
+
+    def _leave(self, subscription: SubscriptionApi | None) -> None:
+        consumers, consumer_id = self._session.consumers, self._command.consumer_id
+        if consumers.get(consumer_id) is self._pending:
+            del consumers[consumer_id]
+        if subscription is not None:
+            self._topic.consumer_gone(subscription)
 
 
 def _random_name(session: Session) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from magnetar.broker.connection.handlers.guarded_commands import still_allowed
 from magnetar.broker.connection.handlers.topic_list_answer import put_list
 from magnetar.broker.connection.session import Session
 from magnetar.broker.namespaces.watched_lists import WatchedList
@@ -67,6 +68,9 @@ def watch_topic_list(session: Session, command: c.CommandWatchTopicList) -> Iter
         # a look at a name takes about one unit
         watched = yield from session.service.watched_lists.watching(namespace, pattern)
         held = TopicListWatch(session, command.watcher_id, namespace, watched)
+        if not still_allowed(session, command):
+            held.close()
+            return
         session.watches[command.watcher_id] = held
     names = held.watched.names
     digest = names.digest()
@@ -75,7 +79,7 @@ def watch_topic_list(session: Session, command: c.CommandWatchTopicList) -> Iter
     if (yield from put_list(session, command.request_id, frame)):
         held.answered()
     else:
-        del session.watches[command.watcher_id]
+        session.watches.pop(command.watcher_id, None)  # a change of grants may have closed it
         held.close()
 
 
