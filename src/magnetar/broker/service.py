@@ -329,6 +329,7 @@ class BrokerService:
     async def delete_nonpersistent(self, name: TopicName) -> None:
         """Delete a non-persistent topic with its clients; no error if there is none (rule 13.11)."""
         self.nonpersistent_topics.remove(name)
+        await self.resources.namespaces.forget_grants(name)
         await self._forget_schema(name)
 
     async def _forget_schema(self, name: TopicName) -> None:

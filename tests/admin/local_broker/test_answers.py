@@ -270,3 +270,17 @@ def test_harmless_states_are_not_called_damaged(tmp_path: Path, state: str) -> N
                 assert "damage" not in str(found).lower(), (method, path, found)
 
     run_on_broker(tmp_path, scenario)
+
+
+def test_a_deleted_topic_takes_its_grants_along_in_both_domains(tmp_path: Path) -> None:
+    """Who makes a topic of that name later must not share it with those who had the old one."""
+
+    async def scenario(broker: RealBroker) -> None:
+        for path in (P, N):
+            assert (await broker.ask("PUT", path + "t"))[0] == 204
+            assert (await broker.ask("POST", path + "t/permissions/alice", ["produce"]))[0] == 204
+            assert (await broker.ask("DELETE", path + "t"))[0] == 204
+            assert (await broker.ask("PUT", path + "t"))[0] == 204
+            assert await broker.ask("GET", path + "t/permissions") == (200, {})
+
+    run_on_broker(tmp_path, scenario)
