@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from magnetar.authorization import remedies
@@ -87,14 +88,13 @@ class RoleRules:
             return Decision(
                 False,
                 f"{shown(role)} is no superuser, and only superusers may {access.what}",
-                remedies.become_superuser(role),
+                partial(remedies.become_superuser, role),
             )
         tenant = tenant_of(access)
         admins = self._grants.tenant_admins(tenant)
         if admins is None:
-            return Decision(
-                False, "Tenant does not exist", remedies.create_tenant(tenant, role, self._grants.cluster), missing=True
-            )
+            remedy = partial(remedies.create_tenant, tenant, role, self._grants.cluster)
+            return Decision(False, "Tenant does not exist", remedy, missing=True)
         if role in admins:
             return Decision(True, f"{shown(role)} is an administrator of the tenant {tenant}")
         if isinstance(access, TopicAccess):
@@ -108,7 +108,7 @@ class RoleRules:
         return Decision(
             False,
             f"{shown(role)} is no administrator of the tenant {tenant}, and only those may {named(access)}",
-            remedies.become_tenant_admin(tenant, admins, role, self._grants.allowed_clusters(tenant)),
+            partial(remedies.become_tenant_admin, tenant, admins, role, self._grants.allowed_clusters(tenant)),
         )
 
     def _on_namespace(self, role: str, namespace: NamespaceName, actions: tuple[str, ...]) -> Decision:
@@ -123,7 +123,7 @@ class RoleRules:
         return Decision(
             False,
             f"{shown(role)} has no {' or '.join(actions)} on {namespace}",
-            remedies.grant_on_namespace(namespace, role, (*grants.actions(role), wanted)),
+            partial(remedies.grant_on_namespace, namespace, role, (*grants.actions(role), wanted)),
         )
 
     def _on_topic(self, role: str, access: TopicAccess, actions: tuple[str, ...]) -> Decision:
@@ -140,12 +140,12 @@ class RoleRules:
                 Decision(
                     False,
                     f"{shown(role)} has no {' or '.join(actions)} on {topic.namespace} nor on {shown(topic.fqn)}",
-                    self._topic_remedy(grants, role, topic, actions[0]),
+                    partial(self._topic_remedy, grants, role, topic, actions[0]),
                 )
             )
         if not refusals:
             return Decision(True, reason)
-        return replace(refusals[0], remedy=remedies.all_of(refused.remedy for refused in refusals))
+        return replace(refusals[0], suggestion=lambda: remedies.all_of(refused.remedy for refused in refusals))
 
     def _topic_remedy(self, grants: NamespaceGrants, role: str, topic: TopicName, action: str) -> str:
         if not self._grantable(topic.parent):
@@ -204,7 +204,9 @@ def _no_namespace(role: str, namespace: NamespaceName, action: str) -> Decision:
     return Decision(
         False,
         f"the namespace {namespace} does not exist, so {shown(role)} has no grant in it",
-        remedies.all_of((remedies.create_namespace(namespace), remedies.grant_on_namespace(namespace, role, [action]))),
+        lambda: remedies.all_of(
+            (remedies.create_namespace(namespace), remedies.grant_on_namespace(namespace, role, [action]))
+        ),
     )
 
 
@@ -215,14 +217,14 @@ def _reserved(grants: NamespaceGrants, role: str, topic: TopicName, subscription
         yield Decision(
             False,
             f"the subscription {shown(subscription)} in {topic.namespace} is reserved, and not for {shown(role)}",
-            remedies.grant_on_subscription(topic.namespace, subscription, (*roles, role)),
+            lambda: remedies.grant_on_subscription(topic.namespace, subscription, (*roles, role)),
         )
     if grants.prefix_mode and not subscription.startswith(role):
         yield Decision(
             False,
             "Failed to create consumer - The subscription name needs to be prefixed by the authentication role, "
             f"like {shown(role)}-xxxx for topic: {shown(topic.fqn)}",
-            remedies.end_prefix_mode(topic.namespace),
+            partial(remedies.end_prefix_mode, topic.namespace),
             prefix_missing=True,
         )
 

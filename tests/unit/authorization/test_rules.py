@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from magnetar.authorization import remedies
 from magnetar.authorization.access import (
     Access,
     ClusterAccess,
@@ -283,6 +284,27 @@ def test_absurd_roles_get_nothing_and_short_printable_texts(role: str) -> None:
         assert not decision.allowed
         for text in (decision.reason, decision.remedy):
             assert text.isprintable() and len(text) < 1500, text
+
+
+def test_a_refusal_makes_no_remedy_until_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would name 80,000 administrators or roles of a subscription, for whoever is refused."""
+    made: list[str] = []
+
+    def noted(name: str) -> Callable[..., str]:
+        def make(*given: object) -> str:
+            made.append(name)
+            return name
+
+        return make
+
+    for name in ("become_tenant_admin", "grant_on_subscription", "grant_on_topic"):
+        monkeypatch.setattr(remedies, name, noted(name))
+    rules = authorizer(auth({}, {}, {"s": ["x"]})).rules
+    terminate = rules.decide("app", TopicAccess(TOPIC, TopicOperation.TERMINATE))
+    consume = rules.decide("app", TopicAccess(TOPIC, TopicOperation.CONSUME, "s"))
+    assert not terminate.allowed and not consume.allowed and not made
+    assert terminate.remedy == "become_tenant_admin"
+    assert consume.remedy == "grant_on_subscription && grant_on_topic"
 
 
 def test_remedies_are_commands_that_keep_what_was_granted() -> None:
