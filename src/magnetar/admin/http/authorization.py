@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from magnetar.admin.http.parameters import namespace_name, topic_name
 from magnetar.authorization.access import Access
@@ -98,17 +98,32 @@ class _Guarded:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # a method without a row is none of the route's: all that can follow is 405
         row = self._rows.get(scope["method"])
-        if row is not None:
-            self._check(scope, row)
-        await self._handle(scope, receive, send)
+        if row is None:
+            await self._handle(scope, receive, send)
+            return
+        accesses = self._check(scope, row)
+        parts = 0
 
-    def _check(self, scope: Scope, row: RoutePermission) -> None:
+        async def received() -> Message:
+            # a body may take its time, in which its sender loses what the head was allowed for
+            nonlocal parts
+            message = await receive()
+            parts += 1
+            last = message["type"] == "http.request" and not message.get("more_body", False)
+            if last and (parts > 1 or message.get("body")):
+                self._authorizer.require(caller_of(scope), *accesses, request=request_of(scope))
+            return message
+
+        await self._handle(scope, received, send)
+
+    def _check(self, scope: Scope, row: RoutePermission) -> tuple[Access, ...]:
         caller, request = caller_of(scope), request_of(scope)
         accesses = tuple(row.accesses(target_of(scope.get("path_params", {}))))
         self._authorizer.require(caller, *accesses, request=request)
         if row.recorded:
             for access in accesses:
                 self._authorizer.record(caller, access, self._authorizer.decide(caller, access), request)
+        return accesses
 
 
 def request_of(scope: Scope) -> str:
