@@ -20,3 +20,5 @@ class Identity:
     """The ``sub`` claim of a token; it need not be the role."""
     fingerprint: str | None = None
     """The SHA-256 of a token's signed part, or of a client's certificate, in hexadecimal."""
+    other_fingerprints: frozenset[str] = frozenset()
+    """Those of the same certificate with its signature written in another way."""

@@ -12,6 +12,8 @@ from typing import Literal
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
@@ -19,6 +21,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import AuthenticationError
 from magnetar.security.authentication.peer_certificate import verified_certificate
 from magnetar.security.authentication.provider import Credentials
+from magnetar.security.authentication.revocation_list import parse
 from magnetar.security.authentication.tls_provider import TlsProvider
 from magnetar.security.identity import Identity
 from tests.support.at_once import at_once
@@ -27,9 +30,11 @@ from tests.support.signed_tokens import ec_key
 CN, OU = NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME
 
 
-def certificate(subject: list[tuple[x509.ObjectIdentifier, str]], *names: x509.GeneralName) -> bytes:
+def certificate(
+    subject: list[tuple[x509.ObjectIdentifier, str]], *names: x509.GeneralName, algorithm: str = "ES256"
+) -> bytes:
     """A certificate with this subject; nobody checks who issued it, which is TLS's part."""
-    key = ec_key()
+    key = ec_key(algorithm)
     now = datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(kind, value, _validate=False) for kind, value in subject])
     begun = (
@@ -75,6 +80,37 @@ def test_alternative_names() -> None:
         judged(certificate([(CN, "x")]), "URI")
     with pytest.raises(AuthenticationError, match="the certificate has no URI"):
         judged(certificate([(CN, "x")], x509.DNSName("h")), "URI")
+
+
+@pytest.mark.parametrize("algorithm", ["ES256", "ES384", "ES512"])
+def test_a_revoked_certificate_does_not_come_back_with_its_signature_written_in_the_other_way(algorithm: str) -> None:
+    """An ECDSA signature (r, s) verifies as (r, n - s), too; the digest of such a certificate is in no list."""
+    key = ec_key(algorithm)
+    data = certificate([(CN, "x")], algorithm=algorithm)
+    issued = x509.load_der_x509_certificate(data)
+    r, s = decode_dss_signature(issued.signature)
+    other = encode_dss_signature(r, key.curve.group_order - s)
+    key.public_key().verify(other, issued.tbs_certificate_bytes, ec.ECDSA(hashes.SHA256()))
+    forged = rewritten(issued, other)
+    assert x509.load_der_x509_certificate(forged).tbs_certificate_bytes == issued.tbs_certificate_bytes
+    for listed in (data, forged):
+        revoked = parse(f"sha256 {sha256(listed).hexdigest()}")
+        assert revoked.include(judged(data))
+        assert revoked.include(judged(forged))
+        assert not revoked.include(judged(certificate([(CN, "x")], algorithm=algorithm)))
+
+
+def rewritten(issued: x509.Certificate, signature: bytes) -> bytes:
+    """The certificate with another signature of the same or nearly the same size, by OpenSSL's way to count."""
+    algorithm = bytes.fromhex("300a06082a8648ce3d040302")  # ecdsa-with-SHA256
+    content = issued.tbs_certificate_bytes + algorithm + der(3, b"\0" + signature)
+    return der(0x30, content)
+
+
+def der(tag: int, content: bytes) -> bytes:
+    size = len(content)
+    head = bytes([size]) if size < 128 else bytes([0x81, size]) if size < 256 else bytes([0x82]) + size.to_bytes(2)
+    return bytes([tag]) + head + content
 
 
 def test_only_a_verified_certificate_counts() -> None:

@@ -44,7 +44,12 @@ class RevokedCredentials:
     def include(self, identity: Identity) -> bool:
         """Whether the credentials of ``identity`` are among them."""
         subject = identity.role if identity.subject is None else identity.subject
-        return subject in self.subjects or identity.token_id in self.ids or identity.fingerprint in self.fingerprints
+        return (
+            subject in self.subjects
+            or identity.token_id in self.ids
+            or identity.fingerprint in self.fingerprints
+            or not self.fingerprints.isdisjoint(identity.other_fingerprints)
+        )
 
     def and_those_of(self, other: RevokedCredentials) -> RevokedCredentials:
         """The entries of both."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Final
 
 from cryptography import x509
@@ -11,6 +10,7 @@ from cryptography.x509.oid import ExtensionOID, NameOID
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import AuthenticationError
+from magnetar.security.authentication.certificate_fingerprint import fingerprint, other_fingerprints
 from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
 from magnetar.security.identity import Identity
 from magnetar.security.tokens.claims import checked_role
@@ -43,13 +43,15 @@ class TlsProvider(AuthenticationProvider):
         if data is None:
             raise AuthenticationError("no client certificate that TLS has verified")
         try:
-            names = list(_names(x509.load_der_x509_certificate(data), self._role_field))
+            certificate = x509.load_der_x509_certificate(data)
+            names = list(_names(certificate, self._role_field))
+            others = other_fingerprints(certificate, data)
         except (ValueError, x509.DuplicateExtension) as error:
             raise AuthenticationError(f"a certificate that cannot be read: {type(error).__name__}") from None
         if not names:
             raise AuthenticationError(f"the certificate has no {self._role_field}")
         role = checked_role(names[0], f"the {self._role_field} of the certificate")
-        return Identity(role, TLS, fingerprint=sha256(data).hexdigest())
+        return Identity(role, TLS, fingerprint=fingerprint(data), other_fingerprints=others)
 
 
 def _names(certificate: x509.Certificate, role_field: str) -> Iterator[str]:
