@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from magnetar.app.node import Broker
 from magnetar.broker.connection.credential_checks import REFRESH
+from magnetar.broker.connection.handlers import handshake
+from magnetar.broker.connection.login import Login
+from magnetar.broker.connection.session import Session
 from magnetar.config.settings import Settings
-from magnetar.model.errors import ServerError
+from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.protocol import commands as c
-from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import DisconnectedError, RawClient, RawClientError, payload_of
-from tests.sim.world import T, World, run_seed, run_seeds
+from magnetar.security.authentication.revocation_list import CHECK_SECONDS
+from magnetar.security.identity import Identity
+from magnetar.testing.broker import HOST, PORT, Tamper
+from magnetar.testing.rawclient import DisconnectedError, RawClient, RawClientError, RawProducer, payload_of
+from tests.sim.world import T, World, caught, run_seed, run_seeds
 from tests.support.signed_tokens import SECRET, inline, signed
 
 CHECK_S = 60
@@ -48,11 +55,12 @@ async def challenged(client: RawClient) -> c.CommandAuthChallenge:
 def renewing(world: World, client: RawClient) -> None:
     """Let a client answer each challenge as official ones do."""
 
-    def answer(command: c.Command) -> None:
-        if isinstance(command, c.CommandAuthChallenge):
-            client.say(c.CommandAuthResponse("x", c.AuthData("token", token(world)), 21))
+    client.on_command = partial(answer_as, world, client, "alice")
 
-    client.on_command = answer
+
+def answer_as(world: World, client: RawClient, role: str, command: c.Command) -> None:
+    if isinstance(command, c.CommandAuthChallenge):
+        client.say(c.CommandAuthResponse("x", c.AuthData("token", token(world, role)), 21))
 
 
 def run(simulation: Any, **settings: Any) -> None:
@@ -190,30 +198,142 @@ def test_clocks_may_differ() -> None:
     run(simulation, tokenAllowedClockSkewSeconds=300)
 
 
-def test_revoked_credentials_end_their_connections_only(tmp_path: Path) -> None:
+def revoke(world: World, *entries: str) -> None:
+    Path(world.settings.tokenRevocationListFile).write_text("".join(f"{entry}\n" for entry in entries))
+
+
+async def publish(world: World, producer: RawProducer, number: int) -> None:
+    for _ in range(number):
+        await producer.publish(b"more")
+        await asyncio.sleep(world.rng.uniform(0.1, 0.9))
+
+
+async def revocation(world: World) -> None:
     """A revoked token is refused and closed within seconds; others go on, and a new token comes in."""
-    revoked = tmp_path / "revoked"
-    revoked.write_text("")
+    revoke(world)
+    await world.boot()
+    stolen, fresh = token(world, jti="1", life_s=9999), token(world, jti="2", life_s=9999)
+    thief, owner = await login(world, stolen), await login(world, fresh)
+    producer = await owner.producer(T, "p")
+    await publish(world, producer, world.rng.randint(0, 30))
+    assert not thief.lost.done()
+    revoke(world, "jti 1")
+    begun = world.loop.time()
+    world.start(publish(world, producer, 30))
+    async with asyncio.timeout(60):
+        await asyncio.shield(thief.lost)
+    assert world.loop.time() - begun < CHECK_SECONDS + 1
+    with pytest.raises(RawClientError, match="Failed to authenticate"):
+        await login(world, stolen)
+    await login(world, fresh)
+    await asyncio.sleep(30)
+    world.check_tasks()
+    assert not owner.lost.done()
+    revoke(world, "jti 1", "sub alice")
+    with pytest.raises(DisconnectedError):
+        await publish(world, producer, 60)
 
-    async def simulation(world: World) -> None:
-        stolen, fresh = token(world, jti="1", life_s=9999), token(world, jti="2", life_s=9999)
-        thief, owner = await login(world, stolen), await login(world, fresh)
-        producer = await owner.producer(T, "p")
-        begun = asyncio.get_running_loop().time()
-        revoked.write_text("jti 1\n")
-        for number in range(20):
-            await producer.publish(str(number).encode())
-            await asyncio.sleep(0.5)
-        assert await thief.lost is None
-        assert asyncio.get_running_loop().time() - begun < 12
-        with pytest.raises(RawClientError, match="Failed to authenticate"):
-            await login(world, stolen)
-        await login(world, fresh)
-        assert not owner.lost.done()
-        revoked.write_text("jti 1\nsub alice\n")
-        with pytest.raises(DisconnectedError):
-            while True:
-                await producer.publish(b"more")
-                await asyncio.sleep(0.5)
 
-    run(simulation, tokenRevocationListFile=str(revoked))
+@pytest.fixture
+def revocable(tmp_path: Path) -> Settings:
+    """Settings of a broker whose list of revoked credentials the simulation writes."""
+    return Settings(**{**SETTINGS, "tokenRevocationListFile": str(tmp_path / "revoked")})
+
+
+def test_revoked_credentials_end_their_connections_only(revocable: Settings) -> None:
+    run_seeds(revocation, 5, settings=revocable)
+
+
+async def expiry(world: World) -> None:
+    """Who does not renew is closed, neither before the token's end nor long after it; who does goes on."""
+    await world.boot()
+    life_s = world.rng.uniform(30, 4 * CHECK_S)
+    steady = await login(world, token(world, life_s=life_s))
+    renewing(world, steady)
+    producer = await steady.producer(T, "p")
+    world.start(publish(world, producer, 300))
+    silent = await login(world, token(world, life_s=life_s))
+    old = await login(world, token(world, life_s=life_s), feature_flags=None)
+    other = await login(world, token(world, life_s=life_s))
+    other.on_command = partial(answer_as, world, other, "mallory")
+    begun = world.loop.time()
+    for client, looks in ((old, 1), (other, 1), (silent, 2)):
+        async with asyncio.timeout(3600):
+            await asyncio.shield(client.lost)
+        assert life_s - 1 <= world.loop.time() - begun <= life_s + looks * CHECK_S + 2
+    await asyncio.sleep(300)
+    world.check_tasks()
+    assert not steady.lost.done()
+
+
+def test_only_who_renews_goes_on() -> None:
+    """Rule 12.6."""
+    run_seeds(expiry, 5, settings=Settings(**SETTINGS))
+
+
+# wrong builds ----------------------------------------------------------------------------------------------------
+
+
+def authentication_of(broker: Broker) -> Any:
+    assert broker.service.authentication is not None
+    return broker.service.authentication
+
+
+def never_expired(broker: Broker) -> None:
+    authentication_of(broker).expired = lambda identity: False
+
+
+def never_revoked(broker: Broker) -> None:
+    authentication_of(broker).revoked = lambda identity: False
+
+
+def not_read_again(broker: Broker) -> None:
+    async def refresh() -> bool:
+        return False
+
+    authentication_of(broker).refresh = refresh
+
+
+def all_are_closed(broker: Broker) -> None:
+    """A broker that ends every connection when the list has changed."""
+
+    async def refresh() -> bool:
+        changed: bool = await real()
+        if changed:
+            for connection in list(broker.connections):
+                connection.close("the list has changed")
+        return changed
+
+    authentication = authentication_of(broker)
+    real, authentication.refresh = authentication.refresh, refresh
+
+
+def closed_instead_of_asked(broker: Broker) -> None:
+    broker.credential_checks._hindrance = lambda session, login: "it is over"  # type: ignore[method-assign]
+
+
+def patient(broker: Broker) -> None:
+    """A broker that asks again and again."""
+    broker.credential_checks._hindrance = lambda session, login: ""  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("wrong", [never_expired, closed_instead_of_asked])
+@pytest.mark.parametrize("simulation", [flow, expiry])
+def test_expiry_that_nobody_looks_at_and_nobody_may_mend_is_noticed(simulation: Any, wrong: Tamper) -> None:
+    assert caught(simulation, wrong, 2, settings=Settings(**SETTINGS)) == 2
+
+
+def test_clients_that_never_answer_and_stay_are_noticed() -> None:
+    assert caught(expiry, patient, 2, settings=Settings(**SETTINGS)) == 2
+
+
+def test_new_credentials_that_are_not_looked_at_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trusting(session: Session, login: Login, identity: Identity | None, error: MagnetarError | None) -> None: ...
+
+    monkeypatch.setattr(handshake, "_refreshed", trusting)
+    assert caught(expiry, lambda broker: None, 2, settings=Settings(**SETTINGS)) == 2
+
+
+@pytest.mark.parametrize("wrong", [never_revoked, not_read_again, all_are_closed])
+def test_revocations_that_reach_nobody_or_everybody_are_noticed(revocable: Settings, wrong: Tamper) -> None:
+    assert caught(revocation, wrong, 2, settings=revocable) == 2
