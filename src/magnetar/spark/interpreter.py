@@ -20,6 +20,7 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
@@ -39,14 +40,20 @@ def settle(who: str) -> None:
 
 def without_archives(path: Sequence[str], installed: Sequence[str]) -> list[str]:
     """Return ``path`` less the archives that belong to a pyspark in one of the folders of ``installed``."""
-    return [entry for entry in path if not _is_doubled(Path(entry), installed)]
+    # the path of a virtual environment may lead there by way of a link, as the path of Spark may
+    folders = {os.path.realpath(folder) for folder in installed if folder}
+    return [entry for entry in path if not _is_doubled(Path(entry), folders)]
 
 
-def _is_doubled(entry: Path, installed: Sequence[str]) -> bool:
+def _is_doubled(entry: Path, installed: AbstractSet[str]) -> bool:
     # <site-packages>/pyspark/python/lib/{pyspark,py4j-...-src}.zip, <site-packages>/pyspark/jars/spark-core_....jar
     depth = {".zip": ("lib", "python", "pyspark"), ".jar": ("jars", "pyspark")}.get(entry.suffix, ())
     folders = list(entry.parents)[: len(depth)]
-    return bool(depth) and tuple(folder.name for folder in folders) == depth and str(folders[-1].parent) in installed
+    return (
+        bool(depth)
+        and tuple(folder.name for folder in folders) == depth
+        and os.path.realpath(folders[-1].parent) in installed
+    )
 
 
 def of_session() -> str:

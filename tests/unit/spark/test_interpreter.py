@@ -42,6 +42,14 @@ def test_the_zip_stays_where_the_package_around_it_is_not_on_the_path() -> None:
     assert without_archives([ZIP], ["/elsewhere"]) == [ZIP]
 
 
+def test_a_link_leads_to_the_same_package(tmp_path: Path) -> None:
+    site, link = tmp_path / "site-packages", tmp_path / "link"
+    site.mkdir()
+    link.symlink_to(site)
+    for entry, installed in ((link, site), (site, link)):
+        assert without_archives([f"{entry}/pyspark/python/lib/pyspark.zip", "/mine"], [str(installed)]) == ["/mine"]
+
+
 def test_a_module_runs_as_the_interpreter_runs_it(tmp_path: Path) -> None:
     probe = tmp_path / "probe.py"
     probe.write_text(
