@@ -253,11 +253,15 @@ def start_magnetar_with_tls_without_sync(directory: Path) -> Server:
     return magnetar.start(directory, settings=settings)
 
 
-def start_apache_pulsar_with_tls(directory: Path) -> Server:
+def start_apache_pulsar_with_tls(directory: Path, **settings: str) -> Server:
     port = free_ports(1)[0]
-    server = start_apache_pulsar(directory, brokerServicePortTls=str(port), **certificates(directory))
+    server = start_apache_pulsar(directory, brokerServicePortTls=str(port), **certificates(directory), **settings)
     server.tls_port = port
     return server
+
+
+def start_apache_pulsar_with_tls_and_sync(directory: Path) -> Server:
+    return start_apache_pulsar_with_tls(directory, journalSyncData="true")
 
 
 def start_sink(directory: Path) -> Server:
@@ -280,6 +284,12 @@ KINDS = (
     Kind("magnetar-login", "fsync before every receipt; tokens, authorization", start_magnetar_with_login, login=True),
     Kind("magnetar-tls-nosync", "no fsync; TLS 1.3 on the wire", start_magnetar_with_tls_without_sync, tls=True),
     Kind("apache-pulsar-tls", "no fsync; TLS 1.3 on the wire", start_apache_pulsar_with_tls, tls=True),
+    Kind(
+        "apache-pulsar-tls-sync",
+        "fsync before every receipt (journalSyncData=true); TLS 1.3 on the wire",
+        start_apache_pulsar_with_tls_and_sync,
+        tls=True,
+    ),
     Kind("sink", "stores nothing: the generator measured against a server that only answers", start_sink),
 )
 BROKERS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
