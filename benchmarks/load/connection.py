@@ -167,12 +167,13 @@ class Connection:
             pass
 
     def _receive_some(self) -> bool:
-        """Return whether there may be more that no poll reports: TLS reads ahead and gives a record at a time."""
+        """Return whether there may be more that no poll reports: with TLS when the buffer is full before the socket is
+        empty, since a record that was begun is out of the poll's sight."""
         if BUFFER_BYTES - self._end < ROOM_BYTES_MIN:
             rest = bytes(self._view[self._start : self._end])
             self._view[: len(rest)] = rest
             self._start, self._end = 0, len(rest)
-        begun = self._end
+        begun, more = self._end, False
         try:
             while BUFFER_BYTES - self._end >= ROOM_BYTES_MIN:
                 count = self.socket.recv_into(self._view[self._end :])
@@ -181,6 +182,8 @@ class Connection:
                 self._end += count
                 if not self.tls:
                     break
+            else:
+                more = self.tls
         except (BlockingIOError, ssl.SSLWantReadError):
             if self._end == begun:
                 return False
@@ -194,7 +197,7 @@ class Connection:
         self._start = self._scanner.position
         if self._start == self._end:
             self._start = self._end = 0
-        return self.tls
+        return more
 
     def _unexpected(self, run: Run) -> None:
         kind = run.layout.kind
