@@ -29,6 +29,18 @@ _room: Final = memoryview(bytearray(TAKEN + 2 * RECORD))
 """Where bytes are decrypted; one for all connections, since all of them live on one event loop."""
 HANDSHAKE_BYTES_MAX: Final = 1 << 17
 """Bytes of a handshake that is not finished: a chain of certificates fits many times."""
+AROUND: Final = {"TLSv1.3": 22}
+"""Bytes that a record takes besides its data, by version."""
+AROUND_MOST: Final = 96
+"""The same before TLS 1.3: header, initialization vector, MAC and padding."""
+HIDDEN_MAX: Final = 3 << 14
+"""Bytes of records without data, such as changes of keys: each costs a derivation of keys and brings nothing.
+
+A record that is not whole yet counts until it is. Data pays back a sixteenth of its length.
+"""
+ANSWERS_MAX: Final = 1 << 10
+"""Bytes of answers to changes of keys: 37 of them, and as many again with each GB of data; clients change keys after
+many GB."""
 
 
 class TlsConnection(asyncio.Protocol, asyncio.Transport):
@@ -54,6 +66,9 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         """What came beyond HANDSHAKE_BYTES_MAX before the last step: the rest of a request, or no handshake at all."""
         self._arrived = False
         self._closing = False
+        self._around = AROUND_MOST
+        self._hidden = 0
+        self._answers = 0.0
 
     # the protocol of the plain transport -------------------------------------------------------------------------
 
@@ -76,6 +91,8 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
                 self._decrypt(protocol, data)
             else:
                 for start in range(0, len(data), TAKEN):
+                    if self._closing:
+                        return
                     self._decrypt(protocol, data[start : start + TAKEN])
         except ssl.SSLError as error:
             self._complain("broken", f"what it sends is no TLS ({error.reason})")
@@ -86,21 +103,38 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         """Hand on what the whole records hold, in one piece."""
         incoming, read = self._incoming, cast(Callable[[int, memoryview], int], self._ssl.read)
         view, size, ended = memoryview(data), 0, False
-        for start in range(0, len(data) or 1, SLICE):
-            incoming.write(view[start : start + SLICE])
+        around, hidden = self._around, self._hidden
+        for start in range(0, len(data), SLICE):
+            hidden += incoming.write(view[start : start + SLICE])
+            before = size
             try:
                 while incoming.pending and not ended:
                     count = read(RECORD, _room[size : size + RECORD])
                     size += count
+                    hidden -= around
                     ended = not count
             except ssl.SSLWantReadError:
                 pass
-        if self._outgoing.pending:
-            self._flush()  # the answer to a change of keys
+            hidden -= size - before + (size - before >> 4)
+            if hidden < 0:
+                hidden = 0
+            if hidden > HIDDEN_MAX or (self._outgoing.pending and not self._may_answer()):
+                self._complain("keys", "it changes keys or sends records without data all the time")
+                self.abort()
+                return
+        self._hidden = hidden
+        if self._answers:
+            self._answers = max(0.0, self._answers - size * ANSWERS_MAX / (1 << 30))
         if size:
             protocol.data_received(bytes(_room[:size]))
         if ended:
             self.close()
+
+    def _may_answer(self) -> bool:
+        """Send the answers to changes of keys, unless there are too many."""
+        self._answers += self._outgoing.pending
+        self._flush()
+        return self._answers <= ANSWERS_MAX
 
     def _shake(self, data: bytes) -> None:
         if self._received < 5:
@@ -141,15 +175,15 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
             self.give_up(f"it agreed on {agreed and agreed[0]} only, which tlsCiphers leaves out", "cipher")
             return
         self._handshakes.ended(self, well=True)
+        self._around = AROUND.get(self._ssl.version() or "", AROUND_MOST)
         early, self._early = self._early, b""
         if early:
             self._plain.resume_reading()
         protocol = self._protocol = self._make(self._release)
         protocol.connection_made(self)
-        if self._incoming.pending:
-            self.data_received(b"")
-        if early:
-            self.data_received(early)
+        if early or self._incoming.pending:
+            # what came behind the handshake is decrypted slice by slice like all that follows
+            self.data_received(self._incoming.read() + early)
 
     def give_up(self, why: str, kind: str = "handshake") -> None:
         """End a connection whose handshake is not finished."""
