@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -83,11 +84,16 @@ def _audit(service: BrokerService) -> RotatedLines | None:
     authorizer, settings = service.authorizer, service.settings
     if authorizer is None or not settings.auditLogFile:
         return None
-    records = AuditRecords(service.clock, lambda line: lines.put(line))
+    records = AuditRecords(
+        service.clock,
+        lambda line: lines.put(line),
+        lambda seconds, end: asyncio.get_running_loop().call_later(seconds, end),
+    )
     lines = RotatedLines(
         Path(settings.auditLogFile), settings.auditLogMaxSizeMB << 20, settings.auditLogFiles, records.lost
     )
     authorizer.audit = records
+    lines.before_end = records.end_window
     return lines
 
 

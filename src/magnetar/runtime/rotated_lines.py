@@ -50,6 +50,8 @@ class RotatedLines:
         self._untold = 0
         self.failing = False
         """Whether the disk refused the last write."""
+        self.before_end: Callable[[], None] = _nothing
+        """Called when the end begins, for lines that somebody still has."""
 
     def start(self) -> None:
         """Open the file and begin. Raises OSError."""
@@ -70,6 +72,7 @@ class RotatedLines:
 
     def close(self) -> None:
         """Write what waits, if the disk takes it, and end."""
+        self.before_end()
         with self._wake:
             self._ending = True
             self._wake.notify()
@@ -156,3 +159,6 @@ class RotatedLines:
 
     def _numbered(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")
+
+
+def _nothing() -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,7 +18,14 @@ from magnetar.authorization.access import (
     TenantAccess,
     TopicAccess,
 )
-from magnetar.authorization.audit import TEXT_MAX, AuditRecords
+from magnetar.authorization.audit import (
+    ASKER_BYTES,
+    ASKERS_MAX,
+    REFUSED_BYTES,
+    TEXT_MAX,
+    WINDOW_MS,
+    AuditRecords,
+)
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.decision import Decision
 from magnetar.authorization.operations import NamespaceOperation, PolicyName, PolicyOperation, TopicOperation
@@ -89,3 +97,88 @@ def test_lost_records_are_a_record() -> None:
         "outcome": "lost",
         "reason": "7 records could not be kept",
     }
+
+
+class Minutes:
+    """Records with a clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_790_000_000_123
+        self.lines: list[bytes] = []
+        self.calls: list[tuple[float, Callable[[], None]]] = []
+        clock = cast(Clock, SimpleNamespace(now_ms=lambda: self.now))
+        self.records = AuditRecords(clock, self.lines.append, lambda seconds, end: self.calls.append((seconds, end)))
+
+    def ask(self, caller: Caller, allowed: bool = False, times: int = 1, reason: str = "no consume") -> None:
+        for _ in range(times):
+            self.records(caller, TopicAccess(TOPIC, TopicOperation.LOOKUP), Decision(allowed, reason), "Lookup")
+
+    def found(self) -> list[Any]:
+        """What was recorded since it was asked last."""
+        lines, self.lines[:] = [*self.lines], []
+        return [json.loads(line) for line in lines]
+
+
+def test_refusals_of_one_role_are_bounded_and_counted_and_others_are_recorded() -> None:
+    minutes = Minutes()
+    minutes.ask(Caller("mallory", "somebody", "/10.0.0.1:1"), times=100_000)
+    size = sum(map(len, minutes.lines))
+    assert ASKER_BYTES <= size < ASKER_BYTES + 1000
+    recorded = len(minutes.found())
+    minutes.ask(Caller("mallory", "else", "/10.0.0.2:2"))
+    assert not minutes.found(), "the same role"
+    minutes.ask(Caller("mallory"), allowed=True, times=3)
+    minutes.ask(Caller("alice"))
+    assert [(one["role"], one["outcome"]) for one in minutes.found()] == [("mallory", "allowed")] * 3 + [
+        ("alice", "refused")
+    ]
+    ((seconds, end),) = minutes.calls
+    end()
+    assert not minutes.found(), "the minute is not over"
+    minutes.now += int(seconds * 1000)
+    end()
+    (more,) = minutes.found()
+    assert (more["role"], more["outcome"]) == ("mallory", "refused") and "original" not in more
+    assert more["reason"] == f"and {100_001 - recorded} more refusals"
+    minutes.ask(Caller("mallory"))
+    assert len(minutes.found()) == 1 and len(minutes.calls) == 2
+
+
+def test_refused_logins_are_bounded_by_host_and_a_minute_ends_with_the_next_record() -> None:
+    minutes = Minutes()
+    for port in range(1000):
+        minutes.ask(Caller(None, None, f"/10.0.0.1:{port}"))
+    recorded = len(minutes.found())
+    assert 10 < recorded < 200
+    minutes.ask(Caller(None, None, "/10.0.0.2:7"))
+    assert len(minutes.found()) == 1
+    minutes.now += WINDOW_MS
+    minutes.ask(Caller("root"), allowed=True)
+    more, root = minutes.found()
+    assert more["address"] == "/10.0.0.1" and more["reason"] == f"and {1000 - recorded} more refusals"
+    assert root["role"] == "root"
+
+
+def test_refusals_of_many_are_bounded_together_in_the_file_and_in_memory() -> None:
+    minutes = Minutes()
+    for number in range(5000):
+        minutes.ask(Caller(None, None, f"/10.0.{number >> 8}.{number & 255}:1"), reason="r" * 400)
+    assert REFUSED_BYTES <= sum(map(len, minutes.lines)) < REFUSED_BYTES + 1000
+    recorded = len(minutes.found())
+    assert len(minutes.records._askers) == ASKERS_MAX + 1
+    minutes.ask(Caller("root"), allowed=True)
+    assert len(minutes.found()) == 1
+    minutes.records.end_window()
+    told = minutes.found()
+    assert len(told) <= ASKERS_MAX + 1 and told[-1]["reason"].endswith("more refusals of others")
+    assert recorded + sum(int(one["reason"].split()[1]) for one in told) == 5000
+
+
+def test_a_clock_that_goes_back_ends_the_minute() -> None:
+    minutes = Minutes()
+    minutes.ask(Caller("mallory"), times=1000)
+    minutes.found()
+    minutes.now -= 3_600_000
+    minutes.ask(Caller("mallory"))
+    more, again = minutes.found()
+    assert more["reason"].startswith("and ") and again["reason"] == "no consume"

@@ -164,3 +164,11 @@ def test_putting_waits_for_nobody(path: Path, monkeypatch: pytest.MonkeyPatch) -
     free.set()
     lines.close()
     assert all(held)
+
+
+def test_what_somebody_still_has_is_written_at_the_end(tmp_path: Path) -> None:
+    lines = RotatedLines(tmp_path / "log", 1000, 2, lambda count: b"")
+    lines.before_end = lambda: lines.put(b"last\n")
+    lines.start()
+    lines.close()
+    assert (tmp_path / "log").read_bytes() == b"last\n"
