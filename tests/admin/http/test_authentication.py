@@ -99,9 +99,15 @@ async def _raw(app: ASGIApp, headers: list[tuple[bytes, bytes]]) -> tuple[int, A
 
 def test_requests_without_credentials() -> None:
     anonymous = checked(anonymousUserRole="nobody")
-    for headers in ({}, {"authorization": "Digest x"}, {"authorization": "Basic " + base64.b64encode(b"a:b").decode()}):
-        assert asked(anonymous, headers).json() == ["nobody", None, "anonymous"]
-        found = asked(checked(), headers)
+    assert asked(anonymous, {}).json() == ["nobody", None, "anonymous"]
+    for app, headers in (
+        (checked(), {}),
+        (anonymous, {"authorization": ""}),
+        (anonymous, {"authorization": "Digest x"}),
+        (anonymous, {"authorization": f"Bearer\t{signed({'sub': 'alice'})}"}),
+        (anonymous, {"authorization": "Basic " + base64.b64encode(b"a:b").decode()}),
+    ):
+        found = asked(app, headers)
         assert (found.status_code, found.json()) == (401, {"reason": "Authentication required"})
         assert found.headers["www-authenticate"] == "Bearer"
     assert asked(anonymous, {"x-pulsar-auth-method-name": "athenz"}).status_code == 401

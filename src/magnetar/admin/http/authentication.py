@@ -94,6 +94,8 @@ class AuthenticationCheck:
                     refused = error
         if refused is not None:
             raise refused
+        if b"authorization" in headers:
+            raise AuthenticationError("the header Authorization has credentials that no provider knows")
         return await self._service.authenticate(None, Credentials(address=address))
 
 
