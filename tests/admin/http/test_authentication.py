@@ -124,6 +124,9 @@ def test_original_principals() -> None:
     for headers in (
         proxy,
         {**proxy, "x-original-principal": "proxy"},
+        {**proxy, "x-original-principal": " "},
+        {**proxy, "x-original-principal": "a" * 1025},
+        {**proxy, "x-original-principal": "a\tb"},
         {**alice, "x-original-principal": "bob"},
         {**alice, "x-original-principal": "proxy"},
     ):

@@ -167,6 +167,10 @@ def test_original_principals() -> None:
             (proxy, {}),
             (proxy, {"original_principal": "proxy2"}),
             (proxy, {"original_principal": ""}),
+            (proxy, {"original_principal": " \t"}),
+            (proxy, {"original_principal": "alice\n"}),
+            (proxy, {"original_principal": "a\x00b"}),
+            (proxy, {"original_principal": "a" * 1025}),
         ):
             answer = await refused(token, **fields)
             assert (answer.code, answer.message) == (ServerError.AuthorizationError, "Invalid roles.")
