@@ -142,3 +142,47 @@ def test_a_producer_that_is_opened_again_in_another_topic_leaves_the_first() -> 
         await bob.producer(TopicName.parse(T).fqn, producer_access_mode=EXCLUSIVE)
 
     talk(simulation)
+
+
+def test_closing_a_producer_cancels_the_one_that_waits_under_its_id() -> None:
+    """Otherwise it would be admitted later, and nobody would know of it."""
+
+    async def simulation(world: World) -> None:
+        alice, bob = await client_of("alice"), await client_of("bob")
+        await bob.producer(T, producer_access_mode=EXCLUSIVE)
+        alice.say(c.CommandProducer(OWN, 7, 7))
+        await alice.hear(c.CommandProducerSuccess)
+        await queued(alice, c.CommandProducer(T, 7, 8, epoch=1, producer_access_mode=WAIT))
+        alice.say(c.CommandProducer(T, 7, 9, epoch=2, producer_access_mode=WAIT))
+        assert (await alice.hear(c.CommandError)).request_id == 9, "one after the other, as with a new id"
+        alice.say(c.CommandCloseProducer(7, 10))
+        assert (await alice.hear(c.CommandSuccess)).request_id == 10
+        await bob.close()
+        await asyncio.sleep(1)
+        topics = world.machine.broker.service.topics
+        assert not alice.heard(c.CommandProducerSuccess)
+        assert not len(topics[T].producers) and not len(topics[OWN].producers)
+        await queued_no_more(alice)
+
+    async def queued_no_more(client: RawClient) -> None:
+        client.say(c.CommandProducer(T, 7, 11, producer_access_mode=EXCLUSIVE))
+        answer = await client.hear(c.CommandProducerSuccess)
+        assert answer.request_id == 11 and answer.producer_ready
+
+    talk(simulation)
+
+
+def test_a_lost_connection_gives_up_what_it_was_opening_again() -> None:
+    async def simulation(world: World) -> None:
+        alice, bob = await client_of("alice"), await client_of("bob")
+        await bob.producer(T, producer_access_mode=EXCLUSIVE)
+        alice.say(c.CommandProducer(OWN, 7, 7))
+        await alice.hear(c.CommandProducerSuccess)
+        await queued(alice, c.CommandProducer(T, 7, 8, epoch=1, producer_access_mode=WAIT))
+        topic = world.machine.broker.service.topics[T]
+        assert topic.producers.waiting
+        await alice.close()
+        await asyncio.sleep(1)
+        assert not topic.producers.waiting, "its place in the queue"
+
+    talk(simulation)

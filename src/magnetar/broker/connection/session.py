@@ -94,6 +94,8 @@ class Session:
         self.caller = Caller(None, address=self.address)
         self.login: Login | None = None
         self.producers: dict[int, Producer | PendingOpen] = {}
+        self.reopening: dict[int, PendingOpen] = {}
+        """Openings of producers whose id has an open one already, an earlier life of theirs."""
         self.consumers: dict[int, OpenConsumer | PendingOpen] = {}
         self.acking: list[OpenConsumer] = []
         """Consumers with acknowledgements that are not handed over yet."""
@@ -310,8 +312,8 @@ class Session:
         if self._probe_timer is not None:
             self._probe_timer.cancel()
             self._probe_timer = None
-        opened = (*self.producers.values(), *self.consumers.values(), *self.watches.values())
-        self.producers, self.consumers, self.watches = {}, {}, {}
+        opened = (*self.producers.values(), *self.reopening.values(), *self.consumers.values(), *self.watches.values())
+        self.producers, self.reopening, self.consumers, self.watches = {}, {}, {}, {}
         # at once, before whatever they wait for happens
         call_all(self.address, [one.cancel for one in opened if isinstance(one, PendingOpen)])
         self._leaving += [one for one in opened if not isinstance(one, PendingOpen)]

@@ -32,18 +32,22 @@ def open_producer(session: Session, command: c.CommandProducer) -> None:
     if held is not None and command.epoch <= held.info.epoch:
         session.send(c.CommandProducerSuccess(command.request_id, held.info.name, -1, held.info.schema_version, True))
         return
+    pending = PendingOpen()
     if held is None:
-        session.producers[command.producer_id] = pending = PendingOpen()
+        session.producers[command.producer_id] = pending
     else:
-        pending = PendingOpen()
+        if command.producer_id in session.reopening:
+            session.fail(command.request_id, ServiceNotReadyError("Producer is already present on the connection"))
+            return
+        session.reopening[command.producer_id] = pending
     try:
         check_producer(command)
         topic = session.service.served(TopicName.parse(command.topic), create=True)
     except TopicNotFoundError:
-        _give_up(session, command, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
+        _give_up(session, command, pending, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
         return
     except MagnetarError as error:
-        _give_up(session, command, error)
+        _give_up(session, command, pending, error)
         return
     topic.when_durable(lambda error: _check_schema(session, command, topic, pending, error))
 
@@ -55,7 +59,7 @@ def _check_schema(
 
     def checked(version: bytes | None, refused: MagnetarError | None) -> None:
         if refused is not None and not pending.cancelled and not session.closed:
-            _give_up(session, command, refused)
+            _give_up(session, command, pending, refused)
             return
         pending.schema_version = version or b""
         _subscribe_first(session, command, topic, pending, None)
@@ -87,7 +91,7 @@ def _subscribe_first(
         return
     if not topic.policies.auto_subscription_creation:
         text = "Could not create the initial subscription due to the auto subscription creation is not allowed."
-        _give_up(session, command, NotAllowedError(text))
+        _give_up(session, command, pending, NotAllowedError(text))
         return
     try:
         topic.subscription(
@@ -98,13 +102,20 @@ def _subscribe_first(
             done=lambda: _admit(session, command, topic, pending, None, retry=True),
         )
     except MagnetarError as refused:
-        _give_up(session, command, refused)
+        _give_up(session, command, pending, refused)
 
 
-def _give_up(session: Session, command: c.CommandProducer, error: MagnetarError) -> None:
-    if isinstance(session.producers.get(command.producer_id), PendingOpen):
-        del session.producers[command.producer_id]
+def _give_up(session: Session, command: c.CommandProducer, pending: PendingOpen, error: MagnetarError) -> None:
+    _forget(session, command.producer_id, pending)
     session.fail(command.request_id, error)
+
+
+def _forget(session: Session, producer_id: int, pending: PendingOpen) -> None:
+    """Let go of an opening that has come to its end; a later one of the same id stays."""
+    if session.producers.get(producer_id) is pending:
+        del session.producers[producer_id]
+    elif session.reopening.get(producer_id) is pending:
+        del session.reopening[producer_id]
 
 
 def _admit(
@@ -119,7 +130,7 @@ def _admit(
     if pending.cancelled or session.closed:
         return
     if error is not None:
-        _give_up(session, command, error)
+        _give_up(session, command, pending, error)
         return
     name = command.producer_name or session.service.new_producer_name()
     topic.checks.when_settled(name, lambda: _enter(session, command, topic, pending, name, retry=retry))
@@ -153,12 +164,11 @@ def _enter(
             topic.producers.remove(producer)
             return
         if error is not None:
-            _give_up(session, command, error)
+            _give_up(session, command, pending, error)
             return
         held = session.producers.get(command.producer_id)
+        _forget(session, command.producer_id, pending)
         if not still_allowed(session, command):
-            if held is pending:
-                del session.producers[command.producer_id]
             topic.producers.remove(producer)
             return
         session.producers[command.producer_id] = producer
@@ -179,7 +189,7 @@ def _enter(
         return
     except MagnetarError as refused:
         pending.on_cancel = None
-        _give_up(session, command, refused)
+        _give_up(session, command, pending, refused)
         return
     if not entered:
         session.send(c.CommandProducerSuccess(command.request_id, name, -1, pending.schema_version, False))
@@ -198,12 +208,12 @@ def _busy(
     holder = topic.producers.holder(command.producer_name or "")
     other = holder.connection.session if holder is not None else None
     if not retry or not isinstance(other, Session) or other is session:
-        _give_up(session, command, busy)
+        _give_up(session, command, pending, busy)
         return
 
     def answered(alive: bool) -> None:
         if alive:
-            _give_up(session, command, busy)
+            _give_up(session, command, pending, busy)
         else:
             _admit(session, command, topic, pending, None, retry=False)
 
@@ -212,6 +222,9 @@ def _busy(
 
 def close_producer(session: Session, command: c.CommandCloseProducer) -> None:
     """Answer CLOSE_PRODUCER with SUCCESS when what it sent is durable, also for an unknown id (rule 1.3.9)."""
+    reopening = session.reopening.pop(command.producer_id, None)
+    if reopening is not None:
+        reopening.cancel()
     held = session.producers.pop(command.producer_id, None)
     if isinstance(held, PendingOpen):
         held.cancel()
