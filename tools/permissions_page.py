@@ -33,7 +33,8 @@ How to grant, and how to find out why something is refused: [security.md](securi
 An operation on a topic needs one of these actions, granted on its namespace, on the topic itself or, for a partition,
 on its partitioned topic. A subscription that is reserved for other roles, or whose name has to begin with the role
 (`subscription_auth_mode`), is refused to all but administrators. What the broker keeps for itself (`__change_events`
-and the like) only administrators may write.
+and the like) only administrators may write; the subscription `__compaction`, the cursor of compaction, others may
+look at (PEEK_MESSAGES, GET_SUBSCRIPTIONS), and only administrators read through, move or delete.
 
 | operation on a topic | actions of which one is enough |
 |---|---|

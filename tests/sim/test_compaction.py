@@ -10,9 +10,9 @@ import pytest
 from magnetar.broker.topic.compaction.compacted_view import CompactedView
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.topic import Topic
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.compaction.survivors import Survivors
 from magnetar.config.settings import Settings
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (

@@ -13,7 +13,8 @@ In this order (rule 12.7):
    topic do not count for its partitions that way, as in Pulsar.
 
 Without a role nothing is allowed. Stricter than Pulsar in two points: a subscription whose name is blank but not empty
-is checked like any other, and what the broker keeps for itself (rule 8.1) is written by administrators only.
+is checked like any other, and what the broker keeps for itself is changed by administrators only: its topics (rule 8.1)
+and the cursor of compaction (rule 4.3.9).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from magnetar.authorization.operations import NamespaceOperation, TopicOperation
 from magnetar.authorization.remedies import shown
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json
-from magnetar.model.system_topics import is_system_topic
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION, is_system_topic
 
 PRODUCE: Final = "produce"
 CONSUME: Final = "consume"
@@ -58,6 +59,14 @@ TOPIC_ACTIONS: Final[Mapping[TopicOperation, tuple[str, ...]]] = {
     ),
 }
 """Actions of which one is enough; an operation that is not here is for administrators of the tenant."""
+
+_READS: Final = frozenset(
+    (
+        *(TopicOperation.GET_SUBSCRIPTIONS, TopicOperation.PEEK_MESSAGES, TopicOperation.GET_BACKLOG_SIZE),
+        TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS,
+    )
+)
+"""Operations of consumers that change no subscription."""
 
 NAMESPACE_ACTIONS: Final[Mapping[NamespaceOperation, tuple[str, ...]]] = {
     NamespaceOperation.PACKAGES: ("packages",),
@@ -99,7 +108,7 @@ class RoleRules:
             return Decision(True, f"{shown(role)} is an administrator of the tenant {tenant}")
         if isinstance(access, TopicAccess):
             actions = TOPIC_ACTIONS.get(access.operation)
-            if actions is not None and not (actions == (PRODUCE,) and is_system_topic(access.topic)):
+            if actions is not None and not _of_the_broker(access, actions):
                 return self._on_topic(role, access, actions)
         elif isinstance(access, NamespaceAccess):
             actions = NAMESPACE_ACTIONS.get(access.operation)
@@ -114,7 +123,7 @@ class RoleRules:
     def _on_namespace(self, role: str, namespace: NamespaceName, actions: tuple[str, ...]) -> Decision:
         grants = self._grants.namespace(namespace)
         if grants is None:
-            return _no_namespace(role, namespace, actions[0])
+            return _no_namespace(role, namespace, actions)
         for action in actions:
             found = self._namespace_grant(grants, role, action)
             if found is not None:
@@ -122,7 +131,7 @@ class RoleRules:
         wanted = actions[0]
         return Decision(
             False,
-            f"{shown(role)} has no {' or '.join(actions)} on {namespace}",
+            _without(role, actions, namespace),
             partial(remedies.grant_on_namespace, namespace, role, (*grants.actions(role), wanted)),
         )
 
@@ -130,19 +139,20 @@ class RoleRules:
         topic = access.topic
         grants = self._grants.namespace(topic.namespace)
         if grants is None:
-            return _no_namespace(role, topic.namespace, actions[0])
+            return _no_namespace(role, topic.namespace, actions, topic)
+        # the missing action first: who has none hears nothing of the namespace's subscriptions
         refusals: list[Decision] = []
-        if access.subscription and actions == (CONSUME,):
-            refusals += _reserved(grants, role, topic, access.subscription)
         reason = next(filter(None, (self._topic_grant(grants, role, topic, action) for action in actions)), "")
         if not reason:
             refusals.append(
                 Decision(
                     False,
-                    f"{shown(role)} has no {' or '.join(actions)} on {topic.namespace} nor on {shown(topic.fqn)}",
+                    _without(role, actions, topic.namespace, topic),
                     partial(self._topic_remedy, grants, role, topic, actions[0]),
                 )
             )
+        if access.subscription and actions == (CONSUME,):
+            refusals += _reserved(grants, role, topic, access.subscription)
         if not refusals:
             return Decision(True, reason)
         return replace(refusals[0], suggestion=lambda: remedies.all_of(refused.remedy for refused in refusals))
@@ -200,12 +210,27 @@ def named(access: Access) -> str:
     return f"{access.operation.value} {shown(access.topic.fqn)}{subscription}"
 
 
-def _no_namespace(role: str, namespace: NamespaceName, action: str) -> Decision:
+def _of_the_broker(access: TopicAccess, actions: tuple[str, ...]) -> bool:
+    """Whether it changes what the broker keeps for itself."""
+    if actions == (CONSUME,) and access.subscription == COMPACTION_SUBSCRIPTION:
+        return access.operation not in _READS
+    return actions == (PRODUCE,) and is_system_topic(access.topic)
+
+
+def _without(role: str, actions: tuple[str, ...], namespace: NamespaceName, topic: TopicName | None = None) -> str:
+    nor = "" if topic is None else f" nor on {shown(topic.fqn)}"
+    return f"{shown(role)} has no {' or '.join(actions)} on {namespace}{nor}"
+
+
+def _no_namespace(
+    role: str, namespace: NamespaceName, actions: tuple[str, ...], topic: TopicName | None = None
+) -> Decision:
+    """Refuse as where the namespace exists: only the remedy tells, which is for those who may read the grants."""
     return Decision(
         False,
-        f"the namespace {namespace} does not exist, so {shown(role)} has no grant in it",
+        _without(role, actions, namespace, topic),
         lambda: remedies.all_of(
-            (remedies.create_namespace(namespace), remedies.grant_on_namespace(namespace, role, [action]))
+            (remedies.create_namespace(namespace), remedies.grant_on_namespace(namespace, role, actions[:1]))
         ),
     )
 

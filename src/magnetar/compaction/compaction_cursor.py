@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-COMPACTION_SUBSCRIPTION: Final = "__compaction"
-"""Shown among the subscriptions of a topic (rule 4.3.9)."""
 VIEW_PROPERTY: Final = "#compacted"
 """The broker's own: neither shown nor replaced with the others."""
 

@@ -1,4 +1,7 @@
-"""Topics that the broker keeps for itself (rule 8.1): hidden unless asked for, and not for clients to make."""
+"""Topics that the broker keeps for itself (rule 8.1): hidden unless asked for, and not for clients to make.
+
+So it does with one subscription of each topic that it compacts.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from magnetar.model.names import TopicName
 CHANGE_EVENTS: Final = "__change_events"
 """Changes of topics' policies, one such topic per namespace."""
 HEARTBEAT: Final = "healthcheck"
+COMPACTION_SUBSCRIPTION: Final = "__compaction"
+"""The cursor of compaction, shown among the subscriptions of a topic (rule 4.3.9)."""
 _EVENTS: Final = frozenset(
     (
         CHANGE_EVENTS,

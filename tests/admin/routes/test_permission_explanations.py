@@ -70,10 +70,9 @@ def test_an_answer_says_why_and_what_would_change_it(guarded: World) -> None:
         "role": "producer",
         "operation": "clear-backlog",
         "allowed": False,
-        "reason": "the subscription s1 in ref/main is reserved, and not for producer",
-        "remedy": "pulsar-admin namespaces grant-subscription-permission ref/main --subscription s1 "
-        "--roles bob,carol,producer && pulsar-admin topics grant-permission persistent://ref/main/t --role producer "
-        "--actions consume",
+        "reason": "producer has no consume on ref/main nor on persistent://ref/main/t",
+        "remedy": "pulsar-admin topics grant-permission persistent://ref/main/t --role producer --actions consume && "
+        "pulsar-admin namespaces grant-subscription-permission ref/main --subscription s1 --roles bob,carol,producer",
         "note": "",
         "accesses": [
             {

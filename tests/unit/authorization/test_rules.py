@@ -58,6 +58,7 @@ READS_AS_CONSUMER = {
     *("RESET_CURSOR", "GET_BACKLOG_SIZE", "SET_REPLICATED_SUBSCRIPTION_STATUS"),
     "GET_REPLICATED_SUBSCRIPTION_STATUS",
 }
+LOOKS = {"GET_SUBSCRIPTIONS", "PEEK_MESSAGES", "GET_BACKLOG_SIZE", "GET_REPLICATED_SUBSCRIPTION_STATUS"}
 
 
 def authorizer(policies: dict[str, Any] | None = None, **changes: Any) -> Authorizer:
@@ -126,6 +127,8 @@ def naive(role: str | None, access: Access, policies: dict[str, Any], *, wildcar
         return can_produce and not access.topic.local_name.startswith("__change_events")  # magnetar's own
     if name not in READS_AS_CONSUMER:
         return False
+    if access.subscription == "__compaction" and name not in LOOKS:  # magnetar's own, too
+        return False
     if access.subscription:
         reserved = policies["auth_policies"]["subscription_auth_roles"].get(access.subscription)
         if reserved and role not in reserved:
@@ -173,7 +176,7 @@ def accesses() -> Iterable[Access]:
         yield PolicyAccess(namespace, PolicyName.RETENTION, PolicyOperation.WRITE, TOPIC)
     for topic in TOPICS:
         for operation in TopicOperation:
-            yield from (TopicAccess(topic, operation, sub) for sub in (None, "app-sub", "other", " "))
+            yield from (TopicAccess(topic, operation, sub) for sub in (None, "app-sub", "other", " ", "__compaction"))
 
 
 GRANTS = (
@@ -261,6 +264,38 @@ def test_an_unknown_mode_of_subscriptions_counts_as_prefix() -> None:
     assert not rules.decide("app", TopicAccess(TOPIC, TopicOperation.CONSUME, "s")).allowed
 
 
+def test_the_cursor_of_compaction_is_moved_by_administrators_only() -> None:
+    rules = authorizer(auth({"app": ["produce", "consume"]}, subscriptions={"__compaction": ["app"]})).rules
+    changes = ("CONSUME", "SUBSCRIBE", "UNSUBSCRIBE", "SKIP", "EXPIRE_MESSAGES", "RESET_CURSOR")
+    for operation in map(TopicOperation.__getitem__, changes):
+        access = TopicAccess(TOPIC, operation, "__compaction")
+        decision = rules.decide("app", access)
+        assert not decision.allowed and decision.remedy == "pulsar-admin tenants update acme --admin-roles admin,app"
+        assert rules.decide("admin", access).allowed
+        assert rules.decide("app", TopicAccess(TOPIC, operation, "__compaction-1")).allowed
+    assert rules.decide("app", TopicAccess(TOPIC, TopicOperation.PEEK_MESSAGES, "__compaction")).allowed
+
+
+def test_a_stranger_hears_only_of_the_missing_action() -> None:
+    """Not which subscriptions are reserved, how they have to be named, or whether the namespace exists."""
+    rules = authorizer(auth({"app": ["consume"]}, subscriptions={"s": ["x"]}, mode="Prefix")).rules
+
+    def reason(role: str, topic: TopicName, subscription: str | None = "s") -> str:
+        return rules.decide(role, TopicAccess(topic, TopicOperation.CONSUME, subscription)).reason
+
+    gone = TopicName.parse("persistent://acme/gone/t")
+    assert reason("other", TOPIC) == reason("other", TOPIC, None)
+    assert reason("other", TOPIC).startswith("other has no consume on acme/orders")
+    assert reason("other", gone) == reason("other", TOPIC).replace("orders", "gone")
+    listed = [
+        rules.decide("other", NamespaceAccess(NamespaceName.parse(name), NamespaceOperation.GET_TOPICS))
+        for name in ("acme/orders", "acme/gone")
+    ]
+    assert listed[1].reason == listed[0].reason.replace("orders", "gone")
+    assert "namespaces create acme/gone" in listed[1].remedy, "for those who may read the grants"
+    assert reason("app", TOPIC).startswith("the subscription s in acme/orders is reserved")
+
+
 ABSURD = [
     "a\x00b",
     "a\nb",
@@ -304,7 +339,7 @@ def test_a_refusal_makes_no_remedy_until_it_is_read(monkeypatch: pytest.MonkeyPa
     consume = rules.decide("app", TopicAccess(TOPIC, TopicOperation.CONSUME, "s"))
     assert not terminate.allowed and not consume.allowed and not made
     assert terminate.remedy == "become_tenant_admin"
-    assert consume.remedy == "grant_on_subscription && grant_on_topic"
+    assert consume.remedy == "grant_on_topic && grant_on_subscription"
 
 
 def test_remedies_are_commands_that_keep_what_was_granted() -> None:
@@ -322,8 +357,8 @@ def test_remedies_are_commands_that_keep_what_was_granted() -> None:
         "pulsar-admin namespaces grant-permission acme/orders --role app --actions produce,consume"
     )
     assert remedy("app", TopicAccess(TOPIC, TopicOperation.CONSUME, "s")) == (
-        "pulsar-admin namespaces grant-subscription-permission acme/orders --subscription s --roles x,app && "
-        f"pulsar-admin topics grant-permission {TOPIC.fqn} --role app --actions consume"
+        f"pulsar-admin topics grant-permission {TOPIC.fqn} --role app --actions consume && "
+        "pulsar-admin namespaces grant-subscription-permission acme/orders --subscription s --roles x,app"
     )
     assert remedy("app", TopicAccess(TOPIC, TopicOperation.TERMINATE)) == (
         "pulsar-admin tenants update acme --admin-roles admin,app"

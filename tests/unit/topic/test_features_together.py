@@ -14,9 +14,9 @@ from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.publish.producer import PendingEntry, Producer, ProducerInfo
 from magnetar.broker.topic.publish.receipt_order import OrderedReceipts
 from magnetar.broker.topic.topic import Topic
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import PersistenceError
 from magnetar.model.subscription_types import SubType
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.commands.ids import TxnId

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from typing import Final
 
 from magnetar.broker.topic.topic import Topic
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PARTITIONS_MAX
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.runtime.callbacks import answered, settled
 from magnetar.runtime.tasks import TaskGroup
 

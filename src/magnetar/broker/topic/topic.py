@@ -34,12 +34,12 @@ from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.broker.topic.topic_api import SubscriptionApi
 from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
 from magnetar.model.subscription_types import SubType
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.teardown import call_all

@@ -14,8 +14,8 @@ from typing import Final
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.names import TopicName
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.runtime.tasks import in_turns
 
 log = logging.getLogger(__name__)

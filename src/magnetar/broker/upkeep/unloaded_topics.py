@@ -13,9 +13,9 @@ from typing import Final
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.cleanup.retention import RetentionRule
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Retention
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.runtime.tasks import in_turns
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger

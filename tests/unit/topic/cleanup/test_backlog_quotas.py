@@ -14,8 +14,8 @@ from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.subscription import Subscription
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import QuotaExceededError, QuotaExceededHoldError
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import BacklogQuota, QuotaPolicy, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
 from magnetar.runtime.clock import SystemClock

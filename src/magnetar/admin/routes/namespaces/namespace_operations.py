@@ -15,9 +15,9 @@ from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundles import bundle_of, check_bundle
 from magnetar.authorization.access import TenantAccess, TopicAccess
 from magnetar.authorization.operations import TopicOperation
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.runtime.tasks import in_turns
 
 _TOPICS_PER_TURN: Final = 20

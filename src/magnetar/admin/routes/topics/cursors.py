@@ -15,7 +15,6 @@ from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import flag, number
 from magnetar.authorization.access import TopicAccess
 from magnetar.authorization.operations import TopicOperation
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, NotAllowedError
 from magnetar.model.ids import EARLIEST, LATEST, Position
@@ -98,8 +97,7 @@ def _expire_all_route(
         parts = _stored(parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)), what)
         members = [(part, name) for part in parts for name in await subscriptions.subscriptions_of(part)]
         for part, name in members:
-            if name != COMPACTION_SUBSCRIPTION:
-                permissions.require(request, TopicAccess(part, TopicOperation.EXPIRE_MESSAGES, name))
+            permissions.require(request, TopicAccess(part, TopicOperation.EXPIRE_MESSAGES, name))
         for part, name in members:
             if not await subscriptions.expire(part, name, seconds):
                 raise _nothing_to_expire(part, name)

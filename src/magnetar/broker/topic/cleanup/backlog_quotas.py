@@ -17,8 +17,8 @@ from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.backlog import BacklogSize, bytes_behind, run_at
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic_feature import TopicFeature
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
 from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
 from magnetar.protocol.stored_metadata import stored_publish_time
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger

@@ -14,7 +14,7 @@ import logging
 from magnetar.broker.topic.ports import Log
 from magnetar.broker.topic.subscription.backlog import run_at
 from magnetar.broker.topic.subscription.subscription import Subscription
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.protocol.stored_metadata import stored_publish_time
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 

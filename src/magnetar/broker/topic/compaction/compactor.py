@@ -23,9 +23,10 @@ from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.broker.topic.topic_feature import TopicFeature
-from magnetar.compaction.compaction_cursor import COMPACTION_SUBSCRIPTION, VIEW_PROPERTY, ViewFacts, view_name
+from magnetar.compaction.compaction_cursor import VIEW_PROPERTY, ViewFacts, view_name
 from magnetar.model.errors import ConflictError, MagnetarError, ServiceNotReadyError
 from magnetar.model.subscription_types import SubType
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.ledgers.cursor import Cursor
