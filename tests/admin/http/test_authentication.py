@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -131,6 +132,16 @@ def test_original_principals() -> None:
         {**alice, "x-original-principal": "proxy"},
     ):
         assert asked(app, headers).status_code == 401
+
+
+def test_a_revoked_original_principal_is_refused(tmp_path: Path) -> None:
+    """Its credentials are not seen, so its name is looked up."""
+    revoked = tmp_path / "revoked"
+    revoked.write_text("sub alice\n")
+    app = checked(proxyRoles="proxy", tokenRevocationListFile=str(revoked))
+    proxy = bearer(signed({"sub": "proxy"}))
+    assert asked(app, {**proxy, "x-original-principal": "bob"}).status_code == 200
+    assert asked(app, {**proxy, "x-original-principal": "alice"}).status_code == 401
 
 
 def test_refused_logins_are_recorded() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,6 +170,7 @@ def test_original_principals() -> None:
             (proxy, {"original_principal": ""}),
             (proxy, {"original_principal": " \t"}),
             (proxy, {"original_principal": "alice\n"}),
+            (proxy, {"original_principal": " alice"}),
             (proxy, {"original_principal": "a\x00b"}),
             (proxy, {"original_principal": "a" * 1025}),
         ):
@@ -185,6 +187,24 @@ def test_original_principals() -> None:
 
     talk(simulation, proxyRoles="proxy,proxy2")
     talk(checked, proxyRoles="proxy", authenticateOriginalAuthData=True)
+
+
+def test_revoked_original_principals(tmp_path: Path) -> None:
+    """A proxy speaks no longer for whom the revocation list names, on new connections and on open ones."""
+    proxy = signed({"sub": "proxy"})
+    revoked = tmp_path / "revoked"
+    revoked.write_text("sub alice\n")
+
+    async def simulation(world: World) -> None:
+        answer = await refused(proxy, original_principal="alice")
+        assert (answer.code, answer.message) == (ServerError.AuthenticationError, "Failed to authenticate")
+        bob, carol = [await login(proxy, original_principal=name) for name in ("bob", "carol")]
+        revoked.write_text("sub alice\nsub bob\n")
+        await bob.lost
+        assert [one.original_role for one in callers(world)] == ["carol"]
+        await carol.close()
+
+    talk(simulation, proxyRoles="proxy", tokenRevocationListFile=str(revoked))
 
 
 def test_without_authentication_credentials_are_ignored() -> None:

@@ -76,6 +76,8 @@ class AuthenticationCheck:
         why = refusal(identity.role, original, self._service.proxy_roles, may_be_same=True)
         if why is not None:
             raise AuthenticationError(why)
+        if self._service.revoked_original(original):
+            raise AuthenticationError(f"the credentials of {original}, for whom {identity.role} speaks, were revoked")
         return Caller(identity.role, original, address, identity.method)
 
     async def _identify(self, headers: dict[bytes, str], certificate: bytes | None, address: str) -> Identity:

@@ -64,7 +64,11 @@ class CredentialChecks:
         login, authentication = session.login, self._service.authentication
         if login is None or authentication is None or session.closed:
             return
-        if authentication.revoked(login.peer) or (login.original and authentication.revoked(login.original)):
+        if (
+            authentication.revoked(login.peer)
+            or (login.original and authentication.revoked(login.original))
+            or authentication.revoked_original(session.caller.original_role)
+        ):
             session.close(f"the credentials of {session.caller.named} were revoked")
         elif expired and authentication.expired(login.refreshed):
             why = self._hindrance(session, login)

@@ -16,6 +16,8 @@ def refusal(role: str, original: str | None, proxy_roles: Collection[str], *, ma
     if role in proxy_roles:
         if not original or not original.strip():
             return "a proxy has to name an original principal"
+        if original != original.strip():
+            return "the original principal begins or ends with white space"
         try:
             checked_role(original, "the original principal")
         except AuthenticationError as error:

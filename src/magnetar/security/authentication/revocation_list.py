@@ -3,7 +3,7 @@
 One entry on a line; empty lines and those that begin with ``#`` mean nothing:
 
     jti 4711            the token with this claim
-    sub alice           every token of this subject; with other methods the role
+    sub alice           every token of this subject; with other methods, and of whom a proxy speaks for, the role
     sha256 9f86d0...    the token with this fingerprint (``magnetar tokens revoke``), or the client certificate
 
 A list that cannot be read revokes what it did before; a line that is no entry is reported, and until it is repaired no
@@ -96,6 +96,10 @@ class RevocationList:
 
     def __contains__(self, identity: Identity) -> bool:
         return self._revoked.include(identity)
+
+    def has_subject(self, role: str) -> bool:
+        """Whether whoever is named so is revoked, without credentials that could be looked at."""
+        return role in self._revoked.subjects
 
     def __len__(self) -> int:
         return len(self._revoked)

@@ -104,6 +104,10 @@ class AuthenticationService:
         providers = self._by_method.get(identity.method, ())
         return bool(providers) and not any(provider.still_valid(identity) for provider in providers)
 
+    def revoked_original(self, role: str | None) -> bool:
+        """Whether somebody took back what ``role`` has, for which a proxy speaks."""
+        return role is not None and self.revocation_list is not None and self.revocation_list.has_subject(role)
+
     async def refresh(self) -> bool:
         """Read again what has changed on disk; returns whether identities may have ceased to count. Never raises."""
         changed = self.revocation_list is not None and await self.revocation_list.refresh()

@@ -78,6 +78,9 @@ def _authenticated(
     if why is not None:
         refuse(session, ServerError.AuthorizationError, _INVALID_ROLES, f"login refused: {why}")
         return
+    if authentication.revoked_original(named):
+        refuse(session, ServerError.AuthenticationError, FAILED, f"login refused: {named} was revoked")
+        return
     session.login = Login(_method(command), identity, original, command.original_auth_method or "")
     session.caller = Caller(identity.role, named, session.address, identity.method)
     _accept(session)
