@@ -197,3 +197,75 @@ def test_a_handle_that_cannot_be_judged_ends_its_connection(monkeypatch: pytest.
         await alice.lost
 
     talk(simulation)
+
+
+def test_changes_that_never_end_delay_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn of the loop another grant changes: who waits is answered by the end of the look after the change."""
+
+    async def simulation(world: World) -> None:
+        changes, resources = world.machine.broker.grant_changes, world.machine.broker.resources
+        alice = await client_of("alice")
+        for _ in range(10):
+            await alice.producer(T)
+        topic = world.machine.broker.service.topics[T]
+        _others = [await client_of("root") for _ in range(10)]  # so that each look takes several turns
+        record = resources.namespaces.policies(DEFAULT)
+        over = False
+
+        async def change_all_the_time() -> None:
+            number = 0
+            while not over:
+                number += 1
+                record["auth_policies"] = policies_of(namespace={f"role{number}": BOTH})
+                resources.namespaces.grants_changed(DEFAULT)
+                await asyncio.sleep(0)
+
+        record["auth_policies"] = policies_of()
+        resources.namespaces.grants_changed(DEFAULT)
+        first = asyncio.ensure_future(changes.in_force())
+        stream = asyncio.ensure_future(change_all_the_time())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        second = asyncio.ensure_future(changes.in_force())
+        turns = 0
+        while not (first.done() and second.done()):
+            turns += 1
+            assert turns < 100, "the stream of changes delays the answers"
+            await asyncio.sleep(0)
+        assert len(topic.producers) == 0
+        over = True
+        await stream
+        await changes.in_force()
+
+    monkeypatch.setattr(grant_changes, "AT_ONCE", 3)
+    talk(simulation)
+
+
+def test_only_what_grants_has_what_is_open_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def simulation(world: World) -> None:
+        resources = world.machine.broker.resources
+        alice = await client_of("alice")
+        await alice.producer(T)
+        looked: list[Any] = []
+        needed = grant_changes._needed
+
+        def counted(*held: Any) -> Any:
+            looked.append(held)
+            return needed(*held)
+
+        monkeypatch.setattr(grant_changes, "_needed", counted)
+        await resources.namespaces.update(DEFAULT, retention_policies={"retentionTimeInMinutes": 1})
+        info: Any = resources.tenants.get("public")
+        await resources.tenants.update("public", {**info})
+        await grant(resources, namespace={"alice": BOTH, "bob": BOTH, "proxy": BOTH})
+        assert not looked, "the grants are what they were"
+        await grant(resources, namespace={"alice": BOTH})
+        assert len(looked) == 1
+        await grant(resources, mode="Prefix", namespace={"alice": BOTH})
+        assert len(looked) == 2
+        await resources.tenants.update("public", {**info, "adminRoles": ["owner"]})
+        assert len(looked) == 3
+        await resources.namespaces.delete(DEFAULT, has_topics=False)
+        assert len(looked) == 4 and await alive(alice) and closed(alice) == ["producer 1"]
+
+    talk(simulation)

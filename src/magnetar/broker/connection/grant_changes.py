@@ -3,7 +3,8 @@
 What a producer, a consumer or a watch needs is asked when it is opened, and not for each message. A change of a record
 of a tenant or of a namespace, here or by another broker, therefore has everything that is open in there judged again:
 the first of it before the change returns, the rest in turns of the loop; :meth:`GrantChanges.in_force` returns when all
-of it is done, and REST answers only then. A producer or consumer gets CLOSE_PRODUCER or CLOSE_CONSUMER, one that is
+of it is done, and REST answers only then. Of a record only what grants is looked at: any other policy may change as
+often as it likes. A producer or consumer gets CLOSE_PRODUCER or CLOSE_CONSUMER, one that is
 being opened its refusal; a watch gets no more updates, for which the protocol has no word. The connection stays.
 
 Stricter than Pulsar, which looks at neither the proxy's own role, nor administrators of tenants, nor watches.
@@ -28,6 +29,7 @@ from magnetar.broker.connection.session import Session
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.policies import Json, JsonObject
 from magnetar.protocol import commands as c
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,11 @@ AT_ONCE: Final = 200
 """Handles and connections that are looked at in one turn of the loop; about a millisecond."""
 REQUEST: Final = "change of grants"
 """What asks, for the audit log."""
+
+TENANT_GRANTS: Final = ("adminRoles",)
+"""What of a tenant's record decides about what is open."""
+NAMESPACE_GRANTS: Final = ("auth_policies", "subscription_auth_mode")
+"""The same of a namespace's."""
 
 Handle = Producer | OpenConsumer | OpenWatch | PendingOpen
 
@@ -51,24 +58,46 @@ class GrantChanges:
         self._namespaces: set[NamespaceName] = set()
         self._looking: Iterator[None] | None = None
         self._waiting: list[asyncio.Future[None]] = []
+        """For the end of the look that is going on."""
+        self._waiting_next: list[asyncio.Future[None]] = []
+        """For the end of the one after it."""
+        self._seen: dict[str | NamespaceName, tuple[Json, ...]] = {}
+        """What grants in each tenant and each namespace, as the records had it when they were last heard of."""
         if service.authorizer is not None:
             service.resources.tenants.changed = self._tenant_changed
             service.resources.namespaces.grants_changed = self._namespace_changed
             service.grants_in_force = self.in_force
+            for tenant in service.resources.tenants.names():
+                self._grants_differ(tenant, service.resources.tenants.find(tenant), TENANT_GRANTS)
+            for namespace in service.resources.namespaces.all():
+                self._grants_differ(namespace, service.resources.namespaces.find(namespace), NAMESPACE_GRANTS)
 
     def _tenant_changed(self, tenant: str) -> None:
-        self._tenants.add(tenant)
-        self._begin()
+        if self._grants_differ(tenant, self._service.resources.tenants.find(tenant), TENANT_GRANTS):
+            self._tenants.add(tenant)
+            self._begin()
 
     def _namespace_changed(self, namespace: NamespaceName) -> None:
-        self._namespaces.add(namespace)
-        self._begin()
+        if self._grants_differ(namespace, self._service.resources.namespaces.find(namespace), NAMESPACE_GRANTS):
+            self._namespaces.add(namespace)
+            self._begin()
+
+    def _grants_differ(self, name: str | NamespaceName, record: JsonObject | None, fields: tuple[str, ...]) -> bool:
+        """Whether what grants is another than before, which is remembered; a record that comes or goes differs."""
+        before = self._seen.get(name)
+        if record is None:
+            self._seen.pop(name, None)
+            return before is not None
+        now = self._seen[name] = tuple(record.get(one) for one in fields)
+        return now != before
 
     async def in_force(self) -> None:
-        """Return when everything that is open has been judged by the grants of now."""
+        """Return when everything that is open has been judged by the grants of now; later changes delay nobody."""
         if self._looking is not None:
             waiting = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiting)
+            # the look that is going on has not heard of a change that came after it began
+            unseen = self._tenants or self._namespaces
+            (self._waiting_next if unseen else self._waiting).append(waiting)
             await waiting
 
     def _begin(self) -> None:
@@ -90,10 +119,15 @@ class GrantChanges:
             asyncio.get_running_loop().call_soon(self._work)
             return
         self._looking = None
+        self._answer()
         if self._tenants or self._namespaces:
             self._begin()
-            return
-        waiting, self._waiting = self._waiting, []
+        if self._looking is None:
+            # nothing is open any more, or the next look is over already
+            self._answer()
+
+    def _answer(self) -> None:
+        waiting, self._waiting, self._waiting_next = self._waiting, self._waiting_next, []
         for one in waiting:
             if not one.done():
                 one.set_result(None)
