@@ -34,7 +34,7 @@ from magnetar.authorization.access import (
     TopicAccess,
 )
 from magnetar.authorization.decision import Decision
-from magnetar.authorization.grants import Grants, NamespaceGrants, fits, patterns_in
+from magnetar.authorization.grants import Grants, NamespaceGrants, RolePatterns
 from magnetar.authorization.operations import NamespaceOperation, TopicOperation
 from magnetar.authorization.remedies import shown
 from magnetar.model.names import NamespaceName, TopicName
@@ -171,7 +171,7 @@ class RoleRules:
         roles = grants.topic_roles(topic.fqn)
         found = _granted(roles, role, action)
         if found is None and self._grants.wildcards:
-            found = _granted_by_pattern(tuple(patterns_in(roles)), roles, role, action)
+            found = _granted_by_pattern(grants.topic_patterns(topic.fqn), roles, role, action)
         if found is not None:
             return f"{found} has {action} on {shown(topic.fqn)}"
         if topic.is_partition and action in grants.topic_actions(topic.parent.fqn, role):
@@ -182,9 +182,9 @@ class RoleRules:
         """The role or pattern that the namespace grants the action to, for reasons."""
         if action in grants.actions(role):
             return shown(role)
-        if not grants.patterns:
+        if not self._grants.wildcards:
             return None
-        return _granted_by_pattern(grants.patterns, grants.namespace_roles(), role, action)
+        return _granted_by_pattern(grants.namespace_patterns(), grants.namespace_roles(), role, action)
 
 
 def tenant_of(access: TenantAccess | NamespaceAccess | PolicyAccess | TopicAccess) -> str:
@@ -259,10 +259,9 @@ def _granted(roles: Mapping[str, Json], role: str, action: str) -> str | None:
     return shown(role) if isinstance(actions, list) and action in actions else None
 
 
-def _granted_by_pattern(patterns: tuple[str, ...], roles: Mapping[str, Json], role: str, action: str) -> str | None:
-    for pattern in patterns:
-        if fits(pattern, role):
-            found = _granted(roles, pattern, action)
-            if found is not None:
-                return f"{shown(role)} fits {found}, which"
+def _granted_by_pattern(patterns: RolePatterns, roles: Mapping[str, Json], role: str, action: str) -> str | None:
+    for pattern in patterns.fitting(role):
+        found = _granted(roles, pattern, action)
+        if found is not None:
+            return f"{shown(role)} fits {found}, which"
     return None

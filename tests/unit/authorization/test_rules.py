@@ -21,7 +21,7 @@ from magnetar.authorization.access import (
 )
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
-from magnetar.authorization.grants import PATTERNS_REMEMBERED, Grants
+from magnetar.authorization.grants import REMEMBERED, Grants
 from magnetar.authorization.operations import (
     NamespaceOperation,
     PolicyName,
@@ -382,10 +382,10 @@ def test_changes_count_at_once_and_patterns_are_bounded() -> None:
         assert not rules.decide("app-1", produce).allowed
         await resources.namespaces.delete(default, has_topics=False)
         assert not rules.decide("app-1", produce).allowed
-        for number in range(PATTERNS_REMEMBERED + 5):
+        for number in range(REMEMBERED + 5):
             name = await resources.namespaces.create("public", f"n{number}")
             rules.decide("app-1", NamespaceAccess(name, NamespaceOperation.GET_TOPICS))
-        assert len(grants._patterns) == PATTERNS_REMEMBERED
+        assert len(grants._remembered) == REMEMBERED
 
     at_once(change())
 
