@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from typing_extensions import override
 
 from magnetar.runtime.acceptor import Make, Release
+from magnetar.runtime.clock import SystemClock
 from magnetar.security.tls.handshakes import Handshakes
 from magnetar.security.tls.server_tls import ServerTls
 from magnetar.security.tls.wrong_door import failure, is_tls, plain_text
@@ -27,6 +28,7 @@ TAKEN: Final = 1 << 18
 """Bytes that are decrypted before they are handed on."""
 _room: Final = memoryview(bytearray(TAKEN + 2 * RECORD))
 """Where bytes are decrypted; one for all connections, since all of them live on one event loop."""
+_clock: Final = SystemClock()
 HANDSHAKE_BYTES_MAX: Final = 1 << 17
 """Bytes of a handshake that is not finished: a chain of certificates fits many times."""
 AROUND: Final = {"TLSv1.3": 22}
@@ -174,6 +176,9 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         if agreed is None or not self._tls.offer.allows(agreed[0]):
             self.give_up(f"it agreed on {agreed and agreed[0]} only, which tlsCiphers leaves out", "cipher")
             return
+        if self._ssl.session_reused and self._expired():
+            self.give_up("it resumed a session whose client certificate has expired", "expired")
+            return
         self._handshakes.ended(self, well=True)
         self._around = AROUND.get(self._ssl.version() or "", AROUND_MOST)
         early, self._early = self._early, b""
@@ -184,6 +189,13 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         if early or self._incoming.pending:
             # what came behind the handshake is decrypted slice by slice like all that follows
             self.data_received(self._incoming.read() + early)
+
+    def _expired(self) -> bool:
+        """Whether the client's certificate does not count any more, which OpenSSL does not ask in resumed sessions."""
+        shown = self._ssl.getpeercert()
+        if not shown:
+            return False
+        return ssl.cert_time_to_seconds(str(shown["notAfter"])) * 1000 < _clock.now_ms()
 
     def give_up(self, why: str, kind: str = "handshake") -> None:
         """End a connection whose handshake is not finished."""
