@@ -104,11 +104,14 @@ class Handshakes:
 
     def _turn(self) -> None:
         self._due = False
-        for _ in range(min(STEPS_PER_TURN, len(self._ready))):
-            self._ready.popleft().step()
-        if self._ready:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self._turn)
+        try:
+            for _ in range(min(STEPS_PER_TURN, len(self._ready))):
+                self._ready.popleft().step()
+        finally:
+            # one that fails, which the event loop reports, does not hold up the others
+            if self._ready:
+                self._due = True
+                asyncio.get_running_loop().call_soon(self._turn)
 
     def _look(self) -> None:
         self._looking = None

@@ -191,3 +191,30 @@ def test_a_turn_takes_a_few_steps_only() -> None:
         handshakes.close()
 
     asyncio.run(scenario())
+
+
+def test_a_step_that_fails_does_not_hold_up_the_others() -> None:
+    class One:
+        def __init__(self, fault: Exception | None = None) -> None:
+            self.fault = fault
+            self.stepped = asyncio.Event()
+
+        def step(self) -> None:
+            self.stepped.set()
+            if self.fault is not None:
+                raise self.fault
+
+        def give_up(self, why: str) -> None:
+            raise AssertionError(why)
+
+    async def main() -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context.get("exception")))
+        found, fault = Handshakes(), OSError("a fault")
+        broken, other = One(fault), One()
+        found.arrived(broken)
+        found.arrived(other)
+        await asyncio.wait_for(other.stepped.wait(), 5)
+        assert reported == [fault]
+
+    asyncio.run(main())
