@@ -9,6 +9,7 @@ from typing import Final
 
 from magnetar.model.errors import AuthenticationError
 from magnetar.runtime.clock import Clock
+from magnetar.runtime.log import RateLimitedLog
 from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
 from magnetar.security.authentication.revocation_list import RevocationList
 from magnetar.security.identity import Identity
@@ -36,6 +37,7 @@ class AuthenticationService:
         self.proxy_roles = proxy_roles
         self.revocation_list = revocation_list
         self._clock = clock
+        self._complaints = RateLimitedLog(log, clock=clock)
         self._anonymous = Identity(anonymous_role, ANONYMOUS) if anonymous_role else None
         self._by_method: dict[str, list[AuthenticationProvider]] = {}
         self._successes: Counter[str] = Counter()
@@ -81,7 +83,9 @@ class AuthenticationService:
                 refused = error
             except Exception as error:
                 # whatever credentials did to a library, they do not count
-                log.warning("%s: a provider failed: %s", method, type(error).__name__)
+                self._complaints.warning(
+                    f"{method} provider", "%s: a provider failed: %s", method, type(error).__name__
+                )
                 refused = AuthenticationError(f"{method}: {type(error).__name__} while the credentials were checked")
             else:
                 if self.revoked(identity):
