@@ -37,6 +37,7 @@ class StoredKeys(NamedTuple):
 def read_key_store(path: str, password: str, kind: str) -> StoredKeys:
     """Read a file of the type ``kind``. Raises InvalidValueError naming it and, for the old format, the command that
     converts it."""
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.serialization import pkcs12
 
@@ -54,7 +55,7 @@ def read_key_store(path: str, password: str, kind: str) -> StoredKeys:
         raise InvalidValueError(f"TLS: {path}: more than {_BYTES_MAX >> 20} MB are no key store")
     try:
         found = pkcs12.load_pkcs12(data, password.encode() if password else None)
-    except ValueError as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise InvalidValueError(
             f"TLS: {path}: not a key store of the type {kind}, or its password is another one: {error}"
         ) from None

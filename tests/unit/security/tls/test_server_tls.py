@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
@@ -211,3 +213,17 @@ def test_a_broker_without_tls_loads_none_of_it() -> None:
 def test_a_door_without_its_files_does_not_open(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="tlsKeyFilePath"):
         TlsDoors(Settings(brokerServicePortTls=0, tlsCertificateFilePath=str(tmp_path / "x")))
+
+
+@pytest.mark.parametrize("fault", [UnsupportedAlgorithm("RC2"), TypeError("a key of another kind")])
+def test_whatever_the_library_finds_wrong_in_a_key_store_names_the_file(
+    tmp_path: Path, shown: Issued, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = shown.key_store(tmp_path / "k.p12", "right")
+
+    def load(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(pkcs12, "load_pkcs12", load)
+    with pytest.raises(InvalidValueError, match=r"k\.p12: not a key store"):
+        door(tlsEnabledWithKeyStore=True, tlsKeyStore=store, tlsKeyStorePassword="right")
