@@ -106,7 +106,7 @@ def _groups(
     # before all with a word after a parameter: POST .../permissions/clearBacklog grants to the role of that name
     yield namespace_permissions.routes(ports.topics, resources, permissions)
     yield topic_permissions.routes(ports.topics, resources, settings)
-    yield namespaces.routes(ports.topics, ports.schemas, resources, settings)
+    yield namespaces.routes(ports.topics, ports.schemas, resources, settings, permissions)
     yield namespace_policies.routes(ports.topics, resources, settings)
     yield backlog_quotas.routes(ports.topics, resources, settings)
     yield topic_policies.routes(ports.topics, resources, settings)

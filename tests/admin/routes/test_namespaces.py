@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
+from magnetar.config.settings import Settings
+from magnetar.model.ids import Position
+from magnetar.model.names import TopicName
+from magnetar.model.policies import JsonObject
+from tests.admin.conftest import world
 from tests.admin.rest_client import RestClient
+from tests.support.at_once import at_once
 
 NAMESPACE = "/admin/v2/namespaces/ref/main"
 
@@ -71,3 +77,29 @@ def test_a_namespace_may_be_created_with_what_get_shows(rest: RestClient) -> Non
     shown = rest.get("/admin/v2/namespaces/ref/main").json()
     assert rest.put("/admin/v2/namespaces/ref/copy", json=shown).status_code == 204
     assert rest.get("/admin/v2/namespaces/ref/copy").json() == shown
+
+
+def test_a_policy_given_with_a_new_namespace_needs_what_setting_it_alone_needs() -> None:
+    found = world(Settings(authorizationEnabled=True, superUserRoles="root"))
+    at_once(found.resources.tenants.update("ref", {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}))
+    admin, root = found.rest.as_caller("admin"), found.rest.as_caller("root")
+    delayed = {"delayed_delivery_policies": {"active": False, "tickTime": 1000, "maxDeliveryDelayInMillis": 0}}
+    refused = admin.put("/admin/v2/namespaces/ref/new", json=delayed)
+    assert (refused.status_code, refused.json()["reason"]) == (401, "This operation requires super-user access")
+    assert admin.get("/admin/v2/namespaces/ref").json() == ["ref/main"], "nothing is done"
+    others = {"retention_policies": {"retentionTimeInMinutes": 1, "retentionSizeInMB": 1}, "encryption_required": True}
+    assert admin.put("/admin/v2/namespaces/ref/new", json=others).status_code == 204
+    assert root.put("/admin/v2/namespaces/ref/newer", json=delayed).status_code == 204
+
+
+def test_expiring_for_all_subscriptions_asks_for_the_cursor_of_compaction() -> None:
+    found = world(Settings(authorizationEnabled=True, superUserRoles="root"))
+    topic = TopicName.parse("persistent://ref/main/t")
+    found.broker.topics[topic] = {"s": Position(0, 0), "__compaction": Position(0, 0)}
+    grants: JsonObject = {"namespace_auth": {"app": ["consume"]}}
+    at_once(found.resources.namespaces.update(topic.namespace, auth_policies=grants))
+    path = f"/admin/v2/{topic.rest_path}/all_subscription/expireMessages/1"
+    assert found.rest.as_caller("app").post(path).status_code == 401
+    assert found.rest.as_caller("root").post(path).status_code == 204
+    del found.broker.topics[topic]["__compaction"]
+    assert found.rest.as_caller("app").post(path).status_code == 204

@@ -60,8 +60,10 @@ def _superuser(what: str) -> RoutePermission:
     return RoutePermission("a superuser", lambda target: [ClusterAccess(what)])
 
 
-def _tenant(operation: TenantOperation) -> RoutePermission:
-    return RoutePermission(f"{operation.name} on the tenant", lambda target: [TenantAccess(target.tenant, operation)])
+def _tenant(operation: TenantOperation, inside: str = "") -> RoutePermission:
+    return RoutePermission(
+        f"{operation.name} on the tenant", lambda target: [TenantAccess(target.tenant, operation)], inside
+    )
 
 
 def _tenant_admin(inside: str = "") -> RoutePermission:
@@ -182,7 +184,7 @@ def _namespace_routes() -> dict[Route, RoutePermission]:
         **_in_methods(
             one,
             GET=_namespace_policy(_READ, PolicyName.ALL),
-            PUT=_tenant(TenantOperation.CREATE_NAMESPACE),
+            PUT=_tenant(TenantOperation.CREATE_NAMESPACE, "what setting each policy in the body alone needs"),
             DELETE=_tenant(TenantOperation.DELETE_NAMESPACE),
         ),
         ("GET", one + "/topics"): _namespace(NamespaceOperation.GET_TOPICS),

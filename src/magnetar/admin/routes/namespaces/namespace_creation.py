@@ -5,15 +5,20 @@ Without the check, a list where an object belongs would stay in the metadata and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
+from magnetar.admin.http.parameters import NAMESPACE
 from magnetar.admin.routes.namespaces.namespace_policies import POLICIES
 from magnetar.admin.values import coercion, grants
 from magnetar.admin.values import policy_values as v
 from magnetar.admin.values.json_document import excerpt
+from magnetar.authorization.access import Access
+from magnetar.authorization.permission_table.request_target import RequestTarget
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.model.errors import InvalidTopicNameError, InvalidValueError, PreconditionFailedError
+from magnetar.model.names import NamespaceName
 from magnetar.model.policies import POLICY_FIELDS, Json, JsonObject
 
 _HASHES: Final = 0xFFFFFFFF
@@ -30,6 +35,14 @@ def checked(wanted: JsonObject, cluster: str) -> JsonObject:
             except (InvalidValueError, InvalidTopicNameError, PreconditionFailedError) as error:
                 raise InvalidValueError(f"{name}: {error}") from None
     return found
+
+
+def asked_for(namespace: NamespaceName, policies: JsonObject) -> Iterator[Access]:
+    """Yield what setting each of the policies alone needs, by the row of its own route."""
+    row = ROUTE_PERMISSIONS["POST", NAMESPACE + "/{policy}"]
+    for word, about in POLICIES.items():
+        if about.key.partition(".")[0] in policies:
+            yield from row.accesses(RequestTarget(namespace.tenant, namespace, word=word))
 
 
 def _per_cluster(check: v.Check) -> v.Check:

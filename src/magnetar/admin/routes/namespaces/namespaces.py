@@ -8,10 +8,11 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, listed, object_body
 from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.ports import SchemasPort, TopicsPort
-from magnetar.admin.routes.namespaces.namespace_creation import checked
+from magnetar.admin.routes.namespaces.namespace_creation import asked_for, checked
 from magnetar.admin.routes.namespaces.removal import is_empty, remove_namespace
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
@@ -25,16 +26,23 @@ _DOMAINS: Final[Mapping[str, Sequence[Domain]]] = {
 }
 
 
-def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(
+    topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings, permissions: Permissions
+) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["namespaces"])
-    _namespace_routes(router, topics, schemas, resources, settings)
+    _namespace_routes(router, topics, schemas, resources, settings, permissions)
     _list_routes(router, topics, resources)
     return router
 
 
 def _namespace_routes(
-    router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings
+    router: APIRouter,
+    topics: TopicsPort,
+    schemas: SchemasPort,
+    resources: Resources,
+    settings: Settings,
+    permissions: Permissions,
 ) -> None:
     namespaces = resources.namespaces
 
@@ -51,8 +59,10 @@ def _namespace_routes(
     @router.put(NAMESPACE)
     async def create_namespace(tenant: PathText, namespace: PathText, request: Request) -> Response:
         wanted = await object_body(request)
-        namespace_name(tenant, namespace)
-        await namespaces.create(tenant, namespace, None if wanted is None else checked(wanted, settings.clusterName))
+        name = namespace_name(tenant, namespace)
+        policies = None if wanted is None else checked(wanted, settings.clusterName)
+        permissions.require(request, *asked_for(name, policies or {}), recorded=True)
+        await namespaces.create(tenant, namespace, policies)
         return done()
 
     @router.delete(NAMESPACE)
