@@ -5,6 +5,7 @@ It follows no redirects: they would send the credentials to wherever an answer n
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 600.0
 """A broker may have to read a whole ledger before it answers."""
+ANSWER_MAX: Final = 256 << 20
+"""Bytes of the longest answer that is read."""
+_REASON_MAX: Final = 64 << 10
 
 
 class RestRefusedError(MagnetarError):
@@ -54,16 +58,21 @@ class Rest:
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
             with self._opener().open(request, timeout=self.seconds) as http_status:
-                content = http_status.read()
+                content = http_status.read(ANSWER_MAX + 1)
         except urllib.error.HTTPError as refused:
             raise RestRefusedError(refused.code, self._reason(refused)) from None
         except OSError as error:
             raise NotAvailableError(_unavailable(self.url, error)) from error
+        except http.client.HTTPException as error:
+            raise NotAvailableError(f"{self.url} does not answer as HTTP does: {type(error).__name__}") from error
+        if len(content) > ANSWER_MAX:
+            raise NotAvailableError(f"{self.url} answers {path[:200]} with more than {ANSWER_MAX} bytes")
         return json.loads(content) if content else None
 
     def _opener(self) -> urllib.request.OpenerDirector:
         if not self.url.startswith("https:"):
-            return urllib.request.build_opener(_NoRedirect)
+            # a proxy of the environment would read the credentials
+            return urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({}))
         from magnetar.security.tls.client_tls import ClientTls
 
         tls = presenting(self.tls or ClientTls(), self.credentials)
@@ -102,7 +111,7 @@ def path_of(topic: str) -> str:
 
 
 def _reason(refused: urllib.error.HTTPError) -> str:
-    text = refused.read().decode(errors="replace")
+    text = refused.read(_REASON_MAX).decode(errors="replace")
     try:
         return str(json.loads(text)["reason"])
     except (ValueError, KeyError, TypeError):

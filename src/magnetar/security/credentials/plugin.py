@@ -76,6 +76,9 @@ def _tls(params: str, what: str, inline: bool) -> ClientCredentials:
     certificate, key = given.get("tlsCertFile"), given.get("tlsKeyFile")
     if not certificate or not key:
         raise InvalidValueError(f"{what} must be tlsCertFile:/path/cert.pem,tlsKeyFile:/path/key.pem")
+    for name, path in (("tlsCertFile", certificate), ("tlsKeyFile", key)):
+        if path.startswith("data:"):
+            raise InvalidValueError(f"{what}: {name} must be the path of a PEM file, not the PEM itself")
     return CertificateCredentials(CertificateFiles(certificate.removeprefix("file://"), key.removeprefix("file://")))
 
 
@@ -91,6 +94,10 @@ def _oauth2(params: str, what: str, inline: bool) -> ClientCredentials:
         raise InvalidValueError(f"{what}: there is only type client_credentials with a client's secret")
     key, client, secret = one("privateKey", "private_key"), one("client_id", "clientId"), None
     if key is not None:
+        if not inline and one("client_secret", "clientSecret") is not None:
+            raise InvalidValueError(
+                f"{what} has a client_secret beside its privateKey, which is never used; leave it out"
+            )
         secret, client = key_reference(key, f"privateKey in {what}", inline=inline), None
     elif client is not None and (value := one("client_secret", "clientSecret")) is not None:
         secret = _secret(value, f"client_secret in {what}", inline)
@@ -110,6 +117,8 @@ def _oauth2(params: str, what: str, inline: bool) -> ClientCredentials:
 
 
 def _none(params: str, what: str, inline: bool) -> ClientCredentials:
+    if params and not inline:
+        raise InvalidValueError(f"{what} has no meaning with AuthenticationDisabled; leave it out")
     return NOBODY
 
 

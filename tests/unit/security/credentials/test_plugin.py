@@ -108,6 +108,18 @@ def test_an_inline_secret_is_refused_where_it_would_be_shown() -> None:
             read(plugin, params, inline=True)
 
 
+def test_a_secret_that_is_never_used_is_refused_where_it_would_be_shown() -> None:
+    value = password()
+    for plugin, params in (
+        (OAUTH2, json.dumps({"issuerUrl": "https://a.example", "privateKey": "/k", "client_secret": value})),
+        (f"{JAVA}AuthenticationDisabled", value),
+        (TLS, f"tlsCertFile:/c.pem,tlsKeyFile:data:,{value}"),
+    ):
+        with pytest.raises(InvalidValueError, match=r"authParams") as info:
+            read(plugin, params)
+        assert value not in str(info.value)
+
+
 def test_what_cannot_be_used_is_named() -> None:
     value = password()
     for plugin, params, problem in (
