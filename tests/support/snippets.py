@@ -50,8 +50,8 @@ def snippets() -> list[Snippet]:
 
 
 def secured(language: str) -> list[Snippet]:
-    """Those for a broker with TLS and logins: tests/spark/test_secured.py runs them at one."""
-    return [one for one in snippets() if one.language == language and _SECURED in one.text]
+    """Those for `broker.example.com`, which has TLS and logins: tests/spark/test_secured.py runs them at such a one."""
+    return [one for one in snippets() if one.language == language and f"{_SECURED}broker.example.com" in one.text]
 
 
 def python(*, spark: bool) -> list[Snippet]:
