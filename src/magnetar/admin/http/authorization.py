@@ -54,11 +54,7 @@ class Permissions:
         ``recorded``: the audit log has it also when it is allowed.
         """
         if self._authorizer is not None:
-            caller, request = caller_of(connection), request_of(connection.scope)
-            self._authorizer.require(caller, *accesses, request=request)
-            if recorded:
-                for access in accesses:
-                    self._authorizer.record(caller, access, self._authorizer.decide(caller, access), request)
+            _require(self._authorizer, connection.scope, accesses, recorded=recorded)
 
     def record(self, connection: HTTPConnection, access: Access, reason: str) -> None:
         """Record that something is allowed for a reason that no rule knows."""
@@ -111,19 +107,24 @@ class _Guarded:
             parts += 1
             last = message["type"] == "http.request" and not message.get("more_body", False)
             if last and (parts > 1 or message.get("body")):
-                self._authorizer.require(caller_of(scope), *accesses, request=request_of(scope))
+                _require(self._authorizer, scope, accesses, recorded=False)
             return message
 
         await self._handle(scope, received, send)
 
     def _check(self, scope: Scope, row: RoutePermission) -> tuple[Access, ...]:
-        caller, request = caller_of(scope), request_of(scope)
         accesses = tuple(row.accesses(target_of(scope.get("path_params", {}))))
-        self._authorizer.require(caller, *accesses, request=request)
-        if row.recorded:
-            for access in accesses:
-                self._authorizer.record(caller, access, self._authorizer.decide(caller, access), request)
+        _require(self._authorizer, scope, accesses, recorded=row.recorded)
         return accesses
+
+
+def _require(authorizer: Authorizer, scope: Scope, accesses: tuple[Access, ...], *, recorded: bool) -> None:
+    """Raise unless the caller may do all of that; with ``recorded`` the audit log has it also when it is allowed."""
+    caller, request = caller_of(scope), request_of(scope)
+    authorizer.require(caller, *accesses, request=request)
+    if recorded:
+        for access in accesses:
+            authorizer.record(caller, access, authorizer.decide(caller, access), request)
 
 
 def request_of(scope: Scope) -> str:
