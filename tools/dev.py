@@ -257,6 +257,7 @@ def lock(arguments: Sequence[str]) -> None:
         "--no-emit-index-url",
         "--no-header",
         "--python-version=3.11",
+        f"--constraints={LOCKS / 'constraints.txt'}",
     )
     call(BIN / "uv", "pip", "compile", *common, "pyproject.toml", "-o", LOCKS / "run.lock")
     call(
