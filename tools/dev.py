@@ -62,6 +62,18 @@ def install(lock: str) -> None:
     stamp.write_text(digest)
 
 
+def install_generators() -> None:
+    """Make `.venv-generators`, where the generators of clients live: they take no typer as new as ours."""
+    home, path = ROOT / ".venv-generators", LOCKS / "generators.lock"
+    stamp, digest = home / ".installed", hashlib.sha256(path.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    print(f"installing {path.relative_to(ROOT)}", flush=True)
+    call(sys.executable, "-m", "venv", "--clear", home)
+    call(home / "bin" / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", path)
+    stamp.write_text(digest)
+
+
 def ensure_java() -> None:
     """Spark needs Java 17; install it where that is possible, else say what to install."""
     if shutil.which("java"):
@@ -100,6 +112,7 @@ def test(arguments: Sequence[str]) -> None:
         call(BIN / "pytest", *arguments)
         return
     install("all")
+    install_generators()
     with contextlib.ExitStack() as stack:
         lanes = [Lane(runs) for runs in LANES]
         for lane in lanes:
@@ -257,18 +270,27 @@ def lock(arguments: Sequence[str]) -> None:
         "--no-emit-index-url",
         "--no-header",
         "--python-version=3.11",
-        f"--constraints={LOCKS / 'constraints.txt'}",
     )
     call(BIN / "uv", "pip", "compile", *common, "pyproject.toml", "-o", LOCKS / "run.lock")
     call(
         BIN / "uv", "pip", "compile", *common, "--extra=pipelines", "--group=dev", "-c", LOCKS / "run.lock",
         "pyproject.toml", "-o", LOCKS / "all.lock",
     )  # fmt: skip
+    call(BIN / "uv", "pip", "compile", *common, LOCKS / "generators.in", "-o", LOCKS / "generators.lock")
 
 
 def clean(arguments: Sequence[str]) -> None:
     """remove everything that the other commands made, but not ./data"""
-    for name in (".venv", "dist", "build", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".import_linter_cache"):
+    for name in (
+        ".venv",
+        ".venv-generators",
+        "dist",
+        "build",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".import_linter_cache",
+    ):
         shutil.rmtree(ROOT / name, ignore_errors=True)
 
 
