@@ -58,8 +58,8 @@ _COMMANDS: Final = """
 
 "Recorded": the audit log has them also when they are allowed; it has every refusal.
 
-| command | needs | recorded |
-|---|---|---|
+| command | needs | asked besides | recorded |
+|---|---|---|---|
 """
 
 
@@ -87,7 +87,8 @@ def _operations(kind: type[_Operation], actions: Mapping[_Operation, tuple[str, 
 def _commands() -> Iterable[str]:
     rows = {_wire_name(kind): row for kind, row in COMMAND_PERMISSIONS.items()}
     for name in sorted(rows):
-        yield f"| {name} | {rows[name].needs} | {'yes' if rows[name].recorded else ''} |\n"
+        row = rows[name]
+        yield f"| {name} | {row.needs} | {row.inside} | {'yes' if row.recorded else ''} |\n"
 
 
 def _routes() -> Iterable[str]:

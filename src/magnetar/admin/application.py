@@ -112,7 +112,7 @@ def _groups(
     yield topic_policies.routes(ports.topics, resources, settings)
     yield topics.routes(ports.topics, ports.messages, resources)
     yield partitions.routes(ports.topics, ports.schemas, resources)
-    yield schemas.routes(ports.schemas, resources)
+    yield schemas.routes(ports.topics, ports.schemas, resources, permissions)
     yield lifecycle.routes(ports.topics, ports.operations, resources)
     yield topic_properties.routes(ports.topics, ports.operations, resources)
     yield namespace_operations.routes(ports.topics, ports.subscriptions, resources, permissions)

@@ -47,6 +47,8 @@ class AskedObject:
     namespace: NamespaceName | None = None
     topic: TopicName | None = None
     subscription: str = ""
+    namesake: TopicName | None = None
+    """The topic of the same name in the other domain, if it exists."""
 
     @property
     def kind(self) -> str:
@@ -100,6 +102,18 @@ def accesses_of(name: str, of: AskedObject) -> tuple[Access, ...]:
     if word not in names:
         raise InvalidValueError(_unknown(name, word, of.kind))
     return tuple(names[word](of))
+
+
+def note_on(name: str, of: AskedObject) -> str:
+    """What the broker asks besides for that operation, in words; empty if nothing, or if it is no command."""
+    if of.namesake is None:
+        return ""
+    rows = (
+        COMMAND_PERMISSIONS[_OPENED_BY.get(kind, kind)]
+        for kind in COMMAND_PERMISSIONS
+        if wire_name(kind) == normal(name)
+    )
+    return next((row.inside for row in rows), "")
 
 
 def normal(name: str) -> str:
@@ -220,25 +234,31 @@ def _of_command(row: CommandPermission) -> _Accesses:
         topic = "" if of.topic is None else of.topic.fqn
         name = of.subscription or None
         command: Any = SimpleNamespace(
-            topic=topic, subscription=name, initial_subscription_name=name, consumer_id=0, partitions=[topic],
+            schema=None, topic=topic, subscription=name, initial_subscription_name=name, consumer_id=0,
+            partitions=[topic],
             subscriptions=[SimpleNamespace(topic=topic, subscription=name)],
             namespace="" if of.namespace is None else of.namespace.text,
         )  # fmt: skip
         assert row.accesses is not None
-        return row.accesses(command, _OpenConsumer(of))
+        # the others need no schema
+        return row.accesses(command, _Supposed(of, new_schema=row is COMMAND_PERMISSIONS[c.CommandGetOrCreateSchema]))
 
     return accesses
 
 
-class _OpenConsumer:
-    """The consumer that a question about a consumer's command supposes."""
+class _Supposed:
+    """What a question about a command supposes: the consumer of a consumer's, and whether a schema is new."""
 
-    def __init__(self, of: AskedObject) -> None:
+    def __init__(self, of: AskedObject, *, new_schema: bool) -> None:
         self._of = of
+        self._new_schema = new_schema
 
     def consumed(self, consumer_id: int) -> tuple[TopicName, str] | None:
         assert self._of.topic is not None
         return self._of.topic, self._of.subscription
+
+    def sharing(self, topic: TopicName, schema: object, *, first: bool = False) -> TopicName | None:
+        return self._of.namesake if self._new_schema else None
 
 
 def _unknown(name: str, word: str, kind: str) -> str:

@@ -111,6 +111,11 @@ class TopicName:
             return self
         return _parse_topic(self.fqn[: self.fqn.rindex(PARTITION_SUFFIX)], trusted=True)
 
+    @property
+    def namesake(self) -> TopicName:
+        """The topic of the same name in the other domain; of a partition, that of its partitioned topic."""
+        return self.namespace.topic(self.parent.local_name, "non-persistent" if self.persistent else "persistent")
+
     def partition(self, index: int) -> TopicName:
         """Return the internal topic of partition ``index`` (from 0)."""
         suffix = f"{PARTITION_SUFFIX}{index}"

@@ -241,3 +241,30 @@ def test_remedies_work_where_tenant_or_namespace_are_missing(guarded: World, ope
     before = asked(guarded.rest.as_caller("root"), **question)
     assert not before["allowed"]
     assert asked(carried_out(guarded, before["remedy"]).rest.as_caller("root"), **question)["allowed"]
+
+
+def test_the_topic_of_the_other_domain_counts_for_a_new_schema(guarded: World) -> None:
+    """The two share their schemas (rule 10.2)."""
+    topic, twin = "persistent://ref/main/p", "non-persistent://ref/main/p"
+    me, root = (guarded.rest.as_caller(role) for role in ("it's me", "root"))
+    path, body = "/admin/v2/schemas/ref/main/p/schema", {"type": "STRING", "schema": "", "properties": {}}
+
+    def explained_to_me(operation: str) -> Any:
+        return asked(me, role="it's me", topic=topic, operation=operation)
+
+    alone = explained_to_me("GET_OR_CREATE_SCHEMA")
+    assert alone["allowed"] and not alone["note"]
+    guarded.broker.topics[TopicName.parse(twin)] = {}
+    both = explained_to_me("GET_OR_CREATE_SCHEMA")
+    assert not both["allowed"] and twin in both["reason"]
+    plain = explained_to_me("PRODUCER")
+    assert plain["allowed"] and "on the topic of the same name in the other domain" in plain["note"]
+    assert "on the non-persistent topic of the same name" in explained_to_me(f"POST {path}")["note"]
+
+    refused = me.post(path, json=body)
+    assert refused.status_code == 401 and twin in refused.text
+    assert root.get(path).status_code == 404, "nothing is registered"
+    assert root.post(path, json=body).status_code == 200
+    assert me.post(path, json=body).status_code == 200, "what is there already is nobody's change"
+    assert me.post(path, json={**body, "properties": {"a": "b"}}).status_code == 200
+    assert me.post(path, json={**body, "type": "INT32"}).status_code == 401

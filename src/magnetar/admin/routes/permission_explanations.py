@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
@@ -20,7 +21,7 @@ from magnetar.admin.values.grants import role_name
 from magnetar.authorization.access import Access, ClusterAccess, TenantAccess
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.explanation import explained
-from magnetar.authorization.operation_names import AskedObject, accesses_of
+from magnetar.authorization.operation_names import AskedObject, accesses_of, note_on
 from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS, Route, RoutePermission
 from magnetar.authorization.rules import tenant_of
 from magnetar.config.settings import Settings
@@ -37,11 +38,10 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings, permiss
     router = APIRouter(tags=["permissions"])
 
     def grantable(topic: TopicName) -> bool:
-        return (
-            settings.allowAclChangesOnNonExistentTopics
-            or topics.topic_exists(topic)
-            or resources.partitioned.count(topic) > 0
-        )
+        return settings.allowAclChangesOnNonExistentTopics or known(topic)
+
+    def known(topic: TopicName) -> bool:
+        return topics.topic_exists(topic) or resources.partitioned.count(topic) > 0
 
     @router.get("/admin/v2/permissions/explain")
     async def explain(
@@ -63,6 +63,8 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings, permiss
         """May this role do that? Why, and what would change it?"""
         about = Caller(role_name(role), original or None)
         of = _object(tenant, namespace, topic, subscription)
+        if of.topic is not None and known(of.topic.namesake):
+            of = replace(of, namesake=of.topic.namesake)
         accesses, note = _asked(operation, of)
         authorizer = permissions.authorizer
         if authorizer is None:
@@ -96,7 +98,7 @@ def _asked(operation: str, of: AskedObject) -> tuple[tuple[Access, ...], str]:
     """What the operation asks for, and a note on what only its body or the data tell. Raises InvalidValueError."""
     request = _REQUEST.fullmatch(operation)
     if request is None:
-        return accesses_of(operation, of), ""
+        return accesses_of(operation, of), _besides(note_on(operation, of))
     method, path = request[1].upper(), request[2].partition("?")[0].removesuffix("/")
     found = _row(method, path)
     if found is None:
@@ -104,8 +106,11 @@ def _asked(operation: str, of: AskedObject) -> tuple[tuple[Access, ...], str]:
             f"{method} {path[:200]} is no request that this broker answers; see docs/permissions.md"
         )
     row, parameters = found
-    note = f"asked besides: {row.inside}" if row.inside else ""
-    return tuple(row.accesses(target_of(parameters))), note
+    return tuple(row.accesses(target_of(parameters))), _besides(row.inside)
+
+
+def _besides(inside: str) -> str:
+    return f"asked besides: {inside}" if inside else ""
 
 
 def _row(method: str, path: str) -> tuple[RoutePermission, dict[str, str]] | None:

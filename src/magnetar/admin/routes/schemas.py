@@ -10,9 +10,12 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import Flag, PathText, topic_name
-from magnetar.admin.ports import SchemasPort
+from magnetar.admin.ports import SchemasPort, TopicsPort
+from magnetar.authorization.access import TopicAccess
+from magnetar.authorization.operations import TopicOperation
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     InvalidSchemaDataError,
@@ -30,12 +33,12 @@ _NO_LEDGER: Final = -1
 """Shown as ledger id: versions are kept in the metadata store, not in a ledger."""
 
 
-def routes(schemas: SchemasPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, permissions: Permissions) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(tags=["schemas"])
     _read_routes(router, schemas)
     _query_routes(router, schemas, resources)
-    _change_routes(router, schemas, resources)
+    _change_routes(router, topics, schemas, resources, permissions)
     return router
 
 
@@ -85,7 +88,9 @@ def _query_routes(router: APIRouter, schemas: SchemasPort, resources: Resources)
         return answer({"version": NO_VERSION if found is None else found.version})
 
 
-def _change_routes(router: APIRouter, schemas: SchemasPort, resources: Resources) -> None:
+def _change_routes(
+    router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources, permissions: Permissions
+) -> None:
     registry = schemas
 
     @router.post(PATH + "/schema")
@@ -93,6 +98,11 @@ def _change_routes(router: APIRouter, schemas: SchemasPort, resources: Resources
         definition = await _definition(request)
         name = _topic(tenant, namespace, topic)
         _require_namespace(resources, name)
+        other = name.namesake
+        # what is new becomes the schema of both (rule 10.2)
+        there = topics.topic_exists(other) or resources.partitioned.count(other)
+        if there and registry.find(name, definition) is None:
+            permissions.require(request, TopicAccess(other, TopicOperation.PRODUCE), recorded=True)
         return answer({"version": {"version": await registry.add(name, definition, by_client=False)}})
 
     @router.delete(PATH + "/schema")

@@ -10,6 +10,8 @@ stands in a request beside its topic is asked for too: the initial subscription 
 subscription that is added to a transaction. Transactions belong to who began them (rule 9.7); the coordinator checks
 that.
 
+A schema belongs to the topics of both domains (rule 10.2), so whoever brings a new one needs the same on both.
+
 Texts of refusals are Pulsar's (rule 12.8). Pulsar asks nothing for schemas and for topics of transactions.
 """
 
@@ -26,6 +28,7 @@ from magnetar.authorization.decision import Decision
 from magnetar.authorization.operations import NamespaceOperation, TopicOperation
 from magnetar.model.errors import ServerError
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.schemas import SchemaType
 from magnetar.protocol import commands as c
 
 REFUSED: Final = ServerError.AuthorizationError
@@ -40,6 +43,13 @@ class Handles(Protocol):
 
     def consumed(self, consumer_id: int) -> tuple[TopicName, str] | None:
         """Topic and subscription of an open consumer."""
+        ...
+
+    def sharing(self, topic: TopicName, schema: c.Schema | None, *, first: bool = False) -> TopicName | None:
+        """The topic of the other domain that would get this schema as well (rule 10.2), if it exists.
+
+        ``None`` if nothing would be registered. ``first``: a schema is registered only where there is none yet.
+        """
         ...
 
 
@@ -59,6 +69,8 @@ class CommandPermission:
     """The answer to a refused command; ``None``: it is ignored, or there is none to refuse."""
     recorded: bool = False
     """Whether the audit log has it also when it is allowed: it changes or reads data of the topic."""
+    inside: str = ""
+    """What :attr:`accesses` asks for besides, in words, depending on what the broker knows."""
 
 
 def _on_topic(operation: TopicOperation) -> Accesses:
@@ -66,6 +78,20 @@ def _on_topic(operation: TopicOperation) -> Accesses:
         yield TopicAccess(TopicName.parse(command.topic), operation)
 
     return accesses
+
+
+def _registers(command: Any, handles: Handles) -> Iterable[Access]:
+    topic = TopicName.parse(command.topic)
+    yield TopicAccess(topic, TopicOperation.PRODUCE)
+    # here the type None says that there is none (rule 10.10)
+    schema = None if command.schema is None or command.schema.type is SchemaType.NONE else command.schema
+    yield from _of_both(handles.sharing(topic, schema), TopicOperation.PRODUCE)
+
+
+def _of_both(namesake: TopicName | None, operation: TopicOperation) -> Iterable[Access]:
+    """The same on the topic whose schemas they are as well."""
+    if namesake is not None:
+        yield TopicAccess(namesake, operation)
 
 
 def _on_consumer(operation: TopicOperation) -> Accesses:
@@ -84,12 +110,15 @@ def _on_namespace(command: Any, handles: Handles) -> Iterable[Access]:
 def _producer(command: c.CommandProducer, handles: Handles) -> Iterable[Access]:
     topic = TopicName.parse(command.topic)
     yield TopicAccess(topic, TopicOperation.PRODUCE)
+    yield from _of_both(handles.sharing(topic, command.schema), TopicOperation.PRODUCE)
     if command.initial_subscription_name:
         yield TopicAccess(topic, TopicOperation.SUBSCRIBE, command.initial_subscription_name)
 
 
 def _subscribe(command: c.CommandSubscribe, handles: Handles) -> Iterable[Access]:
-    yield TopicAccess(TopicName.parse(command.topic), TopicOperation.CONSUME, command.subscription)
+    topic = TopicName.parse(command.topic)
+    yield TopicAccess(topic, TopicOperation.CONSUME, command.subscription)
+    yield from _of_both(handles.sharing(topic, command.schema, first=True), TopicOperation.CONSUME)
 
 
 def _partitions(command: c.CommandAddPartitionToTxn, handles: Handles) -> Iterable[Access]:
@@ -160,6 +189,8 @@ def _of_coordinator(response: Callable[..., c.Command], before: str = "") -> Ref
 
 # the table -------------------------------------------------------------------------------------------------------
 
+_BOTH: Final = "for a schema that is new, {} on the topic of the same name in the other domain, if there is one"
+"""The two share their schemas (rule 10.2)."""
 _PRODUCER: Final = CommandPermission("the producer that PRODUCER opened on this connection")
 _CONSUMER: Final = CommandPermission("the consumer that SUBSCRIBE opened on this connection")
 _LOOK_UP: Final = _on_topic(TopicOperation.LOOKUP)
@@ -192,15 +223,17 @@ COMMAND_PERMISSIONS: Final[Mapping[type, CommandPermission]] = MappingProxyType(
         ),
         c.CommandGetOrCreateSchema: CommandPermission(
             "PRODUCE on the topic",
-            _on_topic(TopicOperation.PRODUCE),
+            _registers,
             _in(c.CommandGetOrCreateSchemaResponse, "Client is not authorized to get or create schema"),
             recorded=True,
+            inside=_BOTH.format("PRODUCE"),
         ),
         c.CommandProducer: CommandPermission(
             "PRODUCE on the topic, and SUBSCRIBE on its initial subscription if it names one",
             _producer,
             _error("Client is not authorized to Produce"),
             recorded=True,
+            inside=_BOTH.format("PRODUCE"),
         ),
         c.CommandSend: CommandPermission(
             "the producer that PRODUCER opened on this connection; a transaction of its own, if it names one"
@@ -211,6 +244,7 @@ COMMAND_PERMISSIONS: Final[Mapping[type, CommandPermission]] = MappingProxyType(
             _subscribe,
             _error("Client is not authorized to subscribe"),
             recorded=True,
+            inside=_BOTH.format("CONSUME"),
         ),
         c.CommandFlow: _CONSUMER,
         c.CommandAck: CommandPermission(

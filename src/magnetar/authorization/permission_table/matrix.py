@@ -171,12 +171,16 @@ def _asked(scratch: ScratchTenant, topic: TopicName) -> Any:
     return SimpleNamespace(
         topic=topic.fqn, subscription=SUBSCRIPTION, initial_subscription_name=None, partitions=(topic.fqn,),
         subscriptions=(SimpleNamespace(topic=topic.fqn, subscription=SUBSCRIPTION),), namespace=scratch.namespace.text,
+        schema=None,
     )  # fmt: skip
 
 
 class _NoHandles:
     def consumed(self, consumer_id: int) -> tuple[TopicName, str] | None:
         return None
+
+    def sharing(self, topic: TopicName, schema: object, *, first: bool = False) -> TopicName:
+        return topic.namesake  # whether it exists or not: all grants are the namespace's
 
 
 def _allowed(rules: RoleRules, scratch: ScratchTenant, role: str, accesses: Iterable[Access]) -> bool:

@@ -141,6 +141,7 @@ def _of_owner() -> RoutePermission:
 
 _READ, _WRITE = PolicyOperation.READ, PolicyOperation.WRITE
 _EACH: Final = "the same operation on every topic and subscription that is concerned, or nothing is done"
+_BOTH: Final = "for a schema that is new, PRODUCE on the non-persistent topic of the same name, if there is one"
 _OWN_PLACE: Final = "the object lies in the topic's own place of the object store"
 
 
@@ -320,7 +321,9 @@ def _other_routes() -> dict[Route, RoutePermission]:
     acks = _subscription(TopicOperation.CONSUME)
     see = _superuser("see transactions of others")
     return {
-        **_in_methods(schemas + "/schema", GET=metadata, POST=_topic(TopicOperation.PRODUCE), DELETE=_tenant_admin()),
+        **_in_methods(
+            schemas + "/schema", GET=metadata, POST=_topic(TopicOperation.PRODUCE, _BOTH), DELETE=_tenant_admin()
+        ),
         ("GET", schemas + "/schema/{version}"): metadata,
         ("GET", schemas + "/schemas"): metadata,
         ("GET", schemas + "/metadata"): metadata,

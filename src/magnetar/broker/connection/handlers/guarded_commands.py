@@ -23,6 +23,7 @@ from magnetar.model.errors import (
     ProtocolError,
 )
 from magnetar.model.names import TopicName
+from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.server import FROM_CLIENT
@@ -45,6 +46,20 @@ class SessionHandles:
         """Topic and subscription of an open consumer."""
         held = self._session.consumers.get(consumer_id)
         return (held.topic.name, held.subscription.name) if isinstance(held, OpenConsumer) else None
+
+    def sharing(self, topic: TopicName, schema: c.Schema | None, *, first: bool = False) -> TopicName | None:
+        """The topic of the other domain that would get this schema as well (rule 10.2), if it exists."""
+        if schema is None or schema.type is SchemaType.AUTO_CONSUME:
+            return None
+        service, other = self._session.service, topic.namesake
+        if not service.exists(other) and not service.resources.partitioned.count(other):
+            return None
+        known = (
+            service.schemas.versions(topic)
+            if first
+            else service.schemas.knows(topic, SchemaDefinition(schema.type, schema.schema_data))
+        )
+        return None if known else other
 
 
 def guarded(handlers: Mapping[type, Handler]) -> dict[type, Handler]:
