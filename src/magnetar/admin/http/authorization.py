@@ -20,8 +20,9 @@ from magnetar.authorization.access import Access
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.decision import Decision
+from magnetar.authorization.permission_table.needs import RoutePermission
 from magnetar.authorization.permission_table.request_target import RequestTarget
-from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS, RoutePermission
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 
 _NOBODY: Final = Caller(None)
 

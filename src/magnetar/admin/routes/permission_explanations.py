@@ -22,7 +22,8 @@ from magnetar.authorization.access import Access, ClusterAccess, TenantAccess
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.explanation import explained
 from magnetar.authorization.operation_names import AskedObject, accesses_of, note_on
-from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS, Route, RoutePermission
+from magnetar.authorization.permission_table.needs import Route, RoutePermission
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.authorization.rules import tenant_of
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
