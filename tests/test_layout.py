@@ -16,7 +16,8 @@ FUNCTION_LINES_MAX = 70
 BLOB_BYTES_MAX = 512 * 1024
 BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 COMMANDS = {
-    f"magnetar.{package}.command" for package in ("jobs", "lakehouse", "pipelines", "cli.tokens", "cli.permissions")
+    f"magnetar.{package}.command"
+    for package in ("jobs", "lakehouse", "pipelines", "cli.tokens", "cli.permissions", "cli.contexts")
 }
 ENTRY_POINTS = {"magnetar.app.main", *COMMANDS}
 HELD = [rule for rule in RULES if rule != "fragments"]

@@ -159,6 +159,7 @@ PASSED_ON: Final = {
     "lake": "lakehouse",
     "tokens": "cli.tokens",
     "permissions": "cli.permissions",
+    "contexts": "cli.contexts",
 }
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
@@ -207,6 +208,12 @@ def tokens(context: typer.Context) -> None:
 @app.command(context_settings=_ALL, add_help_option=False)
 def permissions(context: typer.Context) -> None:
     """Who may do what, and why."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def contexts(context: typer.Context) -> None:
+    """Saved connections: where brokers are and how to log in."""
     _pass_on(context)
 
 

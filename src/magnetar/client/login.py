@@ -6,7 +6,7 @@ the secrets themselves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +31,7 @@ class ClientLogin:
     token: str | None = None
     """A reference."""
     auth_plugin: str | None = None
-    auth_params: str | None = None
+    auth_params: str | None = field(default=None, repr=False)
     """As Pulsar's clients read them, with references for secrets."""
     client_conf: str | None = None
     """The path of Pulsar's ``client.conf``; what is given beside it counts more."""
@@ -40,6 +40,8 @@ class ClientLogin:
     key: str | None = None
     allow_insecure: bool | None = None
     verify_host_name: bool = True
+    inline: bool = False
+    """Whether ``auth_params`` may hold the secret itself, as a command line's may; such a login cannot be pickled."""
 
     def __post_init__(self) -> None:
         if self.token is not None and self.auth_plugin is not None:
@@ -53,7 +55,7 @@ class ClientLogin:
             return TokenCredentials(Secret.parse(self.token, "token"))
         if self.client_conf is not None and self.auth_plugin is None:
             return ConfiguredCredentials(self.client_conf)
-        return credentials_of(self.auth_plugin, self.auth_params, "authParams", inline=False)
+        return credentials_of(self.auth_plugin, self.auth_params, "authParams", inline=self.inline)
 
     @cached_property
     def tls(self) -> ClientTls | None:

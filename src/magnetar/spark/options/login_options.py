@@ -31,6 +31,7 @@ def login_of(table: OptionTable) -> ClientLogin:
         **{name: table.get(title) for name, title in _TEXTS.items()},
         allow_insecure=None if table.get(_INSECURE) is None else table.flag(_INSECURE, False),
         verify_host_name=table.flag(_HOST_NAME, True),
+        inline=False,
     )
 
 

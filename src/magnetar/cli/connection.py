@@ -1,0 +1,132 @@
+"""From flags, the environment, a saved context and Pulsar's ``client.conf`` to one connection.
+
+What stands beside a command counts most. What it does not say comes from one place, the first of these that is named:
+``--context``, ``--client-conf``, MAGNETAR_CONTEXT, PULSAR_CLIENT_CONF, the context in use. A broker on this machine and
+the token of PULSAR_TOKEN are the defaults.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from magnetar.model.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from magnetar.cli.contexts.context import Context
+    from magnetar.client.login import ClientLogin
+    from magnetar.client.lookup import Lookup
+    from magnetar.client.rest import Rest
+
+SERVICE_URL: Final = "pulsar://localhost:6650"
+WEB_URL: Final = "http://localhost:8080"
+CONTEXT_VARIABLE: Final = "MAGNETAR_CONTEXT"
+CLIENT_CONF_VARIABLE: Final = "PULSAR_CLIENT_CONF"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionFlags:
+    """What a command line says about its connection; None is what it does not say.
+
+    ``auth_params`` may hold a secret itself, as scripts for Pulsar's tools have it: it is used and never shown.
+    """
+
+    context: str | None = None
+    client_conf: str | None = None
+    service_url: str | None = None
+    web_url: str | None = None
+    token: str | None = None
+    auth_plugin: str | None = None
+    auth_params: str | None = None
+    trust: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    allow_insecure: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConnection:
+    """What a command connects to: addresses, and the login for them."""
+
+    service_url: str
+    """pulsar://host:port, or pulsar+ssl:// with TLS."""
+    web_url: str
+    """http://host:port or https://host:port, without a slash at its end."""
+    login: ClientLogin
+    """Credentials and TLS of both interfaces."""
+    origin: str
+    """Which context or file said so, for errors and ``contexts show``."""
+
+    def rest(self, seconds: float) -> Rest:
+        """Return the REST interface, which may take so long to answer."""
+        return self.login.rest(self.web_url, seconds)
+
+    def lookup(self, seconds: float) -> Lookup:
+        """Return a lookup over the binary protocol, by this time-out."""
+        return self.login.lookup(self.service_url, seconds)
+
+
+def connection(flags: ConnectionFlags, environment: Mapping[str, str] = os.environ) -> BrokerConnection:
+    """Return the connection that a command makes. Raises InvalidValueError, which shows no secret."""
+    from magnetar.cli.contexts.context import check_urls, check_web_url
+
+    saved, origin = _saved(flags, environment)
+    service_url = flags.service_url or saved.service_url or SERVICE_URL
+    web_url = flags.web_url or saved.web_url or WEB_URL
+    check_urls(service_url, "")
+    return BrokerConnection(service_url, check_web_url(web_url), _login(flags, saved, environment), origin)
+
+
+def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Context, str]:
+    from magnetar.cli.contexts.context import Context
+    from magnetar.cli.contexts.context_file import read_contexts
+
+    if flags.context and flags.client_conf:
+        raise InvalidValueError("give either --context or --client-conf: both say where the broker is")
+    context = flags.context or ("" if flags.client_conf else environment.get(CONTEXT_VARIABLE, ""))
+    file = flags.client_conf or ("" if context else environment.get(CLIENT_CONF_VARIABLE, ""))
+    if context:
+        return read_contexts(environment).named(context), f"context {context}"
+    if file:
+        return _of_client_conf(os.path.abspath(file)), os.path.abspath(file)
+    contexts = read_contexts(environment)
+    if contexts.current is not None:
+        return contexts.named(contexts.current), f"context {contexts.current}, which is in use"
+    return Context(), "the defaults"
+
+
+def _of_client_conf(path: str) -> Context:
+    from magnetar.cli.contexts.context import Context
+    from magnetar.security.credentials.client_conf import read_client_conf
+
+    found = read_client_conf(path)
+    return Context(service_url=found.broker_url or "", web_url=found.rest_url or "", client_conf=path)
+
+
+def _login(flags: ConnectionFlags, saved: Context, environment: Mapping[str, str]) -> ClientLogin:
+    from magnetar.client.login_flags import TOKEN_VARIABLE
+
+    login = saved.login()
+    if flags.auth_params and not (flags.auth_plugin or login.auth_plugin):
+        raise InvalidValueError(
+            "--auth-params has no meaning alone; give --auth-plugin, the class that reads it, as well"
+        )
+    if flags.auth_plugin or flags.auth_params or flags.token:
+        login = replace(
+            login,
+            token=flags.token,
+            auth_plugin=flags.auth_plugin or (None if flags.token else login.auth_plugin),
+            auth_params=flags.auth_params,
+            inline=True,
+        )
+    elif login.credentials.method is None and environment.get(TOKEN_VARIABLE):
+        login = replace(login, token=f"env:{TOKEN_VARIABLE}")
+    return replace(
+        login,
+        trust=flags.trust or login.trust,
+        certificate=flags.certificate or login.certificate,
+        key=flags.key or login.key,
+        allow_insecure=login.allow_insecure if flags.allow_insecure is None else flags.allow_insecure,
+    )

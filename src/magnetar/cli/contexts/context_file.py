@@ -1,0 +1,125 @@
+"""contexts.toml: read whole, checked whole, and replaced in one step with mode 0600."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from magnetar.cli.contexts.context import Context, check_context_name, context_of
+from magnetar.model.errors import InvalidValueError
+
+_BYTES_MAX: Final = 1 << 20
+_HEAD: Final = "# Saved connections of magnetar; magnetar contexts --help. Secrets stand here by reference only.\n"
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """All saved connections, and which of them is used where none is named."""
+
+    path: Path
+    current: str | None = None
+    by_name: dict[str, Context] = field(default_factory=dict)
+
+    def named(self, name: str) -> Context:
+        """Return a context. Raises InvalidValueError with the names that there are."""
+        found = self.by_name.get(name)
+        if found is None:
+            there = f"there are {', '.join(sorted(self.by_name))}" if self.by_name else "none is saved"
+            raise InvalidValueError(
+                f"context {name!r} is not in {self.path}: {there}; save it with: magnetar contexts add {name}"
+            )
+        return found
+
+    def with_context(self, name: str, context: Context) -> Contexts:
+        """Return all contexts with this one added or replaced; the first becomes the current one."""
+        check_context_name(name)
+        return replace(self, by_name={**self.by_name, name: context}, current=self.current or name)
+
+    def without(self, name: str) -> Contexts:
+        """Return all contexts but this one. Raises InvalidValueError if it is not there."""
+        self.named(name)
+        left = {key: value for key, value in self.by_name.items() if key != name}
+        return replace(self, by_name=left, current=None if self.current == name else self.current)
+
+    def using(self, name: str) -> Contexts:
+        """Return the same contexts with another current one. Raises InvalidValueError if it is not there."""
+        self.named(name)
+        return replace(self, current=name)
+
+    def write(self) -> None:
+        """Replace the file in one step; nobody but its owner may read it. Raises OSError."""
+        target = Path(os.path.realpath(self.path))
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(prefix=".contexts-", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(self._text().encode())
+                file.flush()
+                os.fsync(file.fileno())  # noqa: TID251  # a file of the user, no part of the store
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def _text(self) -> str:
+        lines = [_HEAD]
+        if self.current is not None:
+            lines.append(f"current = {_quoted(self.current)}\n")
+        for name, context in sorted(self.by_name.items()):
+            lines.append(f"\n[contexts.{_quoted(name)}]\n")
+            for key, value in context.said().items():
+                lines.append(f"{key} = {_quoted(value) if isinstance(value, str) else str(value).lower()}\n")
+        return "".join(lines)
+
+
+def contexts_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where the file stands: under XDG_CONFIG_HOME, else ``~/.config``."""
+    base = environment.get("XDG_CONFIG_HOME", "")
+    root = Path(base) if base.startswith("/") else Path(environment.get("HOME") or os.path.expanduser("~")) / ".config"
+    return root / "magnetar" / "contexts.toml"
+
+
+def read_contexts(environment: Mapping[str, str] = os.environ) -> Contexts:
+    """Return what is saved; no file is no context. Raises InvalidValueError naming the file and what is wrong."""
+    path = contexts_path(environment)
+    try:
+        with path.open("rb") as file:
+            content = file.read(_BYTES_MAX + 1)
+    except FileNotFoundError:
+        return Contexts(path)
+    except OSError as error:
+        raise InvalidValueError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > _BYTES_MAX:
+        raise InvalidValueError(f"{path} has more than {_BYTES_MAX} bytes, which no file of contexts has")
+    try:
+        document = tomllib.loads(content.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidValueError(f"{path} is no TOML: {error}; mend it or remove it") from None
+    return _checked(path, document)
+
+
+def _checked(path: Path, document: dict[str, object]) -> Contexts:
+    unknown = sorted(document.keys() - {"current", "contexts"})
+    if unknown:
+        raise InvalidValueError(f"{path}: {unknown[0]} is not known; there are current and contexts")
+    tables = document.get("contexts", {})
+    if not isinstance(tables, dict):
+        raise InvalidValueError(f"{path}: contexts is no table")
+    found = {check_context_name(name): context_of(name, values, str(path)) for name, values in tables.items()}
+    current = document.get("current")
+    if current is not None and current not in found:
+        raise InvalidValueError(f"{path}: current names {current!r}, which is no context of the file")
+    return Contexts(path, str(current) if current is not None else None, found)
+
+
+def _quoted(text: str) -> str:
+    """Return a TOML basic string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(one if one >= " " and one != "\x7f" else f"\\u{ord(one):04X}" for one in escaped) + '"'

@@ -1,0 +1,134 @@
+"""What a command line, the environment, contexts and ``client.conf`` say of a connection, and which counts more."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from magnetar.cli.connection import ConnectionFlags, connection
+from magnetar.cli.contexts.context import Context
+from magnetar.cli.contexts.context_file import Contexts, contexts_path, read_contexts
+from magnetar.model.errors import InvalidValueError
+
+TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {"HOME": str(tmp_path)}
+
+
+def _save(environment: dict[str, str], current: str | None = None, **contexts: Context) -> None:
+    Contexts(contexts_path(environment), current, dict(contexts)).write()
+
+
+def _conf(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "client.conf"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_broker_on_this_machine_is_the_default(environment: dict[str, str]) -> None:
+    found = connection(ConnectionFlags(), environment)
+    assert (found.service_url, found.web_url) == ("pulsar://localhost:6650", "http://localhost:8080")
+    assert found.login.credentials.method is None
+
+
+def test_what_counts_more(environment: dict[str, str], tmp_path: Path) -> None:
+    """Flags, then the first place that is named: context, client.conf, their variables, the context in use."""
+    _save(environment, "used", used=Context(web_url="http://used:1"), named=Context(web_url="http://named:2"))
+    conf = _conf(tmp_path, "webServiceUrl=http://conf:3/\nbrokerServiceUrl=pulsar://conf:4\n")
+    assert connection(ConnectionFlags(), environment).web_url == "http://used:1"
+    environment["PULSAR_CLIENT_CONF"] = conf
+    found = connection(ConnectionFlags(), environment)
+    assert (found.web_url, found.service_url, found.origin) == ("http://conf:3", "pulsar://conf:4", conf)
+    environment["MAGNETAR_CONTEXT"] = "named"
+    assert connection(ConnectionFlags(), environment).web_url == "http://named:2"
+    assert connection(ConnectionFlags(client_conf=conf), environment).web_url == "http://conf:3"
+    assert connection(ConnectionFlags(context="used"), environment).web_url == "http://used:1"
+    assert connection(ConnectionFlags(context="used", web_url="http://flag:5/"), environment).web_url == "http://flag:5"
+    with pytest.raises(InvalidValueError, match="either --context or --client-conf"):
+        connection(ConnectionFlags(context="used", client_conf=conf), environment)
+
+
+def test_the_login_of_each_place(environment: dict[str, str], tmp_path: Path) -> None:
+    conf = _conf(tmp_path, f"authPlugin={TOKEN_PLUGIN}\nauthParams=token:from-the-file\n")
+    environment["PULSAR_TOKEN"] = "unused"
+    by_file = connection(ConnectionFlags(client_conf=conf), environment).login
+    assert by_file.credentials.data() == b"from-the-file"
+    by_flag = connection(
+        ConnectionFlags(client_conf=conf, auth_plugin=TOKEN_PLUGIN, auth_params="token:from-the-flag"), environment
+    ).login
+    assert by_flag.credentials.data() == b"from-the-flag"
+    by_variable = connection(ConnectionFlags(), environment).login
+    assert str(by_variable.credentials).find("env:PULSAR_TOKEN") >= 0
+
+
+def test_a_secret_of_a_flag_is_neither_shown_nor_sent(environment: dict[str, str]) -> None:
+    flags = ConnectionFlags(auth_plugin=TOKEN_PLUGIN, auth_params="token:very-secret-text")
+    found = connection(flags, environment)
+    assert "very-secret-text" not in repr(found)
+    with pytest.raises(Exception, match="reference"):
+        pickle.dumps(found.login)
+
+
+def test_parameters_without_the_class_that_reads_them_are_refused(environment: dict[str, str]) -> None:
+    with pytest.raises(InvalidValueError, match="--auth-plugin"):
+        connection(ConnectionFlags(auth_params="token:x"), environment)
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8080", "pulsar://localhost:6650", "http://", "http://h:notaport", "http://user:secret@h:1"]
+)
+def test_a_web_url_that_is_none_is_refused(environment: dict[str, str], url: str) -> None:
+    with pytest.raises(InvalidValueError, match="http://host:"):
+        connection(ConnectionFlags(web_url=url), environment)
+
+
+def test_an_unknown_context_names_those_that_there_are(environment: dict[str, str]) -> None:
+    _save(environment, one=Context(), two=Context())
+    with pytest.raises(InvalidValueError, match="there are one, two"):
+        connection(ConnectionFlags(context="three"), environment)
+
+
+def test_contexts_are_written_privately_and_whole(environment: dict[str, str]) -> None:
+    """Every value comes back, nobody else may read the file, and nothing is left beside it."""
+    context = Context(
+        service_url="pulsar+ssl://b:6651",
+        web_url="https://b:8443",
+        token='command:print "a\\b"',
+        trust="/é/ca.pem",
+        allow_insecure=True,
+        verify_host_name=False,
+    )
+    _save(environment, "a.b", **{"a.b": context})
+    path = contexts_path(environment)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [one.name for one in path.parent.iterdir()] == ["contexts.toml"]
+    found = read_contexts(environment)
+    assert (found.current, found.by_name) == ("a.b", {"a.b": context})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("current = [", "is no TOML"),
+        ("current = 'gone'", "which is no context"),
+        ("[contexts.a]\nwebb_url = 'x'", "webb_url is not known"),
+        ("[contexts.a]\nallow_insecure = 'yes'", "must be a true or false"),
+        ("[contexts.a]\ntoken = 'eyJhbGciOi'", "must be a reference"),
+        ("[contexts.a]\nauth_plugin = 'token'\nauth_params = 'token:eyJhbGci'", "must be a reference"),
+        ("[contexts.'../x']\n", "is no name of a context"),
+        ("other = 1", "other is not known"),
+        ("contexts = 1", "is no table"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_and_shows_no_secret(environment: dict[str, str], text: str, said: str) -> None:
+    path = contexts_path(environment)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(InvalidValueError, match=said) as refused:
+        read_contexts(environment)
+    assert "eyJhbGci" not in str(refused.value)

@@ -1,0 +1,66 @@
+"""``magnetar contexts``, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from magnetar.cli.contexts.command import app
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def _run(*words: str, exit_code: int = 0) -> str:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == exit_code, result.output
+    return result.output
+
+
+def test_from_adding_to_removing() -> None:
+    assert "none is saved" in _run("list")
+    _run("add", "dev", "--web-url", "http://dev:8080")
+    _run("add", "prod", "--web-url", "https://prod:8443", "--token", "env:TOKEN", "--use")
+    assert "is there already" in _run("add", "prod", exit_code=1)
+    listed = json.loads(_run("list", "--json"))
+    assert listed["current"] == "prod"
+    assert listed["contexts"]["dev"] == {"web_url": "http://dev:8080"}
+    assert "token = env:TOKEN" in _run("show")
+    _run("use", "dev")
+    assert "* dev" in _run("list")
+    _run("remove", "dev")
+    assert "no context is in use" in _run("show", exit_code=1)
+    assert "is not in" in _run("remove", "dev", exit_code=1)
+
+
+def test_a_secret_is_refused_and_not_shown() -> None:
+    said = _run("add", "dev", "--token", "eyJhbGciOiJIUzI1NiJ9", exit_code=1)
+    assert "reference" in said and "eyJ" not in said
+    assert "none is saved" in _run("list")
+
+
+@pytest.mark.parametrize(
+    ("params", "kept"),
+    [
+        ("file:///run/token", {"auth_plugin": "token", "auth_params": "file:///run/token"}),
+        ("token:eyJhbGciOiJIUzI1NiJ9", {"client_conf": "client.conf"}),
+    ],
+)
+def test_a_client_conf_becomes_a_context(tmp_path: Path, params: str, kept: dict[str, str]) -> None:
+    """References are copied; a secret that stands in the file stays there, and the file is the reference."""
+    conf = tmp_path / "client.conf"
+    conf.write_text(
+        f"webServiceUrl=http://b:1/\nbrokerServiceUrl=pulsar://b:2\nauthPlugin=token\nauthParams={params}\n"
+    )
+    said = _run("import", "b", str(conf))
+    shown = json.loads(_run("show", "b", "--json"))
+    if "client_conf" in kept:
+        kept = {"client_conf": str(conf)}
+        assert "keep it" in said
+    assert shown == {"web_url": "http://b:1", "service_url": shown["service_url"], **kept}
+    assert "eyJ" not in (tmp_path / "config/magnetar/contexts.toml").read_text()
