@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +30,11 @@ class TokenEndpoint:
         self.status = 200
         self.answer: Any = {"access_token": "first", "token_type": "Bearer", "expires_in": 600}
         self.headers: dict[str, str] = {}
+        self.open = threading.Event()
+        """Forms are answered when this is set."""
+        self.open.set()
+        self.drops: tuple[int, float] | None = None
+        """Answers come byte by byte, from that byte on, with so many seconds in between."""
 
 
 @contextmanager
@@ -48,16 +54,22 @@ def token_endpoint(context: ssl.SSLContext | None = None) -> Iterator[TokenEndpo
         def do_POST(self) -> None:
             form = self.rfile.read(int(self.headers["content-length"])).decode()
             endpoint.asked.append({name: values[0] for name, values in parse_qs(form).items()})
+            endpoint.open.wait(10)
             self._say(endpoint.status, endpoint.answer)
 
         def _say(self, status: int, content: Any) -> None:
             data = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            for name, value in endpoint.headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            named = {**endpoint.headers, "content-length": str(len(data))}
+            head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+            said = f"HTTP/1.1 {status} OK\r\n{head}\r\n".encode() + data
+            if endpoint.drops is None:
+                self.wfile.write(said)
+                return
+            start, seconds = endpoint.drops
+            self.wfile.write(said[:start])
+            for at in range(start, len(said)):
+                time.sleep(seconds)
+                self.wfile.write(said[at : at + 1])
 
         def log_message(self, *_: Any) -> None:
             """Nothing on standard error."""

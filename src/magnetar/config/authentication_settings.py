@@ -141,11 +141,9 @@ class AuthenticationSettings:
     )
     openIDHttpConnectionTimeoutMillis: int = setting(
         10_000,
-        "Milliseconds that an issuer may take to answer; the larger of this and the next one counts.",
+        "Milliseconds that fetching an issuer's keys may take in all; the larger of this and the next one counts.",
         _OPENID,
         1,
         120_000,
     )
-    openIDHttpReadTimeoutMillis: int = setting(
-        10_000, "Milliseconds that an issuer may take to send its answer.", _OPENID, 1, 120_000
-    )
+    openIDHttpReadTimeoutMillis: int = setting(10_000, "The same; the larger of both counts.", _OPENID, 1, 120_000)

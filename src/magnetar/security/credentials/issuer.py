@@ -18,13 +18,14 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.runtime.clock import steady_seconds
+from magnetar.security.credentials.exchange import Deadline, handlers
 from magnetar.security.credentials.key_file import ClientKey
 from magnetar.security.credentials.secret import CredentialsDelayedError, CredentialsError
 from magnetar.security.credentials.token import checked_token
 
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 PATIENCE: Final = 15.0
+"""Seconds for all requests that one token takes."""
 _ANSWER_MAX: Final = 1 << 20
 _LIFE_MAX: Final = 366 * 86400.0
 _LIFE_UNKNOWN: Final = 60.0
@@ -62,9 +63,9 @@ def _on_this_machine(host: str) -> bool:
         return host == "localhost"
 
 
-def token_endpoint(issuer_url: str, trust: str | None, well_known: str = WELL_KNOWN) -> str:
+def token_endpoint(issuer_url: str, trust: str | None, deadline: Deadline, well_known: str = WELL_KNOWN) -> str:
     """Ask an issuer for the address at which it gives tokens. Raises CredentialsError, CredentialsDelayedError."""
-    answer = ask(urllib.request.Request(issuer_url + well_known), issuer_url, trust)
+    answer = ask(urllib.request.Request(issuer_url + well_known), issuer_url, trust, deadline)
     endpoint = answer.get("token_endpoint")
     if not isinstance(endpoint, str):
         raise CredentialsError(f"the issuer {issuer_url} names no token_endpoint")
@@ -74,7 +75,9 @@ def token_endpoint(issuer_url: str, trust: str | None, well_known: str = WELL_KN
         raise CredentialsError(str(error)) from None
 
 
-def request_token(endpoint: str, key: ClientKey, more: Mapping[str, str], trust: str | None) -> IssuedToken:
+def request_token(
+    endpoint: str, key: ClientKey, more: Mapping[str, str], trust: str | None, deadline: Deadline
+) -> IssuedToken:
     """Ask for a token of a client. Raises CredentialsError, CredentialsDelayedError."""
     form = {
         "grant_type": "client_credentials",
@@ -82,7 +85,7 @@ def request_token(endpoint: str, key: ClientKey, more: Mapping[str, str], trust:
         "client_secret": key.client_secret,
         **more,
     }
-    answer = ask(urllib.request.Request(endpoint, urlencode(form).encode(), method="POST"), endpoint, trust)
+    answer = ask(urllib.request.Request(endpoint, urlencode(form).encode(), method="POST"), endpoint, trust, deadline)
     token, seconds = answer.get("access_token"), answer.get("expires_in", _LIFE_UNKNOWN)
     if not isinstance(token, str):
         raise CredentialsError(f"{endpoint} gave no access_token")
@@ -100,8 +103,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def ask(request: urllib.request.Request, where: str, trust: str | None, patience: float = PATIENCE) -> dict[str, Any]:
-    """Return the JSON object that a request is answered with; blocks for a few times ``patience`` seconds.
+def ask(request: urllib.request.Request, where: str, trust: str | None, deadline: Deadline) -> dict[str, Any]:
+    """Return the JSON object that a request is answered with; blocks until then or until the deadline.
 
     ``trust``: a file with the certificates that are trusted, None for the system's. Raises CredentialsError,
     CredentialsDelayedError.
@@ -113,10 +116,10 @@ def ask(request: urllib.request.Request, where: str, trust: str | None, patience
         raise CredentialsError(f"the trusted certificates in {trust} cannot be read: {error.strerror}") from None
     # A proxy for plain http would see the secret; https goes through it as a tunnel.
     proxies = [urllib.request.ProxyHandler({})] if request.type == "http" else []
-    opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context), *proxies)
+    opener = urllib.request.build_opener(_NoRedirect, *handlers(deadline, context), *proxies)
     try:
-        with opener.open(request, timeout=patience) as answer:
-            data = _content(answer, patience)
+        with opener.open(request) as answer:
+            data = _content(answer)
     except urllib.error.HTTPError as refused:
         with refused:
             raise _refusal(refused, where) from None
@@ -139,14 +142,11 @@ def ask(request: urllib.request.Request, where: str, trust: str | None, patience
     return found
 
 
-def _content(answer: Any, patience: float) -> bytes:
-    """Read an answer up to a byte too many. Raises TimeoutError if it comes in drops."""
-    deadline = steady_seconds() + patience
+def _content(answer: Any) -> bytes:
+    """Read an answer up to a byte too many. Raises TimeoutError."""
     data = b""
     while len(data) <= _ANSWER_MAX and (piece := answer.read1(_ANSWER_MAX + 1 - len(data))):
         data += piece
-        if steady_seconds() > deadline:
-            raise TimeoutError("it sends too slowly")
     return data
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from magnetar.runtime.clock import steady_seconds
+from magnetar.security.credentials.exchange import Deadline
 from magnetar.security.credentials.issuer import (
+    PATIENCE,
     WELL_KNOWN,
     IssuedToken,
     check_issuer_url,
@@ -47,14 +49,14 @@ class OAuth2Credentials:
     key_pair: ClassVar[CertificateFiles | None] = None
 
     def data(self, stale: bytes | None = None) -> bytes:
-        with _lock:
-            known = _known.get(self)
-            if known is None or steady_seconds() >= known[0] or known[1].token.encode() == stale:
-                issued = self._issued()
-                while len(_known) >= _KEPT_MAX:
-                    del _known[next(iter(_known))]
-                known = _known[self] = steady_seconds() + issued.seconds * _USED, issued
-            return known[1].token.encode()
+        shared = _shared(self)
+        # whoever wants the same token waits for the same request; other credentials have an issuer of their own
+        with shared.lock:
+            known = shared.issued
+            if known is None or steady_seconds() >= shared.replaced_at or known.token.encode() == stale:
+                known = self._issued()
+                shared.issued, shared.replaced_at = known, steady_seconds() + known.seconds * _USED
+            return known.token.encode()
 
     def headers(self) -> Mapping[str, str]:
         return bearer(self.data())
@@ -66,13 +68,34 @@ class OAuth2Credentials:
             raise CredentialsError(f"no issuer is named, neither by issuerUrl nor by issuer_url in {self.key}")
         issuer = check_issuer_url(named, f"issuer_url of {self}")
         more = {"audience": self.audience, "scope": self.scope}
-        endpoint = token_endpoint(issuer, self.trust, self.well_known)
-        return request_token(endpoint, key, {name: text for name, text in more.items() if text}, self.trust)
+        deadline = Deadline(PATIENCE)
+        endpoint = token_endpoint(issuer, self.trust, deadline, self.well_known)
+        return request_token(endpoint, key, {name: text for name, text in more.items() if text}, self.trust, deadline)
 
     def __str__(self) -> str:
         return f"the token that {self.issuer_url or 'an issuer'} gives for {self.key}"
 
 
+@dataclass(slots=True, eq=False)
+class _Shared:
+    """The token of all connections with the same credentials."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while the token is asked for."""
+    issued: IssuedToken | None = None
+    replaced_at: float = 0.0
+
+
+def _shared(credentials: OAuth2Credentials) -> _Shared:
+    with _lock:
+        found = _known.get(credentials)
+        if found is None:
+            while len(_known) >= _KEPT_MAX:
+                del _known[next(iter(_known))]
+            found = _known[credentials] = _Shared()
+        return found
+
+
 _lock: Final = threading.Lock()
-_known: Final[dict[OAuth2Credentials, tuple[float, IssuedToken]]] = {}
-"""The time at which a token is replaced, and the token."""
+"""Of the dictionary; nobody who holds it waits for anything."""
+_known: Final[dict[OAuth2Credentials, _Shared]] = {}

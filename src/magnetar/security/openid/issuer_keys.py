@@ -19,6 +19,7 @@ from typing import Final
 from magnetar.model.errors import AuthenticationError, MagnetarError
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
+from magnetar.security.credentials.exchange import Deadline
 from magnetar.security.credentials.issuer import WELL_KNOWN, ask
 from magnetar.security.openid.key_sets import KeySet, parse
 from magnetar.security.tokens.keys import VerificationKey
@@ -36,7 +37,7 @@ class FetchRules:
     trust_file: str = ""
     require_https: bool = True
     patience: float = 10.0
-    """For one request."""
+    """For both requests that an issuer is asked together."""
     refresh: int = 18 * 3600
     expire: int = 24 * 3600
     miss: int = 300
@@ -123,18 +124,18 @@ class IssuerKeys:
 
     def _request(self, url: str) -> KeySet:
         """Ask for the issuer's configuration, then for its keys; blocks. Raises MagnetarError, OSError, ValueError."""
-        configuration = self._document(url.rstrip("/") + WELL_KNOWN)
+        deadline = Deadline(self._rules.patience)
+        configuration = self._document(url.rstrip("/") + WELL_KNOWN, deadline)
         if configuration.get("issuer") != url:
             raise ValueError(f"its configuration is of another issuer: {str(configuration.get('issuer'))[:200]!r}")
         keys_url = configuration.get("jwks_uri")
         if not isinstance(keys_url, str) or not keys_url.lower().startswith(self._schemes):
             raise ValueError(f"its jwks_uri is no {' or '.join(self._schemes)} address")
-        return parse(self._document(keys_url))
+        return parse(self._document(keys_url, deadline))
 
     @property
     def _schemes(self) -> tuple[str, ...]:
         return ("https://",) if self._rules.require_https else ("https://", "http://")
 
-    def _document(self, url: str) -> dict[str, object]:
-        rules = self._rules
-        return ask(urllib.request.Request(url), url, rules.trust_file or None, rules.patience)
+    def _document(self, url: str, deadline: Deadline) -> dict[str, object]:
+        return ask(urllib.request.Request(url), url, self._rules.trust_file or None, deadline)

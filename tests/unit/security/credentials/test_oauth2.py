@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from magnetar.security.credentials import issuer, oauth2
+from magnetar.security.credentials import exchange, issuer, oauth2
 from magnetar.security.credentials.oauth2 import OAuth2Credentials
 from magnetar.security.credentials.secret import CredentialsDelayedError, CredentialsError, Secret
 from tests.support.certificates import Authority
@@ -108,11 +109,59 @@ def test_an_issuer_that_is_away_or_slow_may_come_back(tmp_path: Path, monkeypatc
     seconds = itertools.count(0.0, 20.0)
     with token_endpoint() as endpoint:
         found, _ = client(endpoint, tmp_path)
-        monkeypatch.setattr(issuer, "steady_seconds", lambda: next(seconds))
-        with pytest.raises(CredentialsDelayedError, match="it sends too slowly"):
+        monkeypatch.setattr(exchange, "steady_seconds", lambda: next(seconds))
+        with pytest.raises(CredentialsDelayedError, match="it takes too long"):
             found.data()
     with pytest.raises(CredentialsDelayedError, match="does not answer"):
         found.data()
+
+
+@pytest.mark.parametrize("start", [3, 60], ids=["headers", "body"])
+@pytest.mark.parametrize("tls", [False, True])
+def test_an_issuer_that_sends_in_drops_holds_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: int, tls: bool
+) -> None:
+    """Each drop comes in time, all of them together do not: the deadline is of the whole exchange."""
+    authority = Authority(tmp_path / "authority")
+    context = None
+    if tls:
+        right = authority.issue("issuer")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(right.certificate_file, right.key_file)
+    with token_endpoint(context) as endpoint:
+        found, _ = client(endpoint, tmp_path, trust=authority.file)
+        monkeypatch.setattr(oauth2, "PATIENCE", 0.4)
+        endpoint.drops = start, 0.02
+        with pytest.raises(CredentialsDelayedError, match=r"it takes too long|timed out"):
+            found.data()
+        endpoint.drops = None
+        monkeypatch.undo()
+        assert found.data() == b"first"
+
+
+def test_both_requests_have_one_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with token_endpoint() as endpoint:
+        found, _ = client(endpoint, tmp_path)
+        # each request takes ten seconds
+        monkeypatch.setattr(exchange, "steady_seconds", lambda: 10.0 * (endpoint.discoveries + len(endpoint.asked)))
+        with pytest.raises(CredentialsDelayedError, match="it takes too long"):
+            found.data()
+        assert (endpoint.discoveries, len(endpoint.asked)) == (1, 1)
+
+
+def test_a_slow_issuer_delays_nobody_elses_token(tmp_path: Path) -> None:
+    with token_endpoint() as slow, token_endpoint() as quick, ThreadPoolExecutor(3) as threads:
+        waiting, _ = client(slow, tmp_path / "slow")
+        other, _ = client(quick, tmp_path / "quick")
+        slow.open.clear()
+        both = [threads.submit(waiting.data) for _ in range(2)]
+        try:
+            assert threads.submit(other.data).result(5) == b"first"
+            assert not any(one.done() for one in both)
+        finally:
+            slow.open.set()
+        assert [one.result(10) for one in both] == [b"first"] * 2
+        assert len(slow.asked) == 1, "the same credentials ask once"
 
 
 def test_an_issuer_with_another_hosts_certificate_gets_no_secret(tmp_path: Path) -> None:
