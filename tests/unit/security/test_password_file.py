@@ -179,7 +179,7 @@ def test_one_address_cannot_fill_the_queue() -> None:
     with_provider(talk)
 
 
-def test_the_file_is_read_again(tmp_path: Path) -> None:
+def test_the_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Who is struck out, or has another password, does not count any more; a faulty file changes nothing."""
     file = tmp_path / ".htpasswd"
     file.write_text(f"admin:{SHA}\nother:{SHA}\n")
@@ -192,10 +192,17 @@ def test_the_file_is_read_again(tmp_path: Path) -> None:
     async def talk(judge: BasicProvider, _: ClockByHand) -> None:
         admin, other = await login(judge, "admin:123456"), await login(judge, "other:123456")
         assert not await judge.refresh()
+        for half in ("admin\n", "", f"other:{SHA}\nadm"):
+            # a look into the middle of writing takes nobody away
+            write(half)
+            assert not await judge.refresh()
+            assert judge.still_valid(admin)
         write("admin\n")
+        assert [await judge.refresh() for _ in range(3)] == [False] * 3
+        assert [record.levelname for record in caplog.records] == ["ERROR"]
+        write(f"other:{SHA}\n")
         assert not await judge.refresh()
         assert judge.still_valid(admin)
-        write(f"other:{SHA}\n")
         assert await judge.refresh()
         assert not judge.still_valid(admin)
         assert judge.still_valid(other)

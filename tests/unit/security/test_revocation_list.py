@@ -58,10 +58,16 @@ def test_lines_that_are_no_entries(tmp_path: Path, line: str) -> None:
 
 
 def changed(revoked: RevocationList, file: Path, text: str) -> bool:
+    """Whether a new content changed something, at the first look or at the second one, at which it has settled."""
+    written(file, text)
+    looks = [asyncio.run(revoked.refresh()) for _ in range(2)]
+    return any(looks)
+
+
+def written(file: Path, text: str) -> None:
     before = file.stat().st_mtime_ns if file.exists() else 0
     file.write_text(text)
     os.utime(file, ns=(before + 1000, before + 1000))
-    return asyncio.run(revoked.refresh())
 
 
 def test_it_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -90,6 +96,32 @@ def test_it_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert ["cannot be read" in one for one in said] == [False, True, True]
     assert "line 2 is no entry" in said[0]
+
+
+@pytest.mark.parametrize("half", ["", "jti 1\n", "sub"])
+def test_a_list_that_is_being_written_forgets_nobody(tmp_path: Path, half: str) -> None:
+    """Who writes in place truncates first, and a look comes just then."""
+    file = tmp_path / "revoked"
+    file.write_text("sub alice\n")
+    revoked = RevocationList(str(file))
+    written(file, half)
+    asyncio.run(revoked.refresh())
+    assert TOKEN in revoked
+    assert ("jti 1" in half) is (len(revoked) == 2), "what is new counts at once"
+    written(file, "jti 1\nsub alice\n")
+    asyncio.run(revoked.refresh())
+    assert TOKEN in revoked
+    assert not asyncio.run(revoked.refresh()) and len(revoked) == 2
+
+
+def test_an_emptied_list_counts_at_the_next_look(tmp_path: Path) -> None:
+    file = tmp_path / "revoked"
+    file.write_text("sub alice\n")
+    revoked = RevocationList(str(file))
+    written(file, "")
+    assert not asyncio.run(revoked.refresh()) and TOKEN in revoked
+    assert asyncio.run(revoked.refresh()) and TOKEN not in revoked
+    assert not asyncio.run(revoked.refresh())
 
 
 def test_a_list_that_cannot_be_read_refuses_the_start(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ REMEMBERED_MS: Final = 60_000
 _REMEMBERED_MAX: Final = 1000
 _ADDRESSES_MAX: Final = 1000
 _WHAT: Final = "basicAuthConf"
+_FAULT: Final = f"{_WHAT}: the users of before go on counting: %s"
 
 
 class BasicProvider(AuthenticationProvider):
@@ -57,7 +58,8 @@ class BasicProvider(AuthenticationProvider):
             text = read_key(where, _WHAT).decode("utf-8", "replace")
         else:
             try:
-                text = self._file.changed() or ""
+                read = self._file.changed()
+                text = "" if read is None else read.text
             except (OSError, ValueError) as error:
                 raise InvalidValueError(f"{_WHAT}: cannot read {path}: {error}") from error
         self._users = parse(text, _WHAT)
@@ -109,17 +111,30 @@ class BasicProvider(AuthenticationProvider):
         return hashed is not None and _identity(identity.role, hashed).fingerprint == identity.fingerprint
 
     async def refresh(self) -> bool:
-        """Read the file again if it has changed; a faulty one changes nothing and is reported."""
+        """Read the file again if it has changed; a faulty one changes nothing and is reported.
+
+        A user who is missing is gone when the next look finds the same: somebody may be writing the file.
+        """
         if self._file is None:
             return False
         try:
-            text = await asyncio.to_thread(self._file.changed)
-            if text is None:
+            read = await asyncio.to_thread(self._file.changed)
+            if read is None:
                 return False
-            self._users = parse(text, f"{_WHAT}: {self._file.path}")
-        except (OSError, ValueError, InvalidValueError) as error:
-            log.error("%s: the users of before go on counting: %s", _WHAT, error)
+        except (OSError, ValueError) as error:
+            log.error(_FAULT, error)
             return False
+        try:
+            users = parse(read.text, f"{_WHAT}: {self._file.path}")
+        except InvalidValueError as error:
+            if read.settled:
+                log.error(_FAULT, error)
+            return False
+        if not read.settled:
+            users = {**self._users, **users}
+        if users == self._users:
+            return False
+        self._users = users
         return True
 
     async def close(self) -> None:

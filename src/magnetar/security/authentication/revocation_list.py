@@ -7,7 +7,8 @@ One entry on a line; empty lines and those that begin with ``#`` mean nothing:
     sha256 9f86d0...    the token with this fingerprint (``magnetar tokens revoke``), or the client certificate
 
 A list that cannot be read revokes what it did before; a line that is no entry is reported, and until it is repaired no
-older entry is dropped, so that a slip of the pen lets nobody in again.
+older entry is dropped, so that a slip of the pen lets nobody in again. New entries count at once, and what is missing
+is dropped at the next look that finds the same: somebody may be writing.
 """
 
 from __future__ import annotations
@@ -86,13 +87,13 @@ class RevocationList:
         """Read it. Raises InvalidValueError: at the start a faulty list is a fault of the configuration."""
         self._file = WatchedFile(path, BYTES_MAX)
         self._trouble = ""
-        self._revoked = RevokedCredentials()
         try:
-            self._revoked = parse(self._file.changed() or "")
+            found = self._changed()
         except (OSError, ValueError) as error:
             raise InvalidValueError(f"tokenRevocationListFile: cannot read {path}: {error}") from error
-        if self._revoked.faults:
-            raise InvalidValueError(f"tokenRevocationListFile: {path}: {self._revoked.faults[0]}")
+        if found is not None and found[0].faults:
+            raise InvalidValueError(f"tokenRevocationListFile: {path}: {found[0].faults[0]}")
+        self._revoked = RevokedCredentials() if found is None else found[0]
 
     def __contains__(self, identity: Identity) -> bool:
         return self._revoked.include(identity)
@@ -107,27 +108,30 @@ class RevocationList:
     async def refresh(self) -> bool:
         """Read the file again if it has changed; returns whether the entries have. Never raises."""
         try:
-            found = await asyncio.to_thread(self._changed)
+            read = await asyncio.to_thread(self._changed)
         except (OSError, ValueError) as error:
             self._complain(f"cannot be read, its {len(self)} entries go on counting: {error}")
             return False
-        if found is None:
+        if read is None:
             return False
-        if found.faults:
+        found, settled = read
+        if found.faults and settled:
             more = f" ({len(found.faults)} such lines)" if len(found.faults) > 1 else ""
             self._complain(f"{found.faults[0]}{more}; older entries go on counting until it is repaired")
-            found = found.and_those_of(self._revoked)
-        else:
+        elif not found.faults:
             self._trouble = ""
+        if found.faults or not settled:
+            found = found.and_those_of(self._revoked)
         if found == self._revoked:
             return False
         log.info("%s: %d entries, before %d", self._file.path, len(found), len(self))
         self._revoked = found
         return True
 
-    def _changed(self) -> RevokedCredentials | None:
-        text = self._file.changed()
-        return None if text is None else parse(text)
+    def _changed(self) -> tuple[RevokedCredentials, bool] | None:
+        """The entries of a changed file, and whether they are all of them."""
+        read = self._file.changed()
+        return None if read is None else (parse(read.text), read.settled)
 
     def _complain(self, trouble: str) -> None:
         if trouble != self._trouble:

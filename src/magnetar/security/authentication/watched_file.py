@@ -1,8 +1,22 @@
-"""A file that is read again when it has changed."""
+"""A file that is read again when it has changed.
+
+Who writes a file in place truncates it first, so that a look in between finds it empty or without its end, and nothing
+tells that from a file that somebody made shorter. So a change is told twice: when it is seen, and when the next look
+finds nothing newer, which is when what is missing counts as removed.
+"""
 
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
+
+
+class Reading(NamedTuple):
+    """What a look at a file found."""
+
+    text: str
+    settled: bool
+    """Whether an earlier look found the same; otherwise somebody may be writing, and what is missing may come."""
 
 
 class WatchedFile:
@@ -12,18 +26,23 @@ class WatchedFile:
         self.path = path
         self._bytes_max = bytes_max
         self._seen: tuple[int, ...] | None = None
+        self._settled = True
 
-    def changed(self) -> str | None:
-        """Return the text if it is another than at the last call, or may be. Raises OSError, ValueError."""
+    def changed(self) -> Reading | None:
+        """Return the text if it is another than at the last call, or may be, and once more when it has settled.
+
+        The first call's counts as settled: there is nothing that could be missing. Raises OSError, ValueError.
+        """
         found = os.stat(self.path)
         stamp = found.st_mtime_ns, found.st_size, found.st_ino
-        if stamp == self._seen:
+        if stamp == self._seen and self._settled:
             return None
+        settled = stamp == self._seen or self._seen is None
         with open(self.path, "rb") as file:
             data = file.read(self._bytes_max + 1)
         if len(data) > self._bytes_max:
             raise ValueError(f"more than {self._bytes_max} bytes")
         text = data.decode()
         # what was written meanwhile has another stamp and is read next time
-        self._seen = stamp
-        return text
+        self._seen, self._settled = stamp, settled
+        return Reading(text, settled)
