@@ -128,6 +128,7 @@ class FakeBroker:
 
     async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
         self._existing(topic, name)
+        self.moved.append((topic.local_name, name, "expire", seconds))
         return seconds < 10
 
     async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:

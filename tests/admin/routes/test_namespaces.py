@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from magnetar.config.settings import Settings
-from magnetar.model.ids import Position
-from magnetar.model.names import TopicName
-from magnetar.model.policies import JsonObject
 from tests.admin.conftest import world
 from tests.admin.rest_client import RestClient
 from tests.support.at_once import at_once
@@ -90,16 +87,3 @@ def test_a_policy_given_with_a_new_namespace_needs_what_setting_it_alone_needs()
     others = {"retention_policies": {"retentionTimeInMinutes": 1, "retentionSizeInMB": 1}, "encryption_required": True}
     assert admin.put("/admin/v2/namespaces/ref/new", json=others).status_code == 204
     assert root.put("/admin/v2/namespaces/ref/newer", json=delayed).status_code == 204
-
-
-def test_expiring_for_all_subscriptions_asks_for_the_cursor_of_compaction() -> None:
-    found = world(Settings(authorizationEnabled=True, superUserRoles="root"))
-    topic = TopicName.parse("persistent://ref/main/t")
-    found.broker.topics[topic] = {"s": Position(0, 0), "__compaction": Position(0, 0)}
-    grants: JsonObject = {"namespace_auth": {"app": ["consume"]}}
-    at_once(found.resources.namespaces.update(topic.namespace, auth_policies=grants))
-    path = f"/admin/v2/{topic.rest_path}/all_subscription/expireMessages/1"
-    assert found.rest.as_caller("app").post(path).status_code == 401
-    assert found.rest.as_caller("root").post(path).status_code == 204
-    del found.broker.topics[topic]["__compaction"]
-    assert found.rest.as_caller("app").post(path).status_code == 204

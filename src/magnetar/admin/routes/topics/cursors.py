@@ -20,6 +20,7 @@ from magnetar.model.errors import ConflictError, NotAllowedError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 
 _PATH = TOPIC + "/subscription/{subscription}"
 
@@ -95,10 +96,17 @@ def _expire_all_route(
     ) -> Response:
         what = "Expire messages for all subscriptions"
         parts = _stored(parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)), what)
-        members = [(part, name) for part in parts for name in await subscriptions.subscriptions_of(part)]
-        for part, name in members:
-            permissions.require(request, TopicAccess(part, TopicOperation.EXPIRE_MESSAGES, name))
-        for part, name in members:
+        members = [
+            TopicAccess(part, TopicOperation.EXPIRE_MESSAGES, name)
+            for part in parts
+            for name in await subscriptions.subscriptions_of(part)
+        ]
+        # the cursor of compaction is no user's: for those who may not touch it, it is none of "all"
+        members = [
+            one for one in members if one.subscription != COMPACTION_SUBSCRIPTION or permissions.allows(request, one)
+        ]
+        permissions.require(request, *members)
+        for part, name in ((one.topic, one.subscription or "") for one in members):
             if not await subscriptions.expire(part, name, seconds):
                 raise _nothing_to_expire(part, name)
         return done()
