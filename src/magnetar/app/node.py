@@ -88,6 +88,7 @@ def _audit(service: BrokerService) -> RotatedLines | None:
         service.clock,
         lambda line: lines.put(line),
         lambda seconds, end: asyncio.get_running_loop().call_later(seconds, end),
+        authorizer.superuser,
     )
     lines = RotatedLines(
         Path(settings.auditLogFile), settings.auditLogMaxSizeMB << 20, settings.auditLogFiles, records.lost

@@ -6,16 +6,18 @@
 left out. A line is ASCII: whatever stands in a name is escaped by JSON, so that a name cannot forge a line, and long
 texts are cut.
 
-Anybody can cause refusals, and their records must not push others out of the files that are kept. Refusals of one role,
-or of one host that has not logged in, therefore take a bounded number of bytes in a minute, and so do all of them
-together; what is beyond is counted, and told by one record for each of them when the minute is over.
+Anybody can cause refusals, and whoever has a grant records of what it allows; these must not push others out of the
+files that are kept. Records of one role, or of one host that has not logged in, therefore take a bounded number of
+bytes in a minute, and so do those of all together: refusals few, what is allowed more. What is beyond is counted by
+operation, and told by one record for each of them when the minute is over. What superusers did is always recorded.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from magnetar.authorization.access import (
@@ -40,6 +42,13 @@ REFUSED_BYTES: Final = 128 << 10
 """The same for all together."""
 ASKERS_MAX: Final = 256
 """Roles and hosts that are counted each for itself; the rest shares one count."""
+ALLOWED_ASKER_BYTES: Final = 64 << 10
+"""Bytes of one role's records of what it was allowed, some hundred and sixty."""
+ALLOWED_BYTES: Final = 1 << 20
+"""The same for all together."""
+ALLOWED_ASKERS_MAX: Final = 4096
+_OPERATIONS_MAX: Final = 20
+"""Operations of one asker that are counted each for itself."""
 
 Later = Callable[[float, Callable[[], None]], object]
 """Calls back after that many seconds, as ``call_later`` of the loop does."""
@@ -48,56 +57,63 @@ Later = Callable[[float, Callable[[], None]], object]
 class AuditRecords:
     """Makes records of what the authorizer is told; ``put`` takes each as a line. Lives on the event loop."""
 
-    def __init__(self, clock: Clock, put: Callable[[bytes], None], later: Later | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        put: Callable[[bytes], None],
+        later: Later | None = None,
+        superuser: Callable[[Caller], bool] = lambda caller: False,
+    ) -> None:
         """``later`` ends the minutes; without it they end with the next record, or by :meth:`end_window`."""
         self._clock = clock
         self._put = put
         self._later = later
+        self._superuser = superuser
         self._began = 0
-        self._bytes = 0
-        self._askers: dict[tuple[str, str], _Refusals] = {}
+        self._refused = _Tally(ASKER_BYTES, REFUSED_BYTES, ASKERS_MAX)
+        self._allowed = _Tally(ALLOWED_ASKER_BYTES, ALLOWED_BYTES, ALLOWED_ASKERS_MAX)
 
     def __call__(self, caller: Caller, access: Access, decision: Decision, request: str) -> None:
-        """Record one decision, or count it if it is one refusal too many."""
-        if self._askers and not 0 <= self._clock.now_ms() - self._began < WINDOW_MS:
+        """Record one decision, or count it if it is one too many."""
+        if self._counting() and self._over():
             self.end_window()
-        if decision.allowed:
+        if decision.allowed and self._superuser(caller):
             self._put(self._record(caller, access, decision, request))
             return
-        refusals = self._refusals(caller)
-        if refusals.bytes >= ASKER_BYTES or self._bytes >= REFUSED_BYTES:
-            refusals.more += 1
-            return
-        line = self._record(caller, access, decision, request)
-        refusals.bytes += len(line)
-        self._bytes += len(line)
-        self._put(line)
-
-    def end_window(self) -> None:
-        """Tell how many refusals were counted only, and begin anew."""
-        askers, self._askers, self._bytes = self._askers, {}, 0
-        for (role, address), refusals in askers.items():
-            if refusals.more:
-                reason = f"and {refusals.more} more refusals" + ("" if role or address else " of others")
-                self._put(_line(self._clock.now_ms(), role=role, address=address, outcome="refused", reason=reason))
-
-    def _refusals(self, caller: Caller) -> _Refusals:
-        if not self._askers:
+        if not self._counting():
             self._began = self._clock.now_ms()
             if self._later is not None:
                 self._later(WINDOW_MS / 1000, self._end_if_over)
-        # not the principal it names, nor its port: those are what the peer likes
-        asker = (_cut(caller.role), "") if caller.role else ("", caller.address.rpartition(":")[0])
-        found = self._askers.get(asker)
-        if found is None:
-            if len(self._askers) >= ASKERS_MAX:
-                asker = "", ""
-            found = self._askers.setdefault(asker, _Refusals())
-        return found
+        tally = self._allowed if decision.allowed else self._refused
+        share = tally.share(caller)
+        if tally.full(share):
+            share.leave_out(access)
+            return
+        line = self._record(caller, access, decision, request)
+        tally.add(share, len(line))
+        self._put(line)
+
+    def end_window(self) -> None:
+        """Tell how many were counted only, and begin anew."""
+        for tally, outcome, things in (
+            (self._refused, "refused", "refusals"),
+            (self._allowed, "allowed", "allowed requests"),
+        ):
+            for (role, address), share in tally.end():
+                if share.more:
+                    of = "" if role or address else " of others"
+                    reason = f"and {share.more.total()} more {things}{of}: {share.operations()}"
+                    self._put(_line(self._clock.now_ms(), role=role, address=address, outcome=outcome, reason=reason))
+
+    def _counting(self) -> bool:
+        return bool(self._refused or self._allowed)
+
+    def _over(self) -> bool:
+        return not 0 <= self._clock.now_ms() - self._began < WINDOW_MS
 
     def _end_if_over(self) -> None:
         # a later window may have begun meanwhile, which has a call of its own
-        if self._askers and not 0 <= self._clock.now_ms() - self._began < WINDOW_MS:
+        if self._counting() and self._over():
             self.end_window()
 
     def _record(self, caller: Caller, access: Access, decision: Decision, request: str) -> bytes:
@@ -121,14 +137,63 @@ class AuditRecords:
         return _line(self._clock.now_ms(), outcome="lost", reason=f"{count} records could not be kept")
 
 
-class _Refusals:
-    """What one role or host was refused in this window."""
+class _Tally:
+    """The records of one outcome in a minute, and how much of the files they may take."""
+
+    def __init__(self, bytes_each: int, bytes_max: int, askers_max: int) -> None:
+        self._bytes_each = bytes_each
+        self._bytes_max = bytes_max
+        self._askers_max = askers_max
+        self._bytes = 0
+        self.askers: dict[tuple[str, str], _Share] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.askers)
+
+    def share(self, caller: Caller) -> _Share:
+        """That of a role or of a host."""
+        # not the principal it names, nor its port: those are what the peer likes
+        asker = (_cut(caller.role), "") if caller.role else ("", caller.address.rpartition(":")[0])
+        found = self.askers.get(asker)
+        if found is None:
+            if len(self.askers) >= self._askers_max:
+                asker = "", ""
+            found = self.askers.setdefault(asker, _Share())
+        return found
+
+    def full(self, share: _Share) -> bool:
+        """Whether there is no room for another record."""
+        return share.bytes >= self._bytes_each or self._bytes >= self._bytes_max
+
+    def add(self, share: _Share, size: int) -> None:
+        """Count the bytes of a record."""
+        share.bytes += size
+        self._bytes += size
+
+    def end(self) -> Iterable[tuple[tuple[str, str], _Share]]:
+        """Return all shares, and begin anew."""
+        ended, self.askers, self._bytes = self.askers, {}, 0
+        return ended.items()
+
+
+class _Share:
+    """What one role or host takes in this minute."""
 
     __slots__ = ("bytes", "more")
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.more = 0
+        self.more: Counter[str] = Counter()
+        """How many records were left out, by operation."""
+
+    def leave_out(self, access: Access) -> None:
+        """Count one."""
+        operation = _cut(named(access)[0])
+        self.more[operation if operation in self.more or len(self.more) < _OPERATIONS_MAX else "others"] += 1
+
+    def operations(self) -> str:
+        """Return the counts in words, the largest first."""
+        return ", ".join(f"{count} {operation}" for operation, count in self.more.most_common())
 
 
 def named(access: Access) -> tuple[str, str, str | None]:

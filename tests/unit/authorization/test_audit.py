@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,6 +20,9 @@ from magnetar.authorization.access import (
     TopicAccess,
 )
 from magnetar.authorization.audit import (
+    ALLOWED_ASKER_BYTES,
+    ALLOWED_ASKERS_MAX,
+    ALLOWED_BYTES,
     ASKER_BYTES,
     ASKERS_MAX,
     REFUSED_BYTES,
@@ -102,12 +106,17 @@ def test_lost_records_are_a_record() -> None:
 class Minutes:
     """Records with a clock that is set by hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, superusers: tuple[str, ...] = ()) -> None:
         self.now = 1_790_000_000_123
         self.lines: list[bytes] = []
         self.calls: list[tuple[float, Callable[[], None]]] = []
         clock = cast(Clock, SimpleNamespace(now_ms=lambda: self.now))
-        self.records = AuditRecords(clock, self.lines.append, lambda seconds, end: self.calls.append((seconds, end)))
+        self.records = AuditRecords(
+            clock,
+            self.lines.append,
+            lambda seconds, end: self.calls.append((seconds, end)),
+            lambda caller: caller.role in superusers,
+        )
 
     def ask(self, caller: Caller, allowed: bool = False, times: int = 1, reason: str = "no consume") -> None:
         for _ in range(times):
@@ -139,7 +148,7 @@ def test_refusals_of_one_role_are_bounded_and_counted_and_others_are_recorded() 
     end()
     (more,) = minutes.found()
     assert (more["role"], more["outcome"]) == ("mallory", "refused") and "original" not in more
-    assert more["reason"] == f"and {100_001 - recorded} more refusals"
+    assert more["reason"] == f"and {100_001 - recorded} more refusals: {100_001 - recorded} LOOKUP"
     minutes.ask(Caller("mallory"))
     assert len(minutes.found()) == 1 and len(minutes.calls) == 2
 
@@ -155,7 +164,7 @@ def test_refused_logins_are_bounded_by_host_and_a_minute_ends_with_the_next_reco
     minutes.now += WINDOW_MS
     minutes.ask(Caller("root"), allowed=True)
     more, root = minutes.found()
-    assert more["address"] == "/10.0.0.1" and more["reason"] == f"and {1000 - recorded} more refusals"
+    assert more["address"] == "/10.0.0.1" and more["reason"].startswith(f"and {1000 - recorded} more refusals: ")
     assert root["role"] == "root"
 
 
@@ -165,13 +174,58 @@ def test_refusals_of_many_are_bounded_together_in_the_file_and_in_memory() -> No
         minutes.ask(Caller(None, None, f"/10.0.{number >> 8}.{number & 255}:1"), reason="r" * 400)
     assert REFUSED_BYTES <= sum(map(len, minutes.lines)) < REFUSED_BYTES + 1000
     recorded = len(minutes.found())
-    assert len(minutes.records._askers) == ASKERS_MAX + 1
+    assert len(minutes.records._refused.askers) == ASKERS_MAX + 1
     minutes.ask(Caller("root"), allowed=True)
     assert len(minutes.found()) == 1
     minutes.records.end_window()
     told = minutes.found()
-    assert len(told) <= ASKERS_MAX + 1 and told[-1]["reason"].endswith("more refusals of others")
+    assert len(told) <= ASKERS_MAX + 1 and "more refusals of others: " in told[-1]["reason"]
     assert recorded + sum(int(one["reason"].split()[1]) for one in told) == 5000
+
+
+def test_what_one_role_is_allowed_is_bounded_and_counted_by_operation() -> None:
+    """Otherwise who has one grant could push everything else out of the files that are kept."""
+    minutes = Minutes(superusers=("root",))
+    minutes.ask(Caller("alice"), allowed=True, times=20_000)
+    size = sum(map(len, minutes.lines))
+    assert ALLOWED_ASKER_BYTES <= size < ALLOWED_ASKER_BYTES + 1000
+    recorded = len(minutes.found())
+    unsubscribe = TopicAccess(TOPIC, TopicOperation.UNSUBSCRIBE, "s")
+    minutes.records(Caller("alice"), unsubscribe, Decision(True, "granted"), "Unsubscribe")
+    assert not minutes.found()
+    minutes.ask(Caller("alice"))
+    minutes.ask(Caller("bob"), allowed=True)
+    minutes.ask(Caller("root"), allowed=True, times=2000)
+    outcomes = Counter((one["role"], one["outcome"]) for one in minutes.found())
+    assert outcomes == {("alice", "refused"): 1, ("bob", "allowed"): 1, ("root", "allowed"): 2000}
+    minutes.now += WINDOW_MS
+    minutes.ask(Caller("bob"))
+    more, _ = minutes.found()
+    left_out = 20_000 - recorded
+    assert (more["role"], more["outcome"]) == ("alice", "allowed")
+    assert more["reason"] == f"and {left_out + 1} more allowed requests: {left_out} LOOKUP, 1 UNSUBSCRIBE"
+
+
+def test_what_many_roles_are_allowed_is_bounded_together() -> None:
+    minutes = Minutes()
+    for number in range(2 * ALLOWED_ASKERS_MAX):
+        minutes.ask(Caller(f"role-{number}"), allowed=True, times=2, reason="r" * 400)
+    assert ALLOWED_BYTES <= sum(map(len, minutes.lines)) < ALLOWED_BYTES + 1000
+    recorded = len(minutes.found())
+    assert len(minutes.records._allowed.askers) == ALLOWED_ASKERS_MAX + 1
+    minutes.ask(Caller("stranger"))
+    assert len(minutes.found()) == 1, "refusals have room of their own"
+    minutes.records.end_window()
+    assert recorded + sum(int(one["reason"].split()[1]) for one in minutes.found()) == 4 * ALLOWED_ASKERS_MAX
+
+
+def test_operations_are_counted_in_bounded_memory() -> None:
+    minutes = Minutes()
+    minutes.ask(Caller("mallory"), times=1000)
+    for number in range(1000):
+        minutes.records(Caller("mallory"), ClusterAccess(f"thing {number}"), Decision(False, "no"), "GET")
+    (share,) = minutes.records._refused.askers.values()
+    assert len(share.more) <= 21 and share.more["others"] > 900
 
 
 def test_a_clock_that_goes_back_ends_the_minute() -> None:
