@@ -100,7 +100,7 @@ def _groups(
     ports: BrokerPorts, resources: Resources, settings: Settings, permissions: Permissions
 ) -> Iterator[APIRouter]:
     """All groups of routes, in the order in which they are asked whether a path is theirs."""
-    yield brokers.routes(ports.broker, settings)
+    yield brokers.routes(ports.broker, ports.topics, resources.dynamic_configuration, settings)
     yield clusters.routes(resources)
     yield tenants.routes(ports.topics, ports.schemas, resources, settings)
     # before all with a word after a parameter: POST .../permissions/clearBacklog grants to the role of that name

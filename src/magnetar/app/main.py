@@ -101,11 +101,18 @@ def config(
         list[str] | None, typer.Option("--set", help="One setting, name=value; may be repeated.", metavar="NAME=VALUE")
     ] = None,
     changed: Annotated[bool, typer.Option("--changed", help="Only what somebody set.")] = False,
+    others: Annotated[
+        bool, typer.Option("--others", help="Those of Apache Pulsar that have no effect here, and why.")
+    ] = False,
 ) -> None:
     """List every setting that has an effect: its value, who said so, and Pulsar's default where it is another."""
     from magnetar.config.configuration import load
-    from magnetar.config.settings_list import settings_list
+    from magnetar.config.settings_list import others_list, settings_list
 
+    if others:
+        for line in others_list():
+            print(line)
+        return
     try:
         configuration = load(file=conf, environment=os.environ, flags=setting or [])
     except MagnetarError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -19,6 +20,7 @@ from magnetar.broker.connection.credential_checks import CredentialChecks
 from magnetar.broker.connection.grant_changes import GrantChanges
 from magnetar.broker.connection.listener import Connections, Listener, factory
 from magnetar.broker.service import BrokerService
+from magnetar.broker.setting_changes import SettingChanges
 from magnetar.broker.upkeep.compaction_monitor import CompactionMonitor
 from magnetar.broker.upkeep.liveness import Liveness
 from magnetar.broker.upkeep.periodic_passes import Upkeep
@@ -114,7 +116,8 @@ class Broker:
         archive: ParquetArchive | None = None,
     ) -> None:
         archive = archive or ParquetArchive()
-        self.settings = settings
+        # a copy: this broker's may change while it runs
+        self.settings = settings = dataclasses.replace(settings)
         self.store = LocalLedgerStore(
             files,
             clock,
@@ -140,6 +143,7 @@ class Broker:
         self.service.audit = _audit(self.service)
         self.credential_checks = CredentialChecks(self.service, self.connections)
         self.grant_changes = GrantChanges(self.service, self.connections)
+        self.setting_changes = SettingChanges(self.service, self.grant_changes)
 
     async def _instance(self) -> int:
         """A number that no earlier life of this broker had: part of generated producer names (rule 3.1.1)."""

@@ -147,6 +147,11 @@ class Grants:
         self._remembered: dict[NamespaceName, NamespaceGrants] = {}
         self._admins: dict[str, tuple[Json, Roles]] = {}
 
+    def take_superusers(self, roles: Iterable[str]) -> bool:
+        """Take the roles of ``superUserRoles``, which may have changed; return whether they differ."""
+        before, self.superusers = self.superusers, frozenset(roles)
+        return self.superusers != before
+
     def tenant_admins(self, tenant: str) -> Sequence[Json] | None:
         """Administrators of a tenant; ``None`` if there is no such tenant."""
         found = self._tenants.find(tenant)

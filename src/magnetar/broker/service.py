@@ -252,6 +252,19 @@ class BrokerService:
         else:
             self.directory.remove(name)
 
+    def take_settings(self) -> None:
+        """Take what was copied from the settings anew; loaded topics get it in turns of the loop."""
+        self.pending_bytes_high = self.settings.maxMessagePublishBufferSizeInMB << 20
+        dispatch = dispatch_settings(self.settings)
+        differ = self.policies.take_settings()
+        if dispatch != self._dispatch:
+            self._dispatch, differ = dispatch, True
+            for topic in self.topics.values():
+                topic.set_broker_settings(dispatch)
+        if differ:
+            self.policy_notification.notify(self.topics.values())
+            self.nonpersistent_topics.policies_changed(lambda _: True)
+
     def _namespace_policies_changed(self, namespace: NamespaceName) -> None:
         self.policy_notification.notify(topic for topic in self.topics.values() if topic.name.namespace == namespace)
         self.nonpersistent_topics.policies_changed(lambda name: name.namespace == namespace)

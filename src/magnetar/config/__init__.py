@@ -5,6 +5,7 @@ field with its description and bounds), ``settings`` (the list of them all), ``p
 of namespaces and topics override), ``tls_settings`` (the doors that speak TLS), ``authentication_settings`` (who is
 who), ``authorization_settings`` (who may do what), ``advertised_listeners`` (addresses for several networks),
 ``properties`` (the format of Pulsar's configuration files), ``protection`` (settings whose absence would open the
-broker), ``configuration`` (from all sources to one ``Settings``), ``settings_list`` (what ``magnetar config``
+broker), ``configuration`` (from all sources to one ``Settings``), ``setting_effects`` (what becomes of each setting of
+Pulsar), ``dynamic_settings`` (those that change while the broker runs), ``settings_list`` (what ``magnetar config``
 prints), ``settings_page`` (docs/settings.md).
 """

@@ -60,6 +60,8 @@ class PulsarSetting(NamedTuple):
     default: str
     shipped: tuple[str, ...]
     """Values in the two configuration files of the distribution, where they differ from the default."""
+    dynamic: bool
+    """Whether Pulsar lets it be changed while the broker runs."""
 
 
 class GivenValue(NamedTuple):
@@ -157,7 +159,10 @@ def pulsar_settings() -> dict[str, PulsarSetting]:
     """Every setting that Apache Pulsar 4.0.8 knows, by name."""
     text = files("magnetar.config").joinpath("pulsar_settings.tsv").read_text("utf-8")
     rows = [line.split("\t") for line in text.splitlines()[1:]]
-    return {row[0]: PulsarSetting(row[0], row[1], row[2], tuple(filter(None, row[3].split("|")))) for row in rows}
+    return {
+        name: PulsarSetting(name, kind, default, tuple(filter(None, shipped.split("|"))), dynamic == "yes")
+        for name, kind, default, shipped, dynamic in rows
+    }
 
 
 def convert(given: GivenValue) -> object:
@@ -326,9 +331,9 @@ def _closed_doors(settings: Settings) -> str:
 
 def _notice(source: str, items: list[GivenValue]) -> str:
     changed = sorted({item.name for item in items if _is_choice(item)})
-    text = f"{source}: {len({item.name for item in items})} settings of Apache Pulsar have no effect in magnetar yet"
+    text = f"{source}: {len({item.name for item in items})} settings of Apache Pulsar have no effect in magnetar"
     if changed:
-        text += f"; these were changed from Pulsar's own values: {_listed(changed)}"
+        text += f"; these were changed from Pulsar's own values: {_listed(changed)} (why: magnetar config --others)"
     return text
 
 

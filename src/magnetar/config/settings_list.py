@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar.config.configuration import Configuration, about, is_secret, pulsar_settings
+from magnetar.config.setting_effects import EffectKind, all_effects
 from magnetar.config.settings_page import by_group
 
 
@@ -31,6 +32,18 @@ def settings_list(configuration: Configuration, *, changed_only: bool = False) -
             yield f"# {group}"
             yield from lines
             yield ""
+
+
+def others_list() -> Iterator[str]:
+    """Yield a line for each setting of Apache Pulsar that has no effect here, and why."""
+    words = {
+        EffectKind.NOT_APPLICABLE: "not applicable",
+        EffectKind.NOT_BUILT: "not built",
+        EffectKind.REFUSED: "refused",
+    }
+    for name, effect in sorted(all_effects().items()):
+        if effect.kind in words:
+            yield f"{name}: {words[effect.kind]}: {effect.reason}"
 
 
 def _said(name: str, default: Any, origin: str | None) -> list[str]:

@@ -10,8 +10,10 @@ import sys
 from typing import Any, Final, Literal, get_args, get_origin
 
 from magnetar.config.configuration import about, has_effect, pulsar_settings, setting_types
+from magnetar.config.dynamic_settings import is_effective
 from magnetar.config.policy_settings import PolicySettings
 from magnetar.config.protection import PROTECTIONS, Protection
+from magnetar.config.setting_effects import EffectKind, all_effects
 from magnetar.config.settings import Settings
 
 _HEAD: Final = """\
@@ -27,8 +29,13 @@ is empty is not opened.
 `magnetar config` lists them with their values and where those come from.
 
 Only the settings listed here have an effect; a test looks for who reads each of them. All other names that Apache
-Pulsar 4.0.8 knows are accepted with a notice at start-up, but for those that protect: they stand at the end of this
-page, and the start is refused until they can be honoured. Any other name is refused, with the nearest known one.
+Pulsar 4.0.8 knows stand at the end of this page, each with the reason; they are accepted with a notice at start-up,
+but for those that protect: the start is refused until they can be honoured. Any other name is refused, with the
+nearest known one.
+
+Settings marked *dynamic* can be changed while the broker runs, without a restart: `POST
+/admin/v2/brokers/configuration/<name>/<value>` (`magnetar admin brokers update-dynamic-config`). Such a change is kept,
+is stronger than the file also after a restart, and ends with `DELETE` of the same path.
 """
 
 _TAIL: Final = """
@@ -39,6 +46,16 @@ written at and what to do, unless the value is one that protects nothing. `manag
 `offloadUrl` beside it.
 
 | name | accepted |
+|---|---|
+"""
+
+_OTHERS: Final = """
+## Without an effect
+
+What these settings of Apache Pulsar steer does not exist in this broker, or is not built. Those about several brokers
+and geo-replication can be set while the broker runs; the values are kept and shown, for scripts that set them.
+
+| what they steer | names |
 |---|---|
 """
 
@@ -54,6 +71,13 @@ def settings_page() -> str:
     refused = {name: found for name, found in PROTECTIONS.items() if not has_effect(name)}
     parts.append(_TAIL)
     parts.extend(f"| `{name}` | {_harmless(found)} |\n" for name, found in sorted(refused.items()))
+    parts.append(_OTHERS)
+    rows: dict[str, list[str]] = {}
+    for name, effect in sorted(all_effects().items()):
+        if effect.kind in (EffectKind.NOT_APPLICABLE, EffectKind.NOT_BUILT):
+            later = "not built: " if effect.kind is EffectKind.NOT_BUILT else ""
+            rows.setdefault(later + effect.reason, []).append(f"`{name}`")
+    parts.extend(f"| {reason} | {', '.join(names)} |\n" for reason, names in sorted(rows.items()))
     return "".join(parts)
 
 
@@ -80,8 +104,9 @@ def _place(name: str) -> int:
 def _row(name: str, default: Any) -> str:
     known = pulsar_settings().get(name)
     ours = about(name).doc.startswith("magnetar's own")
+    dynamic = " *Dynamic.*" if is_effective(name) else ""
     pulsars = _value(known.default) if known else "(ours)" if ours else "(BookKeeper's)"
-    return f"| `{name}` | {_accepts(name)} | {_value(default)} | {pulsars} | {about(name).doc} |\n"
+    return f"| `{name}` | {_accepts(name)} | {_value(default)} | {pulsars} | {about(name).doc}{dynamic} |\n"
 
 
 def _value(value: Any) -> str:

@@ -2,6 +2,6 @@
 
 Reading order: ``store`` (the seam; the durable store is :mod:`magnetar.storage.metadata_log`), ``sqlite`` (what older
 versions left), ``collection`` (records held in memory, written through), ``clusters``, ``tenants``, ``namespaces``,
-``partitioned``, ``topic_policies``, ``schemas``, ``resources`` (all of them together). Ledgers and cursors are not
-here: the storage log keeps its own.
+``partitioned``, ``topic_policies``, ``schemas``, ``dynamic_configuration`` (settings of running brokers), ``resources``
+(all of them together). Ledgers and cursors are not here: the storage log keeps its own.
 """

@@ -39,8 +39,10 @@ class Namespaces:
         self._records = Collection(store, "/namespaces", 2, self._follow)
         self._tenants = tenants
         self._cluster = cluster
-        self._bundle_count = bundle_count
-        self._max_per_tenant = max_per_tenant
+        self.bundle_count = bundle_count
+        """Of a new namespace that says nothing of it."""
+        self.max_per_tenant = max_per_tenant
+        """0: without limit."""
 
     def _follow(self, key: tuple[str, ...]) -> None:
         name = NamespaceName.parse("/".join(key))
@@ -89,7 +91,7 @@ class Namespaces:
                 raise ForbiddenError(
                     f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{tenant}]"
                 )
-        if self._max_per_tenant and len(self.of_tenant(tenant)) >= self._max_per_tenant:
+        if self.max_per_tenant and len(self.of_tenant(tenant)) >= self.max_per_tenant:
             raise PreconditionFailedError(f"Exceed the maximum number of namespace in tenant :{tenant}")
         name = NamespaceName.parse(f"{tenant}/{local_name}")
         await self._records.create(_key(name), policies, "Namespace already exists")
@@ -129,7 +131,7 @@ class Namespaces:
         await self._records.delete(_key(name))
 
     def _initial(self, wanted: JsonObject) -> JsonObject:
-        policies = default_policies(self._cluster, self._bundle_count)
+        policies = default_policies(self._cluster, self.bundle_count)
         kept = {key: value for key, value in wanted.items() if key in POLICY_FIELDS and value is not None}
         if not kept.get("replication_clusters"):
             kept.pop("replication_clusters", None)
@@ -145,7 +147,7 @@ class Namespaces:
             count = wanted.get("numBundles")
             if isinstance(count, int) and 0 < count <= 1 << 16:
                 return bundles(count)
-        return bundles(self._bundle_count)
+        return bundles(self.bundle_count)
 
 
 def _nothing(namespace: NamespaceName) -> None: ...

@@ -29,7 +29,8 @@ class PartitionedTopics:
 
     def __init__(self, store: MetadataStore, max_partitions: int = 0) -> None:
         self._records = Collection(store, "/partitioned-topics", 4, self._follow)
-        self._max = max_partitions
+        self.max_partitions = max_partitions
+        """Of one topic; 0: without limit."""
         self._topics: dict[TopicName, PartitionedTopic] = {}
         self._unmade: dict[TopicName, int] = {}
         self._leaving: set[TopicName] = set()
@@ -138,8 +139,8 @@ class PartitionedTopics:
         return found
 
     def _check_maximum(self, partitions: int) -> None:
-        if self._max and partitions > self._max:
-            raise NotAcceptableError(f"Number of partitions should be less than or equal to {self._max}")
+        if self.max_partitions and partitions > self.max_partitions:
+            raise NotAcceptableError(f"Number of partitions should be less than or equal to {self.max_partitions}")
         if partitions > PARTITIONS_MAX:
             raise NotAcceptableError(
                 f"Number of partitions should be less than or equal to {PARTITIONS_MAX}, which is as many as a broker "

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from magnetar.config.settings import Settings
 from magnetar.metadata.clusters import Clusters
+from magnetar.metadata.dynamic_configuration import DynamicConfiguration
 from magnetar.metadata.namespaces import Namespaces
 from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.metadata.schemas import SchemaStore
@@ -45,6 +46,14 @@ class Resources:
         self.partitioned = PartitionedTopics(store, settings.maxNumPartitionsPerPartitionedTopic)
         self.topic_policies = TopicPolicyRecords(store)
         self.schemas = SchemaStore(store)
+        self.dynamic_configuration = DynamicConfiguration(store)
+
+    def take_limits(self, settings: Settings) -> None:
+        """Take the limits of the settings, which may have changed."""
+        self.tenants.max_tenants = settings.maxTenants
+        self.namespaces.bundle_count = settings.defaultNumberOfNamespaceBundles
+        self.namespaces.max_per_tenant = settings.maxNamespacesPerTenant
+        self.partitioned.max_partitions = settings.maxNumPartitionsPerPartitionedTopic
 
     async def ensure_defaults(self) -> None:
         """Write what Pulsar's standalone comes with, where it is not there yet; before anything is served."""

@@ -20,7 +20,8 @@ class Tenants:
         """Called after each change of a tenant, made here or elsewhere."""
         self._records = Collection(store, "/tenants", 1, lambda key: self.changed(key[0]))
         self._clusters = clusters
-        self._max = max_tenants
+        self.max_tenants = max_tenants
+        """0: without limit."""
 
     def names(self) -> list[str]:
         return [key[0] for key in self._records.below()]
@@ -46,7 +47,7 @@ class Tenants:
         if not is_valid_entity(name):
             raise PreconditionFailedError("Tenant name is not valid")
         checked = self._checked(info)
-        if self._max and len(self.names()) >= self._max:
+        if self.max_tenants and len(self.names()) >= self.max_tenants:
             raise PreconditionFailedError("Exceed the maximum number of tenants")
         await self._records.create((name,), checked, "Tenant already exist")
 

@@ -37,12 +37,18 @@ class TaskGroup:
         task.add_done_callback(self._finished)
         return task
 
-    def repeat(self, seconds: float, run: Callable[[], Awaitable[object]], name: str) -> asyncio.Task[Any]:
-        """Call ``run`` every ``seconds`` until :meth:`close`; its exceptions are logged and end nothing."""
+    def repeat(
+        self, seconds: float | Callable[[], float], run: Callable[[], Awaitable[object]], name: str
+    ) -> asyncio.Task[Any]:
+        """Call ``run`` every ``seconds``, asked anew each time if callable, until :meth:`close`; its exceptions are
+        logged and end nothing."""
         return self.start(self._repeat(seconds, run, f"{self._owner}/{name}"), name)
 
-    async def _repeat(self, seconds: float, run: Callable[[], Awaitable[object]], name: str) -> None:
+    async def _repeat(
+        self, period: float | Callable[[], float], run: Callable[[], Awaitable[object]], name: str
+    ) -> None:
         while True:
+            seconds = period() if callable(period) else period
             await asyncio.sleep(seconds)
             try:
                 await run()

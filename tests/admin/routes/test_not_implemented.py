@@ -45,9 +45,7 @@ def test_the_list_of_routes_that_are_not_built_is_complete(own_world: World) -> 
     assert not_implemented(own_world) == LIST.read_text("utf-8").splitlines()
 
 
-@pytest.mark.parametrize(
-    "path", ["configuration", "configuration/values", "internal-configuration", "backlog-quota-check"]
-)
+@pytest.mark.parametrize("path", ["internal-configuration", "backlog-quota-check"])
 def test_no_list_of_brokers_for_other_questions(shared_world: World, path: str) -> None:
     refused = shared_world.rest.get(f"/admin/v2/brokers/{path}")
     assert refused.status_code == 501

@@ -12,9 +12,11 @@ from starlette.responses import PlainTextResponse, Response
 
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import OtherWordConvertor, PathText
-from magnetar.admin.ports import BrokerPort
+from magnetar.admin.ports import BrokerPort, TopicsPort
+from magnetar.config.dynamic_settings import NAMES_MAX, checked, dynamic_names
 from magnetar.config.settings import Settings
-from magnetar.model.errors import NotFoundError
+from magnetar.metadata.dynamic_configuration import DynamicConfiguration
+from magnetar.model.errors import NotFoundError, PreconditionFailedError
 
 COMPATIBLE_WITH: Final = "4.0.8"
 """The version of Apache Pulsar whose behaviour this broker follows; clients and tools read it as the broker's own."""
@@ -24,7 +26,7 @@ register_url_convertor(
 )
 
 
-def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
+def routes(broker: BrokerPort, topics: TopicsPort, kept: DynamicConfiguration, settings: Settings) -> APIRouter:
     """Build the routes of this group."""
     router = APIRouter(prefix="/admin/v2/brokers", tags=["brokers"])
 
@@ -55,6 +57,31 @@ def routes(broker: BrokerPort, settings: Settings) -> APIRouter:
     @router.get("/configuration/runtime")
     async def configuration() -> Response:
         return answer({name: _shown(value) for name, value in _not_secret(settings)})
+
+    @router.get("/configuration")
+    async def names_of_dynamic_configuration() -> Response:
+        return answer(dynamic_names())
+
+    @router.get("/configuration/values")
+    async def values_of_dynamic_configuration() -> Response:
+        return answer(dict(sorted(kept.values().items())))
+
+    @router.post("/configuration/{configName}/{configValue}")
+    async def change_configuration(configName: PathText, configValue: PathText) -> Response:
+        checked(configName, configValue)
+        if configName not in kept.values() and len(kept.values()) >= NAMES_MAX:
+            raise PreconditionFailedError(f"{NAMES_MAX} settings are kept already")
+        await kept.put(configName, configValue)
+        await topics.policies_in_force()
+        return Response()
+
+    @router.delete("/configuration/{configName}")
+    async def forget_configuration(configName: PathText) -> Response:
+        if configName not in kept.values() and configName not in dynamic_names():
+            raise PreconditionFailedError("Can't delete non-dynamic configuration")
+        await kept.delete(configName)
+        await topics.policies_in_force()
+        return Response()
 
     # Pulsar's other routes of that form are not built and must not look as if they were (see not_implemented)
     @router.get("/{cluster:cluster}")

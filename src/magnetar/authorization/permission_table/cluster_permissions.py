@@ -18,6 +18,12 @@ def cluster_permissions() -> dict[Route, RoutePermission]:
         ("GET", brokers + "/version"): anyone(),
         ("GET", brokers + "/leaderBroker"): superuser("name the leader of the brokers"),
         ("GET", brokers + "/configuration/runtime"): superuser("show the configuration"),
+        ("GET", brokers + "/configuration"): superuser("list the settings that may change while brokers run"),
+        ("GET", brokers + "/configuration/values"): superuser("show the settings that were changed while brokers ran"),
+        ("POST", brokers + "/configuration/{configName}/{configValue}"): superuser(
+            "change a setting of the running brokers"
+        ),
+        ("DELETE", brokers + "/configuration/{configName}"): superuser("forget a change of a setting"),
         ("GET", clusters): anyone(),
         **in_methods(clusters + "/{cluster}", GET=superuser("show clusters"), PUT=change, POST=change, DELETE=change),
         ("GET", tenants): superuser("list tenants"),

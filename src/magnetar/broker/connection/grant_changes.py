@@ -91,6 +91,11 @@ class GrantChanges:
         now = self._seen[name] = tuple(record.get(one) for one in fields)
         return now != before
 
+    def everything(self) -> None:
+        """Judge all that is open again: who is a superuser has changed."""
+        self._tenants.update(self._service.resources.tenants.names())
+        self._begin()
+
     async def in_force(self) -> None:
         """Return when everything that is open has been judged by the grants of now; later changes delay nobody."""
         if self._looking is not None:

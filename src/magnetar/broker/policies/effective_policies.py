@@ -30,9 +30,7 @@ class EffectivePolicies:
     def __init__(self, resources: Resources, settings: Settings) -> None:
         self._resources = resources
         self._settings = settings
-        self.broker = of_broker(settings)
-        self._system = for_system_topics(self.broker, settings)
-        self._change_events = self._system._replace(compaction_threshold=_CHANGE_EVENTS_COMPACTED_BYTES)
+        self._take(of_broker(settings))
         self._by_namespace: dict[NamespaceName, TopicPolicies] = {}
         self._by_topic: dict[TopicName, TopicPolicies] = {}
         self.on_namespace: Callable[[NamespaceName], None] = _no_callback
@@ -41,6 +39,21 @@ class EffectivePolicies:
         """Those of one topic (the parent, for all its partitions) may have changed."""
         resources.namespaces.changed = self._namespace_changed
         resources.topic_policies.changed = self._topic_changed
+
+    def _take(self, broker: TopicPolicies) -> None:
+        self.broker = broker
+        self._system = for_system_topics(broker, self._settings)
+        self._change_events = self._system._replace(compaction_threshold=_CHANGE_EVENTS_COMPACTED_BYTES)
+
+    def take_settings(self) -> bool:
+        """Take the broker's own policies from the settings, which may have changed; return whether they differ."""
+        broker = of_broker(self._settings)
+        if broker == self.broker:
+            return False
+        self._take(broker)
+        self._by_namespace.clear()
+        self._by_topic.clear()
+        return True
 
     def of(self, topic: TopicName) -> TopicPolicies:
         """The policies of a topic or partition now. Never raises: an unknown namespace has none of its own."""

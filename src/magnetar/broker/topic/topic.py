@@ -271,6 +271,10 @@ class Topic:
 
     # policies ----------------------------------------------------------------------------------------------------
 
+    def set_broker_settings(self, settings: DispatchSettings) -> None:
+        """The broker's settings have changed; :meth:`set_policies` follows, which applies them."""
+        self._broker_settings = settings
+
     def set_policies(self, policies: TopicPolicies) -> None:
         """A policy of the topic or of its namespace has changed."""
         before, self.policies = self.policies, policies

@@ -31,7 +31,7 @@ _NO_RETENTION: Final = Retention(0, 0)
 
 class _Pass(NamedTuple):
     name: str
-    seconds: float
+    seconds: float | Callable[[], float]
     run: Callable[[], Awaitable[object]]
 
 
@@ -53,7 +53,7 @@ class Upkeep:
             _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire),
             _Pass(
                 "inactive topics",
-                settings.brokerDeleteInactiveTopicsFrequencySeconds,
+                lambda: settings.brokerDeleteInactiveTopicsFrequencySeconds,
                 self.inactive_topics.delete_topics,
             ),
             _Pass(
