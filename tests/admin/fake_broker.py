@@ -41,6 +41,7 @@ class FakeBroker:
         self.unloaded: list[str] = []
         self.ended: list[tuple[str, str]] = []
         self.of_subscriptions: dict[str, dict[str, str]] = {}
+        self.replicated: set[tuple[TopicName, str]] = set()
 
         self.compacting: list[TopicName] = []
         self.moved: list[tuple[str, str, str, int | None]] = []
@@ -183,6 +184,22 @@ class FakeBroker:
 
     async def internal_stats(self, topic: TopicName) -> JsonObject:
         return {"state": "LedgerOpened", "numberOfEntries": 5}
+
+    def managed_ledger_info(self, topic: TopicName) -> JsonObject:
+        return {"ledgers": [], "cursors": {}}
+
+    def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
+        return {"messageBacklog": len(parts)}
+
+    def backlog_size(self, topic: TopicName, position: Position) -> int:
+        return position.entry
+
+    def is_replicated(self, topic: TopicName, name: str) -> bool:
+        self._existing(topic, name)
+        return (topic, name) in self.replicated
+
+    async def set_replicated(self, topic: TopicName, name: str, *, replicated: bool) -> None:
+        (self.replicated.add if replicated else self.replicated.discard)((topic, name))
 
     async def subscriptions_of(self, topic: TopicName) -> list[str]:
         return list(self.topics[topic])

@@ -32,12 +32,14 @@ from magnetar.admin.routes import (
     transactions,
 )
 from magnetar.admin.routes.namespaces import namespace_operations, namespace_policies, namespaces
+from magnetar.admin.routes.namespaces import offload_policies as namespace_offload_policies
 from magnetar.admin.routes.namespaces import permissions as namespace_permissions
 from magnetar.admin.routes.topics import (
     backlog_quotas,
     compaction,
     cursors,
     explanations,
+    ledger_info,
     lifecycle,
     messages,
     offload,
@@ -109,6 +111,7 @@ def _groups(
     yield namespaces.routes(ports.topics, ports.schemas, resources, settings, permissions)
     yield namespace_policies.routes(ports.topics, resources, settings)
     yield backlog_quotas.routes(ports.topics, resources, settings)
+    yield namespace_offload_policies.routes(ports.topics, ports.offloads, resources, settings)
     yield topic_policies.routes(ports.topics, resources, settings)
     yield topics.routes(ports.topics, ports.messages, resources)
     yield partitions.routes(ports.topics, ports.schemas, resources)
@@ -120,6 +123,7 @@ def _groups(
     yield subscriptions.routes(ports.topics, ports.subscriptions, resources)
     yield explanations.routes(ports.topics, ports.statistics, resources)
     yield statistics.routes(ports.topics, ports.statistics, resources)
+    yield ledger_info.routes(ports.topics, ports.statistics, resources)
     yield transactions.routes(ports.transactions, permissions)
     yield compaction.routes(ports.topics, ports.operations, ports.offloads, resources)
     yield offload.routes(ports.topics, ports.offloads, resources)

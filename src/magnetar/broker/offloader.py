@@ -159,6 +159,16 @@ class Offloader:
                 yield piece.entries, piece.counts
                 at += len(piece.entries)
 
+    async def found(self, copy: Offload) -> str:
+        """``OK`` if the object is there with its size, ``NOT-FOUND``, ``BAD-SIZE``, or ``UNREADABLE``."""
+        try:
+            size = await self._thread(self._archive.size, copy)
+        except FileNotFoundError:
+            return "NOT-FOUND"
+        except OSError:
+            return "UNREADABLE"
+        return "OK" if size == copy.size else "BAD-SIZE"
+
     # one ledger --------------------------------------------------------------------------------------------------
 
     async def _copy(self, topic: Topic, ledger: Ledger) -> None:

@@ -80,6 +80,12 @@ class ParquetArchive:
             source.seek(0, 2)
             return int(source.tell())
 
+    def size(self, offload: Offload) -> int:
+        """The size of the object. Raises OSError, FileNotFoundError if there is none."""
+        with closing(self.store_at(offload.url).open(offload.name)) as source:
+            source.seek(0, 2)
+            return int(source.tell())
+
     def _file(self, form: ModuleType, offload: Offload, ledger: int, source: object) -> LedgerFile:
         with self._lock:
             file = self._files.get(offload.key)

@@ -81,11 +81,9 @@ def test_a_wrong_method_is_405(shared_world: World) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "named"),
     [
-        ("POST", "/admin/v2/persistent/ref/main/t/offloadPolicies", "{topic}/offloadPolicies"),
-        ("GET", "/admin/v2/namespaces/ref/main/scanOffloadedLedgers", "{namespace}/scanOffloadedLedgers"),
+        ("GET", "/admin/v2/bookies/all", "/bookies/all"),
         ("PUT", "/admin/v2/namespaces/ref/main/0x0_0x1/split", "{bundle}/split"),
-        ("GET", "/admin/v3/transactions/coordinatorInternalStats/0", "coordinatorInternalStats/{coordinatorId}"),
-        ("GET", "/admin/v2/persistent/ref/main/a%2Fb/internal-info", "{topic}/internal-info"),
+        ("GET", "/admin/v2/bookies/racks-info/a%2Fb", "racks-info/{bookie}"),
     ],
 )
 def test_routes_of_pulsar_that_are_not_built_are_501(shared_world: World, method: str, path: str, named: str) -> None:

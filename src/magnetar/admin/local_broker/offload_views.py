@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+
 from magnetar.admin.local_broker.loaded_topics import durable
 from magnetar.admin.values.coercion import number
 from magnetar.broker.offloader import complete
@@ -16,7 +19,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.ids import Position
-from magnetar.model.names import TopicName
+from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json, JsonObject
 from magnetar.offload.object_store import folder_of, require_name
 from magnetar.storage.ledgers.archive import Offload
@@ -43,6 +46,29 @@ class OffloadViews:
             "ledgerId": at.ledger, "entryId": at.entry, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0,
         }  # fmt: skip
         return {"status": found.status, "lastError": found.last_error, "firstUnoffloadedMessage": first}
+
+    async def scan(self, namespace: NamespaceName) -> AsyncIterator[JsonObject]:
+        """Every copy of a ledger of a namespace's topics, and whether its object is there and has its size."""
+        for piece in self._service.directory.pieces(namespace, ["persistent"], system=True):
+            for text in piece:
+                log = self._service.store.find_log(text)
+                for ledger in [] if log is None else list(log.table.ledgers):
+                    if ledger.offload is not None:
+                        yield await self._object(text, ledger, ledger.offload)
+            await asyncio.sleep(0)
+
+    async def _object(self, topic: str, ledger: Ledger, copy: Offload) -> JsonObject:
+        return {
+            "ledger": ledger.id,
+            "name": copy.name,
+            "uri": copy.key,
+            "size": copy.size,
+            "lastModified": copy.recorded_ms,
+            "managedLedgerName": topic,
+            "numEntries": ledger.entries,
+            "offloaded": True,
+            "status": await self._service.offloader.found(copy),
+        }
 
     def ledgers(self, name: TopicName) -> JsonObject:
         """Every ledger with the place of its copy, or whether it can be copied; and the object store for copies."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from magnetar.admin.local_broker import stored_messages
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics, subscription_of
 from magnetar.admin.local_broker.stats.internal_stats import internal_stats
+from magnetar.admin.local_broker.stats.managed_ledger_info import managed_ledger_info
 from magnetar.admin.local_broker.stats.nonpersistent_stats import (
     nonpersistent_internal_stats,
     nonpersistent_topic_stats,
 )
+from magnetar.admin.local_broker.stats.offline_backlog import offline_backlog
 from magnetar.admin.local_broker.stats.topic_stats import topic_stats
 from magnetar.admin.local_broker.subscription_explanation import explanation, of_hash
 from magnetar.admin.ports import StatsOptions
+from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
@@ -37,6 +42,18 @@ class LocalStatistics:
         if not topic.persistent:
             return nonpersistent_internal_stats(self._loaded.nonpersistent(topic))
         return internal_stats(self._loaded.topic(topic))
+
+    def managed_ledger_info(self, topic: TopicName) -> JsonObject:
+        return managed_ledger_info(self._loaded.topic(topic))
+
+    def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
+        found = [self._loaded.topic(part) for part in parts]
+        address = self._service.broker_id.rpartition(":")[0]
+        return offline_backlog(topic, found, address, self._service.clock.now_ms())
+
+    def backlog_size(self, topic: TopicName, position: Position) -> int:
+        log = self._loaded.topic(topic).log
+        return bytes_behind(log, log.ordinal(Position(position.ledger, position.entry + 1)) - 1)
 
     async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
         found = self._loaded.topic(topic)

@@ -9,7 +9,7 @@ from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable, sub
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.model.cursor_properties import REPLICATED
+from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import (
     ConflictError,
     NotAllowedError,
@@ -105,6 +105,18 @@ class LocalSubscriptions:
             return dict(self._loaded.nonpersistent_subscription(topic, name).properties)
         cursor = subscription_of(self._loaded.topic(topic), name).cursor
         return {key: str(value) for key, value in cursor.properties.items() if not key.startswith("#")}
+
+    def is_replicated(self, topic: TopicName, name: str) -> bool:
+        return is_replicated(subscription_of(self._loaded.topic(topic), name).cursor.properties)
+
+    async def set_replicated(self, topic: TopicName, name: str, *, replicated: bool) -> None:
+        found = self._loaded.topic(topic)
+        cursor = found.log.cursors.get(subscription_of(found, name).name)
+        if cursor is not None:
+            kept = {key: value for key, value in cursor.properties.items() if key not in REPLICATED}
+            cursor.properties = kept
+            cursor.set_properties({**kept, **(REPLICATED if replicated else {})})
+        await self._loaded.durable()
 
     async def set_subscription_properties(self, topic: TopicName, name: str, properties: Mapping[str, str]) -> None:
         if not topic.persistent:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from magnetar.admin.local_broker.stats.internal_stats import log_stats
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.transaction_coordinator import TC_ID
-from magnetar.model.errors import SubscriptionNotFoundError, TopicNotFoundError
+from magnetar.broker.transaction_coordinator import LOG, TC_ID
+from magnetar.model.errors import NotFoundError, ServiceNotReadyError, SubscriptionNotFoundError, TopicNotFoundError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, JsonObject
 from magnetar.protocol.commands import TxnId
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.transactions.coordinator import Transaction, txn_text
 from magnetar.transactions.pending_acks import PendingAcks, TransactionAcks
 
@@ -43,6 +45,13 @@ class TransactionViews:
             "recoverStartTime": began,
             "recoverEndTime": ended,
         }
+
+    def coordinator_internals(self, coordinator: int) -> JsonObject:
+        """The log of a coordinator. Raises NotFoundError."""
+        if coordinator != TC_ID:
+            raise NotFoundError(f"Transaction coordinator not found! coordinator id : {coordinator}")
+        log = self._service.store.find_log(LOG)
+        return {} if log is None else {"transactionLogStats": _internals(LOG, log)}
 
     def owner(self, txn: TxnId) -> str | None:
         """The role that began an open transaction, empty if it had none; ``None`` if there is no such transaction."""
@@ -107,6 +116,23 @@ class TransactionViews:
             "snapshotType": "Single",
         }
 
+    def buffer_internals(self, name: TopicName) -> JsonObject:
+        """The log that holds a topic's buffer: its own, of which it is a part. Raises TopicNotFoundError."""
+        log = self._topic(name).log
+        return {"snapshotType": "Single", "singleSnapshotSystemTopicInternalStats": _internals(name.fqn, log)}
+
+    def pending_ack_internals(self, name: TopicName, subscription: str) -> JsonObject:
+        """The log that holds pending acknowledgements, which is the topic's.
+
+        Raises TopicNotFoundError, SubscriptionNotFoundError, and ServiceNotReadyError before the first of them.
+        """
+        topic = self._topic(name)
+        if subscription not in topic.subscriptions:
+            raise SubscriptionNotFoundError(f"{name.fqn} not found subscription : {subscription}")
+        if _pending(topic, subscription) is None:
+            raise ServiceNotReadyError("Pending ack have not init success!")
+        return {"pendingAckLogStats": _internals(name.fqn, topic.log)}
+
     def in_buffer(self, name: TopicName, txn: TxnId) -> JsonObject:
         """Messages of one transaction in a topic. Raises TopicNotFoundError."""
         return _in_buffer(self._topic(name), txn)
@@ -159,6 +185,10 @@ class TransactionViews:
         if topic is None:
             raise TopicNotFoundError(f"Topic not found {name.fqn}")
         return topic
+
+
+def _internals(name: str, log: ManagedLedger) -> JsonObject:
+    return {"managedLedgerName": name, "managedLedgerInternalStats": log_stats(log)}
 
 
 def _subscription(topic: Topic, name: str) -> Subscription:

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions, caller_of
-from magnetar.admin.http.bodies import answer, done
+from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import Flag, PathText, topic_name
 from magnetar.admin.ports import TransactionsPort
+from magnetar.admin.values.coercion import number
 from magnetar.authorization.access import ClusterAccess
-from magnetar.model.errors import NotFoundError, ServiceNotReadyError
+from magnetar.model.errors import NotAcceptableError, NotAvailableError, NotFoundError, ServiceNotReadyError
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import TxnId
@@ -67,6 +68,23 @@ def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None
             raise NotFoundError(f"Transaction coordinator not found! coordinator id : {coordinatorId}")
         return answer(found)
 
+    @router.get("/coordinatorInternalStats/{coordinatorId}")
+    async def coordinator_internals(coordinatorId: int) -> Response:
+        return answer(_views(transactions).coordinator_internals(coordinatorId))
+
+    @router.post("/transactionCoordinator/replicas")
+    async def scale(request: Request) -> Response:
+        wanted = number(await json_body(request), "the number of transaction coordinators")
+        have = len(_views(transactions).coordinators())
+        if wanted <= have:
+            raise NotAcceptableError(
+                "Number of transaction coordinators should be more than the current number of transaction coordinator"
+            )
+        raise NotAvailableError(
+            f"{wanted} transaction coordinators are not available yet in magnetar: one serves every transaction of the "
+            "broker"
+        )
+
     @router.get(f"/transactionMetadata/{_TXN}")
     async def transaction(mostSigBits: int, leastSigBits: int, request: Request) -> Response:
         txn = TxnId(mostSigBits, leastSigBits)
@@ -94,6 +112,16 @@ def _topic_routes(router: APIRouter, transactions: TransactionsPort | None) -> N
     @router.get(f"/transactionBufferStats/{_TOPIC}")
     async def buffer(tenant: PathText, namespace: PathText, topic: PathText, lowWaterMarks: Flag = False) -> Response:
         return answer(_views(transactions).buffer(_name(tenant, namespace, topic), low_water_marks=lowWaterMarks))
+
+    @router.get(f"/transactionBufferInternalStats/{_TOPIC}")
+    async def buffer_internals(tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        return answer(_views(transactions).buffer_internals(_name(tenant, namespace, topic)))
+
+    @router.get(f"/pendingAckInternalStats/{_TOPIC}/{{subName}}")
+    async def pending_ack_internals(
+        tenant: PathText, namespace: PathText, topic: PathText, subName: PathText
+    ) -> Response:
+        return answer(_views(transactions).pending_ack_internals(_name(tenant, namespace, topic), subName))
 
     @router.get(f"/transactionInBufferStats/{_TOPIC}/{_TXN}")
     async def in_buffer(

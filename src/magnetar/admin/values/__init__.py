@@ -1,7 +1,8 @@
 """What the REST interface reads and shows, as plain values: no HTTP, no broker.
 
 Reading order: ``json_document`` (one document, read strictly), ``coercion`` (from JSON to the wanted type),
-``policy_values`` (bodies of policies), ``grants`` (permissions as the metadata keeps them), ``partitioned_stats`` (one
+``policy_values`` and ``offload_policies`` (bodies of policies),
+``grants`` (permissions as the metadata keeps them), ``partitioned_stats`` (one
 set of statistics from those of the partitions), ``counters`` (numbers for /metrics), ``stored_message`` (one entry with
 its headers).
 """

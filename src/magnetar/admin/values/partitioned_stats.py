@@ -6,7 +6,7 @@ Publishers and consumers are matched by their place in the lists, subscriptions 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from magnetar.model.policies import Json, JsonObject
@@ -22,6 +22,10 @@ _PUBLISHER: Final = (
 _NOT_OF_CONSUMERS: Final = frozenset({"address", "connectedSince", "clientVersion", "metadata"})
 _AVERAGED: Final = frozenset({"averageMsgSize"})
 _FIRST: Final = frozenset({"producerId", "backlogQuotaLimitSize", "backlogQuotaLimitTime"})
+_TIMES: Final[Mapping[str, Callable[[Sequence[int]], int]]] = {
+    "topicCreationTimeStamp": min, "lastPublishTimeStamp": max,
+}  # fmt: skip
+"""Members of later versions of Pulsar, which are of the whole topic."""
 _NEVER: Final = "1970-01-01T00:00:00Z"
 
 
@@ -59,6 +63,9 @@ def _merged(parts: Sequence[JsonObject]) -> JsonObject:
 
 def _value(key: str, values: Sequence[Json]) -> Json:
     first = values[0]
+    if key in _TIMES:
+        times = [value for value in values if isinstance(value, int) and value > 0]
+        return _TIMES[key](times) if times else 0
     if isinstance(first, bool):
         return any(values)
     if key.endswith(("Timestamp", "TimeStamp")) or key.startswith(("earliest", "oldest")):

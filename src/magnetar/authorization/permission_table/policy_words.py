@@ -60,6 +60,7 @@ TOPIC_POLICIES: Final[Mapping[str, PolicyName]] = {
     **dict.fromkeys(("maxConsumers", "maxConsumersPerSubscription"), PolicyName.MAX_CONSUMERS),
     "maxProducers": PolicyName.MAX_PRODUCERS,
     "maxSubscriptionsPerTopic": PolicyName.MAX_SUBSCRIPTIONS,
+    "offloadPolicies": PolicyName.OFFLOAD,
     **dict.fromkeys(("maxUnackedMessagesOnConsumer", "maxUnackedMessagesOnSubscription"), PolicyName.MAX_UNACKED),
     "persistence": PolicyName.PERSISTENCE,
     **dict.fromkeys(("dispatchRate", "publishRate", "subscribeRate", "subscriptionDispatchRate"), PolicyName.RATE),

@@ -62,6 +62,13 @@ def _namespace_routes() -> dict[Route, RoutePermission]:
             POST=needs.namespace_policy(_WRITE, PolicyName.BACKLOG),
             DELETE=needs.namespace_policy(_WRITE, PolicyName.BACKLOG),
         ),
+        **needs.in_methods(
+            one + "/offloadPolicies",
+            GET=needs.namespace_policy(_READ, PolicyName.OFFLOAD),
+            POST=needs.namespace_policy(_WRITE, PolicyName.OFFLOAD),
+        ),
+        ("DELETE", one + "/removeOffloadPolicies"): needs.namespace_policy(_WRITE, PolicyName.OFFLOAD),
+        ("GET", one + "/scanOffloadedLedgers"): needs.namespace_policy(_READ, PolicyName.OFFLOAD),
         ("GET", one + "/permissions"): needs.namespace(NamespaceOperation.GET_PERMISSION),
         **needs.in_methods(
             one + "/permissions/{role}",
@@ -93,6 +100,7 @@ def _topic_routes() -> dict[Route, RoutePermission]:
     terminate, offload = needs.topic(TopicOperation.TERMINATE), needs.topic(TopicOperation.OFFLOAD)
     partitions = needs.topic_policy(_WRITE, PolicyName.PARTITION)
     rate, backlog = needs.topic_policy(_WRITE, PolicyName.RATE), needs.topic_policy(_WRITE, PolicyName.BACKLOG)
+    shadow = needs.topic_policy(_WRITE, PolicyName.ALL)
     write, compact = needs.topic_policy(_WRITE), needs.topic(TopicOperation.COMPACT)
     return {
         ("GET", within): needs.namespace(NamespaceOperation.GET_TOPICS),
@@ -132,6 +140,13 @@ def _topic_routes() -> dict[Route, RoutePermission]:
         ("POST", one + "/compaction/view"): needs.topic(TopicOperation.COMPACT, _OWN_PLACE),
         **needs.in_methods(one + "/offload", GET=offload, PUT=offload),
         ("GET", one + "/offload/ledgers"): offload,
+        ("GET", one + "/backlog"): needs.tenant_admin(),
+        ("PUT", one + "/backlogSize"): needs.topic(TopicOperation.GET_BACKLOG_SIZE),
+        ("GET", one + "/internal-info"): stats,
+        **needs.in_methods(
+            one + "/shadowTopics",
+            GET=needs.topic_policy(_READ, PolicyName.ALL), PUT=shadow, DELETE=shadow,
+        ),
         ("POST", one + "/offload/{ledger}"): needs.topic(TopicOperation.OFFLOAD, _OWN_PLACE),
     }  # fmt: skip
 
@@ -150,6 +165,11 @@ def _subscription_routes() -> dict[Route, RoutePermission]:
             one + "/properties",
             GET=needs.subscription(TopicOperation.CONSUME),
             PUT=needs.subscription(TopicOperation.SUBSCRIBE),
+        ),
+        **needs.in_methods(
+            one + "/replicatedSubscriptionStatus",
+            GET=needs.subscription(TopicOperation.GET_REPLICATED_SUBSCRIPTION_STATUS),
+            POST=needs.subscription(TopicOperation.SET_REPLICATED_SUBSCRIPTION_STATUS),
         ),
         ("GET", one + "/explain"): needs.subscription(peek),
         ("GET", one + "/unacknowledged"): needs.subscription(peek, recorded=True),
@@ -194,6 +214,10 @@ def _other_routes() -> dict[Route, RoutePermission]:
         ("GET", lookup + "/bundle"): needs.namespace(NamespaceOperation.GET_BUNDLE),
         ("GET", transactions + "/coordinators"): see,
         ("GET", transactions + "/coordinatorStats"): see,
+        ("GET", transactions + "/coordinatorInternalStats/{coordinatorId}"): see,
+        ("POST", transactions + "/transactionCoordinator/replicas"): needs.superuser("add transaction coordinators"),
+        ("GET", f"{transactions}/pendingAckInternalStats/{topic}/{{subName}}"): acks,
+        ("GET", f"{transactions}/transactionBufferInternalStats/{topic}"): stats,
         ("GET", transactions + "/slowTransactions/{timeout}"): see,
         ("GET", f"{transactions}/transactionMetadata/{txn}"): needs.of_owner(),
         ("POST", f"{transactions}/abortTransaction/{txn}"): needs.of_owner(),

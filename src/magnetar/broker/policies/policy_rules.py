@@ -98,6 +98,10 @@ def _whole(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def _member(name: str) -> _Reader:
+    return lambda value: _whole(value.get(name)) if isinstance(value, dict) else None
+
+
 def _flag(value: Json) -> bool | None:
     return value if isinstance(value, bool) else None
 
@@ -214,6 +218,9 @@ _RULES: Final = (
     _Rule("size_quota", "backlogQuotaMap", "backlog_quota_map", _size_quota),
     _Rule("age_quota", "backlogQuotaMap", "backlog_quota_map", _age_quota),
     _Rule("compaction_threshold", "compactionThreshold", "compaction_threshold", count_of),
+    _Rule("offload_threshold", "offloadPolicies", "", _member("managedLedgerOffloadThresholdInBytes")),
+    _Rule("offload_threshold_s", "offloadPolicies", "", _member("managedLedgerOffloadThresholdInSeconds")),
+    _Rule("offload_deletion_lag_ms", "offloadPolicies", "", _member("managedLedgerOffloadDeletionLagInMillis")),
     _Rule("offload_threshold", "", "offload_threshold", count_of),
     _Rule("offload_threshold_s", "", "offload_threshold_in_seconds", count_of),
     _Rule("offload_deletion_lag_ms", "", "offload_deletion_lag_ms", _whole),

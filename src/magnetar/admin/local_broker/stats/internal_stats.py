@@ -19,30 +19,34 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 def internal_stats(topic: Topic) -> JsonObject:
     """The answer to ``GET .../internalStats``."""
-    log = topic.log
-    ledgers = log.table.ledgers
-    current = ledgers[-1]
     cursors: JsonObject = {}
     waiting = 0
     for name, subscription in topic.subscriptions.items():
-        waits = _waits(subscription, log)
+        waits = _waits(subscription, topic.log)
         waiting += waits
-        cursors[name] = _cursor(subscription, log, waits)
+        cursors[name] = _cursor(subscription, topic.log, waits)
+    stored = log_stats(topic.log)
+    stored.update(waitingCursorsCount=waiting, cursors=cursors)
+    return {**stored, "schemaLedgers": [], "compactedLedger": _compacted(topic)}
+
+
+def log_stats(log: ManagedLedger) -> JsonObject:
+    """The part of it that any log has, of a topic or not."""
+    ledgers = log.table.ledgers
+    current = ledgers[-1]
     return {
         "entriesAddedCounter": log.entries_added,
         "numberOfEntries": sum(ledger.entries for ledger in ledgers),
         "totalSize": log.retained_bytes(),
         "currentLedgerEntries": current.entries,
         "currentLedgerSize": current.bytes,
-        "lastLedgerCreatedTimestamp": _instant(current.opened_ms),
-        "waitingCursorsCount": waiting,
+        "lastLedgerCreatedTimestamp": instant(current.opened_ms),
+        "waitingCursorsCount": 0,
         "pendingAddEntriesCount": log.pending,
         "lastConfirmedEntry": str(_before(log, log.end)),
         "state": "LedgerOpened",
         "ledgers": [_ledger(ledger, open_=ledger is current) for ledger in ledgers],
-        "cursors": cursors,
-        "schemaLedgers": [],
-        "compactedLedger": _compacted(topic),
+        "cursors": {},
     }
 
 
@@ -79,7 +83,7 @@ def _cursor(subscription: Subscription, log: ManagedLedger, waits: bool) -> Json
         "cursorLedger": -1,
         "cursorLedgerLastEntry": -1,
         "individuallyDeletedMessages": f"[{','.join(holes)}]",
-        "lastLedgerSwitchTimestamp": _instant(log.table.ledgers[-1].opened_ms),
+        "lastLedgerSwitchTimestamp": instant(log.table.ledgers[-1].opened_ms),
         "state": "Open",
         "active": bool(stats.consumers),
         "numberOfEntriesSinceFirstNotAckedMessage": stats.read_at - stats.mark_delete,
@@ -138,6 +142,7 @@ def _place(log: ManagedLedger, ordinal: int) -> Position:
     return Position(ledger.id, ordinal - ledger.ordinal)
 
 
-def _instant(ms: int) -> str:
+def instant(ms: int) -> str:
+    """A time as Pulsar writes it, in UTC with milliseconds."""
     at = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -46,6 +46,16 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "delayedMessageIndexSizeInBytes": topic.delays.memory_bytes,
         "compaction": _compaction(topic),
         "ownerBroker": broker_id,
+        **await _times(topic),
+    }
+
+
+async def _times(topic: Topic) -> JsonObject:
+    """When the topic was made and last published to, as far as what is retained tells (members of Pulsar 4.1)."""
+    log = topic.log
+    return {
+        "topicCreationTimeStamp": log.table.ledgers[0].opened_ms,
+        "lastPublishTimeStamp": await publish_time_at(log, log.end - 1) if log.end > log.first else 0,
     }
 
 

@@ -14,7 +14,7 @@ from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.partitions import check_served
 from magnetar.admin.routes.topics.topics import existing, parts_of
-from magnetar.admin.values.coercion import number, texts
+from magnetar.admin.values.coercion import flag, number, texts
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
@@ -73,8 +73,45 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
             await subscriptions.delete_subscription(part, subscription, force=force)
         return done()
 
+    _replication_routes(router, topics, subscriptions, resources)
     _cursor_routes(router, topics, subscriptions, resources)
     return router
+
+
+def _replication_routes(
+    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+) -> None:
+    """Whether a subscription's state is to be replicated: kept and shown, as there is one cluster (rule 14.3)."""
+    path = TOPIC + "/subscription/{subscription}/replicatedSubscriptionStatus"
+
+    @router.get(path)
+    async def get_replicated_subscription_status(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        if not name.persistent:
+            raise NotAllowedError("Cannot get replicated subscriptions on non-persistent topics")
+        parts = parts_of(topics, resources, name)
+        return answer({part.fqn: subscriptions.is_replicated(part, subscription) for part in parts})
+
+    @router.post(path)
+    async def set_replicated_subscription_status(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        request: Request,
+    ) -> Response:  # fmt: skip
+        name = topic_name(domain, tenant, namespace, topic)
+        wanted = flag(await json_body(request), "true or false")
+        if not name.persistent:
+            raise NotAllowedError("Cannot enable/disable replicated subscriptions on non-persistent topics")
+        parts = parts_of(topics, resources, name)
+        partitioned = resources.partitioned.count(name) > 0
+        for part in parts:
+            if subscription not in await subscriptions.subscriptions_of(part):
+                where = f"Subscription {subscription} not found for topic {part.fqn}"
+                raise SubscriptionNotFoundError("Topic or subscription not found" if partitioned else where)
+        for part in parts:
+            await subscriptions.set_replicated(part, subscription, replicated=wanted)
+        return done()
 
 
 def _cursor_routes(

@@ -17,6 +17,7 @@ from magnetar.admin.http.bodies import answer, done, json_body, wrong_method
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, WordConvertor, topic_name
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.topics.topics import parts_of
+from magnetar.admin.values import offload_policies
 from magnetar.admin.values import policy_values as v
 from magnetar.config.setting_field import LONG_MAX
 from magnetar.config.settings import Settings
@@ -108,6 +109,7 @@ POLICIES: Final[dict[str, _Policy]] = {
     "maxUnackedMessagesOnConsumer": _count(_UNACKED, lambda p: p.max_unacked_per_consumer),
     "maxUnackedMessagesOnSubscription": _count(_UNACKED, lambda p: p.max_unacked_per_subscription),
     "messageTTL": _count("Invalid value for message TTL", lambda p: p.message_ttl_s),
+    "offloadPolicies": _Policy(v.mapping),
     "persistence": _Policy(v.persistence, lambda p: dict(_ONE_COPY)),
     "publishRate": _Policy(v.publish_rate, unset=204),
     "replication": _Policy(v.words()),
@@ -160,10 +162,14 @@ def _read_routes(router: APIRouter, topics: TopicsPort, resources: Resources, se
                 value = namespace_says.get("replication_clusters")
             elif policy == "persistence":
                 value = namespace_says.get(policy)
+            elif policy == "offloadPolicies":
+                value = offload_policies.of_namespace(namespace_says)
         if value is None and applied and about.applied is not None:
             value = about.applied(topics.policies_of(name))
         if value is None:
             value = about.default
+        elif policy == "offloadPolicies":
+            value = offload_policies.shown(value)
         return done(about.unset) if value is None else answer(value)
 
 
@@ -216,7 +222,10 @@ async def _set(
     about = POLICIES[policy]
     if about.method != method:
         return wrong_method("GET", about.method, "DELETE")
-    value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
+    if policy == "offloadPolicies":
+        value: Json = offload_policies.checked(body, settings.offloadUrl)
+    else:
+        value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
     if policy == "maxMessageSize" and value is not None and not 0 <= v.whole(value) <= settings.maxMessageSize:
         raise PreconditionFailedError(
             "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that in the "

@@ -8,10 +8,11 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from magnetar.admin.http.bodies import answer, done, listed, text_map_body
+from magnetar.admin.http.bodies import answer, done, json_body, listed, text_map_body
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import MessagesPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundles import bundle_of
+from magnetar.admin.values.policy_values import words
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -106,7 +107,38 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
         return done()
 
     _message_id_routes(router, topics, messages, resources)
+    _shadow_routes(router, topics, resources)
     return router
+
+
+def _shadow_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+    """Shadow topics: none can be set, so there never are any."""
+    path = TOPIC + "/shadowTopics"
+
+    @router.get(path)
+    async def get_shadow_topics(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        parts_of(topics, resources, topic_name(domain, tenant, namespace, topic))
+        return done(200)
+
+    @router.put(path)
+    async def set_shadow_topics(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        given = words()(await json_body(request) or [])
+        parts_of(topics, resources, name)
+        if not name.persistent:
+            raise PreconditionFailedError("Only persistent source topic is supported with shadow topics.")
+        if not given:
+            raise PreconditionFailedError("Cannot specify empty shadow topics, please use remove command instead.")
+        raise NotAvailableError("shadow topics are not available yet in magnetar: one topic owns each message")
+
+    @router.delete(path)
+    async def remove_shadow_topics(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+    ) -> Response:
+        parts_of(topics, resources, topic_name(domain, tenant, namespace, topic))
+        return done()
 
 
 def _message_id_routes(router: APIRouter, topics: TopicsPort, messages: MessagesPort, resources: Resources) -> None:

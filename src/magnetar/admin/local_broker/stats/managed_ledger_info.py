@@ -1,0 +1,56 @@
+"""The metadata of a topic's ledgers and cursors in the shape of Apache Pulsar 4.0.8.
+
+Pulsar shows records of its metadata store, with versions and dates; here the journal holds them. Versions count the
+ledgers that are there, dates are those of the first and the last of them.
+"""
+
+from __future__ import annotations
+
+from magnetar.admin.local_broker.stats.internal_stats import instant
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
+from magnetar.model.policies import JsonObject
+from magnetar.storage.ledgers.ledger import Ledger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+
+def managed_ledger_info(topic: Topic) -> JsonObject:
+    """The answer to ``GET .../internal-info``."""
+    log, now = topic.log, topic.clock.now_ms()
+    ledgers = log.table.ledgers
+    dates: JsonObject = {
+        "version": len(ledgers),
+        "creationDate": instant(ledgers[0].opened_ms),
+        "modificationDate": instant(ledgers[-1].opened_ms),
+    }
+    last = log.position(log.end - 1) if topic.termination.terminated else None
+    return {
+        **dates,
+        "ledgers": [_ledger(ledger, now) for ledger in ledgers],
+        **({} if last is None else {"terminatedPosition": {"ledgerId": last.ledger, "entryId": last.entry}}),
+        "cursors": {name: {**dates, **_cursor(one, log)} for name, one in topic.subscriptions.items()},
+    }
+
+
+def _ledger(ledger: Ledger, now: int) -> JsonObject:
+    counts: JsonObject = {} if not ledger.closed_ms else {"entries": ledger.entries, "size": ledger.bytes}
+    copied = ledger.offload is not None
+    return {
+        "ledgerId": ledger.id, **counts, "timestamp": ledger.closed_ms or now, "isOffloaded": copied,
+    }  # fmt: skip
+
+
+def _cursor(subscription: Subscription, log: ManagedLedger) -> JsonObject:
+    marked = log.position(subscription.stats().mark_delete)
+    holes: list[JsonObject] = []
+    for start, stop in subscription.cursor.acknowledged_ranges():
+        before, last = log.position(start - 1), log.position(stop - 1)
+        holes.append({
+            "from": {"ledgerId": before.ledger, "entryId": before.entry},
+            "to": {"ledgerId": last.ledger, "entryId": last.entry},
+        })  # fmt: skip
+    return {
+        "cursorsLedgerId": -1,
+        "markDelete": {"ledgerId": marked.ledger, "entryId": marked.entry},
+        **({"individualDeletedMessages": [*holes]} if holes else {}),
+    }

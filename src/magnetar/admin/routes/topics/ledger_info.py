@@ -1,0 +1,59 @@
+"""What the metadata of a topic's ledgers and cursors says: internal-info, backlog and backlogSize."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import answer, object_body
+from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.ports import StatisticsPort, TopicsPort
+from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.values.coercion import number
+from magnetar.metadata.resources import Resources
+from magnetar.model.errors import NotAllowedError
+from magnetar.model.ids import Position
+
+
+def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
+    """Build the routes of this group."""
+    router = APIRouter(tags=["statistics"])
+
+    @router.get(TOPIC + "/internal-info")
+    async def get_managed_ledger_info(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        parts = parts_of(topics, resources, name)
+        if not name.persistent:
+            raise NotAllowedError(f"{name.fqn} has no ledgers: it is a non-persistent topic, which stores nothing")
+        found = {part.fqn: statistics.managed_ledger_info(part) for part in parts}
+        if resources.partitioned.count(name):
+            return answer({"version": 0, "partitions": found})
+        return answer(found[name.fqn])
+
+    @router.get(TOPIC + "/backlog")
+    async def get_backlog(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        resources.require_namespace(name)
+        count = resources.partitioned.count(name)
+        named = topics.partitions_of(name) if count else [name]
+        # a topic that does not exist, or stores nothing, has no backlog, as in Pulsar
+        parts = [part for part in named if part.persistent and topics.topic_exists(part)]
+        return answer(statistics.offline_backlog(name, parts))
+
+    @router.put(TOPIC + "/backlogSize")
+    async def get_backlog_size(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic)
+        given = await object_body(request) or {}
+        if resources.partitioned.count(name):
+            raise NotAllowedError("calculate backlog size is not allowed for partitioned-topic")
+        existing(topics, resources, name)
+        if not name.persistent:
+            raise NotAllowedError("calculate backlog size is not allowed for non-persistent topic")
+        after = Position(number(given.get("ledgerId"), '"ledgerId"'), number(given.get("entryId"), '"entryId"'))
+        return answer(statistics.backlog_size(name, after))
+
+    return router
