@@ -96,17 +96,22 @@ class Authorizer:
         """Take note that somebody is not who they say, on the wire or over REST; ``caller`` has the address."""
         self.record(caller, ClusterAccess("connect"), Decision(False, reason), request)
 
-    def require(self, caller: Caller, *accesses: Access, request: str = "") -> None:
+    def require(self, caller: Caller, *accesses: Access, request: str = "", recorded: bool = False) -> None:
         """Do nothing if the caller may do all of that; ``request`` is what asks, for the audit log.
 
+        ``recorded``: the audit log has it also when it is allowed, as soon as all of it is.
         Raises AuthorizationRefusedError with the text and the status that Pulsar's REST interface answers, or
         NotFoundError for a tenant that does not exist. The text does not tell the reason: that may name other roles.
         """
+        decided = []
         for access in accesses:
             decision = self.decide(caller, access)
             if not decision.allowed:
                 self.record(caller, access, decision, request)
                 raise refusal(caller, access, decision)
+            decided.append((access, decision))
+        for access, decision in decided if recorded else ():
+            self.record(caller, access, decision, request)
 
 
 def refusal(caller: Caller, access: Access, decision: Decision) -> AuthorizationRefusedError | NotFoundError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from magnetar.config.properties import words
 from magnetar.config.setting_field import setting
 
 PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
@@ -75,16 +76,12 @@ class AuthorizationSettings:
     @property
     def super_user_roles(self) -> tuple[str, ...]:
         """The roles in ``superUserRoles``."""
-        return _roles(self.superUserRoles)
+        return words(self.superUserRoles)
 
     @property
     def proxy_roles(self) -> tuple[str, ...]:
         """The roles in ``proxyRoles``."""
-        return _roles(self.proxyRoles)
-
-
-def _roles(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(role for part in text.split(",") if (role := part.strip())))
+        return words(self.proxyRoles)
 
 
 def contradiction(settings: AuthorizationSettings, *, authenticated: bool) -> str:

@@ -28,7 +28,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 
 from magnetar.config.advertised_listeners import advertised_listeners
 from magnetar.config.authorization_settings import contradiction
-from magnetar.config.properties import read_properties
+from magnetar.config.properties import read_properties, words
 from magnetar.config.protection import PROTECTIONS, sounds_protective
 from magnetar.config.setting_field import SettingInfo
 from magnetar.config.settings import Settings
@@ -213,11 +213,11 @@ def _number(given: GivenValue, limits: SettingInfo) -> float:
 
 
 def _words(given: GivenValue, members: tuple[str, ...]) -> str:
-    """Check a list of words; return it in its order and without blanks. Java prints a set in brackets."""
-    words = [word.strip() for word in given.value.strip("[]").split(",")]
-    if not all(word in members for word in words):
+    """Check a list of words; return it in its order and without blanks."""
+    found = words(given.value)
+    if not found or not all(word in members for word in found):
         raise _not_accepted(given, "a list of " + ", ".join(members))
-    return ",".join(words)
+    return ",".join(found)
 
 
 def _not_accepted(given: GivenValue, wanted: str) -> InvalidValueError:

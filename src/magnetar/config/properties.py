@@ -43,6 +43,17 @@ def read_properties(text: str) -> Iterator[Property]:
         yield from _property(first, begun)
 
 
+def words(text: str) -> tuple[str, ...]:
+    """The members of a list separated by commas, once each and in their order.
+
+    Brackets around the whole are no part of the names: Java prints a set in them, and Pulsar's own examples have them.
+    """
+    inner = text.strip()
+    if inner.startswith("[") and inner.endswith("]"):
+        inner = inner[1:-1]
+    return tuple(dict.fromkeys(word for part in inner.split(",") if (word := part.strip())))
+
+
 def _property(line: int, text: str) -> Iterator[Property]:
     found = _KEY.match(text)
     if found is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar.config.configuration import Configuration, about, is_secret, pulsar_settings
+from magnetar.config.properties import words
 from magnetar.config.setting_effects import EffectKind, all_effects
 from magnetar.config.settings_page import by_group
 
@@ -59,7 +60,7 @@ def _said(name: str, default: Any, origin: str | None) -> list[str]:
 def _same(name: str, theirs: str, ours: Any) -> bool:
     text = _text(ours)
     if about(name).members:
-        return set(theirs.strip("[]").replace(" ", "").split(",")) == set(text.split(","))
+        return set(words(theirs)) == set(words(text))
     return theirs.removeprefix("(null)") == text
 
 

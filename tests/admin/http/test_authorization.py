@@ -27,15 +27,13 @@ from magnetar.authorization.access import Access
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.decision import Decision
-from magnetar.authorization.grants import Grants
 from magnetar.authorization.permission_table.policy_words import NAMESPACE_POLICIES, TOPIC_POLICIES
 from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.policies import JsonObject
-from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.fake_broker import FakeBroker
-from tests.support.at_once import at_once
+from tests.support.granted import granted
 
 SETTINGS = Settings(authorizationEnabled=True, superUserRoles="root", proxyRoles="proxy")
 REACHED: Final = 299
@@ -104,19 +102,14 @@ async def reached(self: Route, scope: Scope, receive: Receive, send: Send) -> No
 
 
 def authorizer_of(settings: Settings = SETTINGS) -> tuple[Resources, Authorizer]:
-    resources = Resources(MemoryMetadataStore(), settings)
-    at_once(resources.ensure_defaults())
-    for tenant, admin in (("ref", "admin"), ("other", "other-admin")):
-        at_once(resources.tenants.create(tenant, {"adminRoles": [admin], "allowedClusters": ["standalone"]}))
-    granted: JsonObject = {
+    grants: JsonObject = {
         "namespace_auth": {"producer": ["produce"], "consumer": ["consume"], "limited": ["consume"]},
         "destination_auth": {
             f"{domain}://ref/main/t": {"on-topic": ["produce"]} for domain in ("persistent", "non-persistent")
         },
         "subscription_auth_roles": {"s1": ["consumer"]},
     }
-    at_once(resources.namespaces.create("ref", "main", {"auth_policies": granted}))
-    return resources, Authorizer(Grants(resources.tenants, resources.namespaces, settings))
+    return granted(settings, {"ref": "admin", "other": "other-admin"}, {"ref/main": grants})
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,11 @@ from typing import Any, Final
 import pytest
 
 from magnetar.admin.application import create_app
-from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
-from magnetar.authorization.grants import Grants
 from magnetar.config.settings import Settings
-from magnetar.metadata.resources import Resources
 from magnetar.model.names import NamespaceName
-from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.fake_broker import FakeBroker
-from tests.support.at_once import at_once
+from tests.support.granted import granted
 
 SETTINGS: Final = Settings(authorizationEnabled=True, superUserRoles="root")
 PATH: Final = "/admin/v2/namespaces/ref/main/permissions/mallory"
@@ -30,11 +26,7 @@ def owned_by(role: str) -> Any:
 @pytest.mark.parametrize("parts", [(b'["prod', b'uce"]'), (b'["produce"]',)])
 def test_a_body_that_comes_late_is_asked_for_again(parts: tuple[bytes, ...], owner: str, status: int) -> None:
     """Otherwise a request that began before its sender lost everything could still grant it back."""
-    resources = Resources(MemoryMetadataStore(), SETTINGS)
-    at_once(resources.ensure_defaults())
-    at_once(resources.tenants.create("ref", owned_by("old")))
-    at_once(resources.namespaces.create("ref", "main"))
-    authorizer = Authorizer(Grants(resources.tenants, resources.namespaces, SETTINGS))
+    resources, authorizer = granted(SETTINGS, {"ref": "old"}, {"ref/main": {"namespace_auth": {}}})
     app = create_app(FakeBroker(resources, SETTINGS).ports(), resources, SETTINGS, None, authorizer)
     sent: list[Any] = []
     left = list(parts)
@@ -55,5 +47,5 @@ def test_a_body_that_comes_late_is_asked_for_again(parts: tuple[bytes, ...], own
     }  # fmt: skip
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == status and not left
-    granted: Any = resources.namespaces.policies(NamespaceName.parse("ref/main"))["auth_policies"]
-    assert ("mallory" in granted["namespace_auth"]) is (status == 204)
+    policies: Any = resources.namespaces.policies(NamespaceName.parse("ref/main"))["auth_policies"]
+    assert ("mallory" in policies["namespace_auth"]) is (status == 204)

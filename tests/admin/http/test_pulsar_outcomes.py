@@ -12,15 +12,12 @@ from typing import Final
 from magnetar.authorization.access import Access, ClusterAccess, TenantAccess
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
-from magnetar.authorization.grants import Grants
 from magnetar.authorization.permission_table.request_target import RequestTarget
 from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.config.settings import Settings
-from magnetar.metadata.resources import Resources
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject
-from magnetar.testing.memory_metadata import MemoryMetadataStore
-from tests.support.at_once import at_once
+from tests.support.granted import granted
 
 ROLES: Final = (
     *("stranger", "other-admin", "topic-producer", "topic-consumer", "ns-producer", "ns-consumer"),
@@ -42,13 +39,8 @@ STRICTER: Final = {
 def authorizer() -> Authorizer:
     """The grants of that broker; in the namespace acme/lim the subscription s1 is left to the role member."""
     settings = Settings(authorizationEnabled=True, superUserRoles="superuser")
-    resources = Resources(MemoryMetadataStore(), settings)
-    at_once(resources.clusters.ensure("standalone", {}))
-    for tenant in ("acme", "other"):
-        info: JsonObject = {"adminRoles": [f"{tenant}-admin"], "allowedClusters": ["standalone"]}
-        at_once(resources.tenants.create(tenant, info))
-    for name in ("main", "lim"):
-        granted: JsonObject = {
+    namespaces: dict[str, JsonObject] = {
+        f"acme/{name}": {
             "namespace_auth": {
                 "ns-producer": ["produce"],
                 "ns-consumer": ["consume"],
@@ -62,8 +54,9 @@ def authorizer() -> Authorizer:
             },
             "subscription_auth_roles": {"s1": ["member"]} if name == "lim" else {},
         }
-        at_once(resources.namespaces.create("acme", name, {"auth_policies": granted}))
-    return Authorizer(Grants(resources.tenants, resources.namespaces, settings))
+        for name in ("main", "lim")
+    }
+    return granted(settings, {"acme": "acme-admin", "other": "other-admin"}, namespaces)[1]
 
 
 def accesses_of(method: str, path: str, word: str, topic: TopicName) -> list[Access]:

@@ -25,7 +25,7 @@ from magnetar.authorization.operations import (
 )
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import AuthorizationRefusedError, MagnetarError, NotFoundError
+from magnetar.model.errors import AuthorizationRefusedError, MagnetarError, NotAuthorizedError, NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.support.at_once import at_once
@@ -147,3 +147,28 @@ def test_every_access_of_a_request_is_required(subject: Authorizer) -> None:
 def test_a_tenant_that_does_not_exist_is_not_found(subject: Authorizer) -> None:
     with pytest.raises(NotFoundError, match="Tenant does not exist"):
         subject.require(Caller("alice"), TenantAccess("gone"))
+
+
+def test_what_is_recorded_is_decided_once(subject: Authorizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record is of the decision that let it in, and of nothing before all of it is allowed."""
+    made: list[Decision] = []
+    records: list[tuple[Access, Decision]] = []
+    decide = subject.decide
+
+    def counted(caller: Caller, access: Access) -> Decision:
+        made.append(decide(caller, access))
+        return made[-1]
+
+    monkeypatch.setattr(subject, "decide", counted)
+    subject.audit = lambda caller, access, decision, request: records.append((access, decision))
+    other = TenantAccess("public")
+    subject.require(Caller("root"), PRODUCE, other, recorded=True)
+    assert [access for access, _ in records] == [PRODUCE, other]
+    assert all(kept is one for (_, kept), one in zip(records, made, strict=True))
+    records.clear()
+    with pytest.raises(NotAuthorizedError):
+        subject.require(Caller("alice"), PRODUCE, other, recorded=True)
+    assert [(access, decision.allowed) for access, decision in records] == [(other, False)]
+    records.clear()
+    subject.require(Caller("alice"), PRODUCE)
+    assert not records

@@ -51,6 +51,16 @@ async def queued(client: RawClient, command: c.CommandProducer) -> None:
     assert not answer.producer_ready
 
 
+async def opening_again() -> tuple[RawClient, RawClient]:
+    """Alice, whose producer of OWN waits under the same id for T, and bob, who has that for himself."""
+    alice, bob = await client_of("alice"), await client_of("bob")
+    await bob.producer(T, producer_access_mode=EXCLUSIVE)
+    alice.say(c.CommandProducer(OWN, 7, 7))
+    await alice.hear(c.CommandProducerSuccess)
+    await queued(alice, c.CommandProducer(T, 7, 8, epoch=1, producer_access_mode=WAIT))
+    return alice, bob
+
+
 def test_a_second_producer_of_the_same_id_hides_nothing() -> None:
     """It is refused, and what it names is not what is judged."""
 
@@ -72,11 +82,7 @@ def test_a_second_producer_of_the_same_id_hides_nothing() -> None:
 
 def test_a_producer_that_is_opened_again_is_judged_when_it_is_admitted() -> None:
     async def simulation(world: World) -> None:
-        alice, bob = await client_of("alice"), await client_of("bob")
-        await bob.producer(T, producer_access_mode=EXCLUSIVE)
-        alice.say(c.CommandProducer(OWN, 7, 7))
-        await alice.hear(c.CommandProducerSuccess)
-        await queued(alice, c.CommandProducer(T, 7, 8, epoch=1, producer_access_mode=WAIT))
+        alice, bob = await opening_again()
         await revoked(world)
         await bob.close()
         refused = await alice.hear(c.CommandError)
@@ -148,11 +154,7 @@ def test_closing_a_producer_cancels_the_one_that_waits_under_its_id() -> None:
     """Otherwise it would be admitted later, and nobody would know of it."""
 
     async def simulation(world: World) -> None:
-        alice, bob = await client_of("alice"), await client_of("bob")
-        await bob.producer(T, producer_access_mode=EXCLUSIVE)
-        alice.say(c.CommandProducer(OWN, 7, 7))
-        await alice.hear(c.CommandProducerSuccess)
-        await queued(alice, c.CommandProducer(T, 7, 8, epoch=1, producer_access_mode=WAIT))
+        alice, bob = await opening_again()
         alice.say(c.CommandProducer(T, 7, 9, epoch=2, producer_access_mode=WAIT))
         assert (await alice.hear(c.CommandError)).request_id == 9, "one after the other, as with a new id"
         alice.say(c.CommandCloseProducer(7, 10))
@@ -174,11 +176,7 @@ def test_closing_a_producer_cancels_the_one_that_waits_under_its_id() -> None:
 
 def test_a_lost_connection_gives_up_what_it_was_opening_again() -> None:
     async def simulation(world: World) -> None:
-        alice, bob = await client_of("alice"), await client_of("bob")
-        await bob.producer(T, producer_access_mode=EXCLUSIVE)
-        alice.say(c.CommandProducer(OWN, 7, 7))
-        await alice.hear(c.CommandProducerSuccess)
-        await queued(alice, c.CommandProducer(T, 7, 8, epoch=1, producer_access_mode=WAIT))
+        alice, _ = await opening_again()
         topic = world.machine.broker.service.topics[T]
         assert topic.producers.waiting
         await alice.close()

@@ -121,11 +121,7 @@ class _Guarded:
 
 def _require(authorizer: Authorizer, scope: Scope, accesses: tuple[Access, ...], *, recorded: bool) -> None:
     """Raise unless the caller may do all of that; with ``recorded`` the audit log has it also when it is allowed."""
-    caller, request = caller_of(scope), request_of(scope)
-    authorizer.require(caller, *accesses, request=request)
-    if recorded:
-        for access in accesses:
-            authorizer.record(caller, access, authorizer.decide(caller, access), request)
+    authorizer.require(caller_of(scope), *accesses, request=request_of(scope), recorded=recorded)
 
 
 def request_of(scope: Scope) -> str:

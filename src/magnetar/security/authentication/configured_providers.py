@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from magnetar.config.properties import words
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import Clock
@@ -47,17 +48,12 @@ _MAKERS: Final[dict[str, Callable[[Settings, Clock], AuthenticationProvider]]] =
 }
 
 
-def words(listed: str) -> tuple[str, ...]:
-    """The words of a list that is separated by commas; Java prints a set in brackets."""
-    return tuple(filter(None, (word.strip() for word in listed.strip("[] ").split(","))))
-
-
 def authentication_service(settings: Settings, clock: Clock) -> AuthenticationService | None:
     """The service of a broker, ``None`` if authentication is off. Raises InvalidValueError."""
     if not settings.authenticationEnabled:
         return None
     providers = []
-    for name in dict.fromkeys(words(settings.authenticationProviders)):
+    for name in words(settings.authenticationProviders):
         make = _MAKERS.get(name)
         if make is None:
             raise InvalidValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from magnetar.config.properties import words
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import Clock
@@ -25,7 +26,9 @@ class OpenIdProvider(AuthenticationProvider):
     @staticmethod
     def of(settings: Settings, clock: Clock) -> OpenIdProvider:
         """The provider that the settings ask for. Raises InvalidValueError."""
-        issuers, audiences = _words(settings.openIDAllowedTokenIssuers), _words(settings.openIDAllowedAudiences)
+        issuers, audiences = (
+            frozenset(words(listed)) for listed in (settings.openIDAllowedTokenIssuers, settings.openIDAllowedAudiences)
+        )
         for name, listed in (("openIDAllowedTokenIssuers", issuers), ("openIDAllowedAudiences", audiences)):
             if not listed:
                 raise InvalidValueError(f"authenticationProviders: AuthenticationProviderOpenID needs {name}")
@@ -67,7 +70,3 @@ class OpenIdProvider(AuthenticationProvider):
     async def close(self) -> None:
         """End requests to issuers."""
         await self._keys.close()
-
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(filter(None, (word.strip() for word in listed.strip("[] ").split(","))))

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
+from magnetar.config.properties import words
 from magnetar.model.errors import InvalidValueError
-from magnetar.security.tls.protocol_versions import words
 
 TLS_1_3: Final = (
     "TLS_AES_256_GCM_SHA384",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from magnetar.config.properties import words
 from magnetar.config.tls_settings import PROTOCOLS
 from magnetar.model.errors import InvalidValueError
 
@@ -35,9 +36,3 @@ def protocol_versions(named: str) -> ProtocolVersions:
             f"{', '.join(names)} would be all that is offered, and nobody should use it: add TLSv1.2 or TLSv1.3"
         )
     return ProtocolVersions(chosen[0], chosen[-1], tuple(name for name in names if name not in OFFERED))
-
-
-def words(text: str) -> list[str]:
-    """The members of a list separated by commas, once each; Java prints a set in brackets."""
-    found = (word.strip() for word in text.strip().removeprefix("[").removesuffix("]").split(","))
-    return list(dict.fromkeys(filter(None, found)))

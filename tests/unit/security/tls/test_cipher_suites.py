@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.tls.cipher_suites import TLS_1_3, cipher_suites, openssl_name
-from magnetar.security.tls.protocol_versions import protocol_versions, words
+from magnetar.security.tls.protocol_versions import protocol_versions
 from magnetar.security.tls.server_tls import FIRST_CHOICE, Offer
 
 NAMES = {
@@ -117,7 +117,3 @@ def test_the_offer_is_what_the_context_has() -> None:
     names = [suite["name"] for suite in context.get_ciphers() if suite["name"] not in TLS_1_3]
     assert names == ["ECDHE-RSA-AES128-GCM-SHA256"]
     assert context.maximum_version == ssl.TLSVersion.TLSv1_2
-
-
-def test_words_of_a_list() -> None:
-    assert words(" [a, b ,,a] ") == ["a", "b"]
