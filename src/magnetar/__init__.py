@@ -4,7 +4,8 @@ Reading order for a newcomer who follows one message (docs/architecture.md): ``p
 They stand on ``model``, ``config``, ``runtime``, ``schema`` and ``metadata``; ``security`` finds out who speaks,
 ``authorization`` what they may do; ``compaction`` and ``transactions`` are formats that the broker and the jobs
 share, ``offload`` keeps old ledgers elsewhere. ``admin`` is REST, ``app`` and ``cli`` the programs, ``testing`` the
-simulator. On Spark: ``client`` and ``columnar`` below ``spark``; ``lakehouse``, ``pipelines`` and ``jobs`` above it.
+simulator. ``aio`` is the native client for
+asyncio. On Spark: ``client`` and ``columnar`` below ``spark``; ``lakehouse``, ``pipelines`` and ``jobs`` above it.
 """
 
 __version__ = "0.1.0"

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from magnetar import __version__
-from magnetar.client.connection import CLIENT_VERSION
+from magnetar.client.handshake import CLIENT_VERSION
 from magnetar.config.settings import Settings
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient

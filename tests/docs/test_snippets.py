@@ -25,6 +25,7 @@ NOT_RUN = {
     "sql": "DuckDB is not installed here",
 }
 """Languages, with the reason."""
+CLIENT = "docs/client.md"
 TUTORIAL = "docs/tutorial.md"
 """tests/spark/test_tutorial.py follows it from its first line to its last."""
 CHECKED = {
@@ -122,7 +123,7 @@ def test_a_pipeline(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_clients(tmp_path: Path) -> None:
     """Python that needs no Spark."""
-    plain = [one for one in python(spark=False) if one.file not in (TUTORIAL, SECURITY)]
+    plain = [one for one in python(spark=False) if one.file not in (TUTORIAL, SECURITY, CLIENT)]
     assert [one.file for one in plain] == ["README.md"]
     with live_broker(tmp_path) as broker:
         for one in plain:
@@ -130,3 +131,13 @@ def test_clients(tmp_path: Path) -> None:
             exec(compile(one.at(broker.url, tmp_path), one.where, "exec"), known)
             assert known["message"].data() == b"order 1"
             known["client"].close()
+
+
+def test_the_native_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its programs do what the page says."""
+    page = [one for one in python(spark=False) if one.file == CLIENT]
+    with live_broker(tmp_path) as broker:
+        for one in page:
+            exec(compile(one.at(broker.url, tmp_path), one.where, "exec"), {"__name__": "page"})
+    said = capsys.readouterr().out
+    assert said.startswith("b'10 apples' {'shop': 'north'} customer-7 (") and "\n1000 (" in said

@@ -1,12 +1,14 @@
-"""What runs in a user's process: a blocking client on plain sockets, for code that has no event loop (Spark's workers).
+"""What runs in a user's process: the native asyncio client, and a blocking one for code that has no event loop.
 
 In reading order:
 
 * ``address``        where a broker is
 * ``errors``         what can go wrong, with what, where and the next step
 * ``advice``         what to do about a refused login or a missing grant
+* ``handshake``      what clients say when they connect
 * ``connection``     one socket: requests and their answers, keep-alive, pushes
 * ``rest``           the same broker's REST interface
+* ``lookup_answer``  what the answers of a lookup mean
 * ``lookup``         which broker serves a topic, how many partitions it has
 * ``login``          what users write about credentials and TLS, and what follows from it
 * ``login_flags``    the same as flags of commands
@@ -15,6 +17,9 @@ In reading order:
 * ``reader_session`` one reader at a broker: a non-durable consumer on a connection of its own
 * ``producer``       raw entries under one producer name, with receipts
 * ``bulk``           ranges of a topic read in bulk, and what has to be known to plan that
+* ``machines``       what the native client decides, without I/O
+* ``aio``            the native asyncio client (``magnetar.aio`` is its public name)
 
-It speaks to any broker with Pulsar's wire protocol. Nothing here makes an object per message: an entry stays bytes.
+Both speak to any broker with Pulsar's wire protocol and share address, errors, handshake, lookup answers and login. The
+blocking one is for Spark's workers and makes no object per message: an entry stays bytes.
 """

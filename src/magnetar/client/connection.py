@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from magnetar import __version__
 from magnetar.client.address import Address
 from magnetar.client.advice import advice
 from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError, TlsError
+from magnetar.client.handshake import MAX_FRAME_SIZE, auth_response, connect_command, says_expired
 from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.client import ClientConnection
@@ -37,25 +37,12 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 Read = TypeVar("Read", bytes, int)
 
-CLIENT_VERSION: Final = f"magnetar-client-{__version__}"
-PROTOCOL_VERSION: Final = 21
 DEFAULT_TIMEOUT: Final = 30.0
 _READ_SIZE: Final = 1 << 18
 _PARTS_MAX: Final = 1024
 """The number of pieces that Linux takes in one write (IOV_MAX)."""
-MAX_FRAME_SIZE: Final = 1 << 28
-"""Brokers may be configured for messages larger than 5 MiB, and the decoder must know before the broker says so."""
 _TLS_WRITE: Final = 1 << 18
 """Bytes of small pieces that are copied together for TLS, which has no gathering write."""
-_REFRESH: Final = b"PulsarAuthRefresh"
-"""The challenge that says: what you have shown has expired (rule 12.6)."""
-_FEATURES: Final = c.FeatureFlags(
-    supports_auth_refresh=True,
-    supports_broker_entry_metadata=True,
-    supports_partial_producer=False,
-    supports_topic_watchers=False,
-    supports_get_partitioned_metadata_without_auto_creation=True,
-)
 
 
 class Connection:
@@ -123,18 +110,7 @@ class Connection:
     def _greet(self, proxy_to: str | None) -> None:
         try:
             self._shown = self._credentials.data()
-            self.write(
-                self._state.send(
-                    c.CommandConnect(
-                        CLIENT_VERSION,
-                        PROTOCOL_VERSION,
-                        auth_method_name=self._credentials.method,
-                        auth_data=self._shown,
-                        proxy_to_broker_url=proxy_to,
-                        feature_flags=_FEATURES,
-                    )
-                )
-            )
+            self.write(self._state.send(connect_command(self._credentials.method, self._shown, proxy_to)))
             deadline = steady_seconds() + self.timeout
             while not self._state.connected:
                 if not self._read(deadline - steady_seconds()):
@@ -330,18 +306,15 @@ class Connection:
 
     def _log_in_again(self, asked: c.CommandAuthChallenge) -> None:
         """Show credentials on the open connection. Raises ConnectionLostError: another connection may have them."""
-        expired = asked.challenge is not None and asked.challenge.auth_data == _REFRESH
         try:
-            self._shown = self._credentials.data(self._shown if expired else None)
+            self._shown = self._credentials.data(self._shown if says_expired(asked) else None)
             method = self._credentials.method
         except CredentialsError as error:
             self.close()
             raise ConnectionLostError(
                 f"the broker at {self.address} asks for credentials again, and there are none: {error}"
             ) from None
-        self.write(
-            self._state.send(c.CommandAuthResponse(CLIENT_VERSION, c.AuthData(method, self._shown), PROTOCOL_VERSION))
-        )
+        self.write(self._state.send(auth_response(method, self._shown)))
 
     def close(self) -> None:
         """Close the socket, with which the broker ends all its producers and consumers; may be called twice."""

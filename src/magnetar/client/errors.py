@@ -1,4 +1,4 @@
-"""The errors of the client, of four kinds, because callers do four things about them.
+"""The errors of the client, of four kinds, because callers do four things about them; and those of its own queues.
 
 * `ConnectionLostError`: connect again and go on; nothing is known to be wrong with the request.
 * `RefusedError`: the broker refused; its code shows whether waiting helps (`retriable`).
@@ -65,3 +65,27 @@ class RefusedError(ClientError):
     def retriable(self) -> bool:
         """Whether the same request may succeed a little later."""
         return self.error in _RETRIABLE
+
+
+class MessageTooLargeError(ClientError):
+    """A message is larger than the broker takes, and chunking is off."""
+
+    def __init__(self, topic: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"{topic}: a message of {size} bytes is larger than the {limit} the broker takes; "
+            "turn chunking on (without batching), or raise maxMessageSize of the broker"
+        )
+        self.size = size
+        self.limit = limit
+
+
+class QueueFullError(ClientError):
+    """As many messages wait for their receipts as may; wait for some, or turn block_if_queue_full on."""
+
+
+class AlreadyClosedError(ClientError):
+    """The client, producer, consumer or reader was closed."""
+
+
+class NotBuiltError(ClientError):
+    """A feature of other clients that this one does not have; nothing was done."""

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from magnetar.client.address import Address, parse_service_url
 from magnetar.client.connection import DEFAULT_TIMEOUT, Connection
-from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError
-from magnetar.model.errors import ServerError
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.lookup_answer import (
+    REDIRECTS_MAX,
+    Route,
+    lookup_refusal,
+    named_broker,
+    partitions_refusal,
+    route_to,
+    too_many_redirects,
+)
 from magnetar.protocol import commands as c
 from magnetar.runtime.clock import steady_seconds
 from magnetar.security.credentials.method import NOBODY, ClientCredentials
@@ -25,17 +33,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_REDIRECTS_MAX: Final = 20
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
-
-
-class Route(NamedTuple):
-    """How to reach a topic's broker."""
-
-    address: Address
-    proxy_to: str | None = None
-    """``host:port`` of the broker, if ``address`` is a proxy's."""
 
 
 class Lookup:
@@ -82,18 +81,15 @@ class Lookup:
         """Ask until a broker says that it serves the topic."""
         connection, owned, authoritative = self._question(), False, False
         try:
-            for _ in range(_REDIRECTS_MAX):
+            for _ in range(REDIRECTS_MAX):
                 asked = c.CommandLookupTopic(topic, connection.new_request_id(), authoritative)
                 answer = connection.request(asked, c.CommandLookupTopicResponse, f"look up {topic}")
-                if answer.response not in (c.LookupType.Connect, c.LookupType.Redirect):
-                    raise connection.refused(
-                        f"look up {topic}", answer.error or ServerError.UnknownError, answer.message, asked
-                    )
-                found = _named(answer, connection.address, topic)
+                refusal = lookup_refusal(answer)
+                if refusal is not None:
+                    raise connection.refused(f"look up {topic}", refusal, answer.message, asked)
+                found = named_broker(answer, connection.address, topic)
                 if answer.response is c.LookupType.Connect:
-                    if answer.proxy_through_service_url:
-                        return Route(connection.address, str(found))
-                    return Route(found)
+                    return route_to(found, connection.address, answer)
                 if owned:
                     connection.close()
                 connection = self._open(found)
@@ -101,7 +97,7 @@ class Lookup:
         finally:
             if owned:
                 connection.close()
-        raise ClientError(f"look up {topic}: {_REDIRECTS_MAX} redirects and no broker; is the cluster moving bundles?")
+        raise too_many_redirects(topic)
 
     def partition_count(self, topic: str, *, create: bool = True) -> int:
         """Return the number of partitions, 0 for a topic without; ``create`` lets the broker make a topic that is
@@ -114,8 +110,9 @@ class Lookup:
                 topic, connection.new_request_id(), metadata_auto_creation_enabled=create
             )
             answer = connection.request(asked, c.CommandPartitionedTopicMetadataResponse, what)
-            if answer.response is c.MetadataType.Failed or answer.error is not None:
-                raise connection.refused(what, answer.error or ServerError.UnknownError, answer.message, asked)
+            refusal = partitions_refusal(answer)
+            if refusal is not None:
+                raise connection.refused(what, refusal, answer.message, asked)
             return answer.partitions or 0
 
         return self.patiently(ask)
@@ -177,13 +174,3 @@ class Lookup:
                 lost = error
         assert lost is not None, "a service URL has at least one address"
         raise lost
-
-
-def _named(answer: c.CommandLookupTopicResponse, asked: Address, topic: str) -> Address:
-    """The address of the answer, with TLS if and only if ``asked`` has it."""
-    url = answer.broker_service_url_tls if asked.tls else answer.broker_service_url
-    scheme = "pulsar+ssl" if asked.tls else "pulsar"
-    found = parse_service_url(url)[0] if url else None
-    if found is None or found.tls != asked.tls:
-        raise ClientError(f"look up {topic}: the broker at {asked} named no {scheme}:// address")
-    return found

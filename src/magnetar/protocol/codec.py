@@ -293,6 +293,7 @@ def _tables() -> tuple[dict[type[Any], tuple[int, str, MessageCodec]], dict[int,
 
 _WRITING, _READING = _tables()
 _BROKER_METADATA = MessageCodec(c.BrokerEntryMetadata, pb.BrokerEntryMetadata.DESCRIPTOR)
+_MESSAGE_ID = MessageCodec(c.MessageIdData, pb.MessageIdData.DESCRIPTOR)
 
 
 def encode(command: c.Command) -> bytes:
@@ -332,6 +333,19 @@ def decode_broker_metadata(data: bytes) -> c.BrokerEntryMetadata:
     """Read the metadata alone, without magic and size."""
     metadata: c.BrokerEntryMetadata = _BROKER_METADATA.read(parse(pb.BrokerEntryMetadata, data))
     return metadata
+
+
+def encode_message_id(message_id: c.MessageIdData) -> bytes:
+    """Return a message id on its own, as clients keep it between their runs."""
+    body = pb.MessageIdData()
+    _MESSAGE_ID.write(body, message_id)
+    return body.SerializeToString()
+
+
+def decode_message_id(data: bytes) -> c.MessageIdData:
+    """Read a message id on its own. Raises ProtocolError."""
+    message_id: c.MessageIdData = _MESSAGE_ID.read(parse(pb.MessageIdData, data))
+    return message_id
 
 
 def parse(kind: type[M], data: bytes) -> M:

@@ -6,7 +6,8 @@ import pytest
 
 from magnetar.client.address import Address
 from magnetar.client.errors import ClientError, RefusedError
-from magnetar.client.lookup import Lookup, Route
+from magnetar.client.lookup import Lookup
+from magnetar.client.lookup_answer import Route
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from tests.support.scripted_broker import TOPIC, Link, lookups, scripted_broker

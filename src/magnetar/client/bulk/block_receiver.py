@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 from crc32c import crc32c
 
-from magnetar.client.connection import MAX_FRAME_SIZE, Connection
+from magnetar.client.connection import Connection
+from magnetar.client.handshake import MAX_FRAME_SIZE
 from magnetar.columnar.entries.block import BLOCK_ROWS, ENTRY_END, ENTRY_START, EntryBlock
 from magnetar.columnar.entries.checksums import CRC_TABLES
 from magnetar.columnar.entries.frames import MORE, OTHER, read_frames, unchecked

@@ -104,6 +104,10 @@ class ChunkJoiner:
             if now_ms is None or now_ms - one.published > self._patience:
                 self._drop(uuid)
 
+    def forget(self, uuid: str) -> None:
+        """Forget one that waits; nobody is to hear of it."""
+        self._pending.pop(uuid, None)
+
     def given_up(self) -> list[IncompleteMessage]:
         """Return the messages given up since the last call."""
         found, self._given_up = self._given_up, []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from magnetar.client.bulk import block_receiver
 from magnetar.client.bulk.block_receiver import BlockReceiver
-from magnetar.client.connection import MAX_FRAME_SIZE
+from magnetar.client.handshake import MAX_FRAME_SIZE
 from magnetar.columnar.entries.block import EntryBlock, uint8_array
 from magnetar.columnar.entries.checksums import CRC_TABLES, crc32c
 from magnetar.model.errors import ProtocolError

@@ -1,0 +1,188 @@
+"""Messages and acknowledgements that count together or not at all (rules of group 9)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from magnetar.client.aio.wire_connection import WireConnection
+from magnetar.client.errors import AlreadyClosedError, RefusedError
+from magnetar.client.machines.message_id import MessageId
+from magnetar.model.errors import ServerError
+from magnetar.protocol import commands as c
+
+if TYPE_CHECKING:
+    from magnetar.client.aio.topic_consumer import TopicConsumer
+    from magnetar.client.aio.topic_lookup import TopicLookup
+
+_ASSIGN = "persistent://pulsar/system/transaction_coordinator_assign"
+
+
+class ClientTransaction:
+    """A transaction; make it with `Client.new_transaction`, and use it as an asynchronous context manager, which
+    commits it, or aborts it if an exception leaves the block."""
+
+    def __init__(self, coordinator: CoordinatorSession, txn_id: c.TxnId) -> None:
+        self.txn_id = txn_id
+        self._coordinator = coordinator
+        self._topics: dict[str, asyncio.Task[None]] = {}
+        self._subscriptions: dict[c.TxnSubscription, asyncio.Task[None]] = {}
+        self._receipts: set[asyncio.Future[MessageId]] = set()
+        self._acks: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._ended = False
+
+    async def __aenter__(self) -> ClientTransaction:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self._ended:
+            await (self.commit() if kind is None else self.abort())
+
+    async def publishes_to(self, topic: str) -> None:
+        """Have the coordinator know that the transaction touches a topic, once."""
+        self._check()
+        task = self._topics.get(topic)
+        if task is None:
+            task = self._topics[topic] = asyncio.get_running_loop().create_task(
+                self._coordinator.add_partition(self.txn_id, topic)
+            )
+        await asyncio.shield(task)
+
+    def watch(self, receipt: asyncio.Future[MessageId]) -> None:
+        """Let a commit wait for this message, and fail if it failed."""
+        self._receipts.add(receipt)
+        receipt.add_done_callback(self._met_its_fate)
+
+    def _met_its_fate(self, done: asyncio.Future[MessageId]) -> None:
+        self._receipts.discard(done)
+        if done.cancelled() or done.exception() is not None:
+            self._failure = self._failure or (None if done.cancelled() else done.exception())
+
+    async def acknowledges(
+        self, consumer: TopicConsumer, subscription: str, message_id: MessageId, kind: c.AckType
+    ) -> None:
+        """Acknowledge a message when the transaction is committed."""
+        self._check()
+        one = c.TxnSubscription(consumer.topic, subscription)
+        task = self._subscriptions.get(one)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._coordinator.add_subscription(self.txn_id, one))
+            self._subscriptions[one] = task
+        await asyncio.shield(task)
+        ids = consumer.consumption.ids_in_transaction(message_id, cumulative=kind is c.AckType.Cumulative)
+        ack = asyncio.get_running_loop().create_task(consumer.acknowledge_with_receipt(ids, kind, self.txn_id))
+        self._acks.add(ack)
+        ack.add_done_callback(self._acknowledged)
+        await asyncio.shield(ack)
+
+    def _acknowledged(self, done: asyncio.Task[None]) -> None:
+        self._acks.discard(done)
+        if not done.cancelled() and done.exception() is not None:
+            self._failure = self._failure or done.exception()
+
+    async def commit(self) -> None:
+        """Wait for all its messages and acknowledgements, then make them count.
+
+        Raises the first error of one of them, after the transaction was aborted; TransactionConflict and the like as
+        RefusedError.
+        """
+        self._check()
+        waiting: list[asyncio.Future[Any]] = [*self._receipts, *self._acks]
+        if waiting:
+            await asyncio.wait(waiting)
+        if self._failure is not None:
+            await self.abort()
+            raise self._failure
+        self._ended = True
+        await self._coordinator.end(self.txn_id, c.TxnAction.COMMIT)
+
+    async def abort(self) -> None:
+        """Make nothing of it count."""
+        self._check()
+        self._ended = True
+        waiting: list[asyncio.Future[Any]] = [*self._receipts, *self._acks]
+        if waiting:
+            await asyncio.wait(waiting)
+        await self._coordinator.end(self.txn_id, c.TxnAction.ABORT)
+
+    def _check(self) -> None:
+        if self._ended:
+            raise AlreadyClosedError(f"transaction {self.txn_id.most}:{self.txn_id.least} has ended")
+
+
+class CoordinatorSession:
+    """The coordinators of a cluster, which take turns in giving transactions."""
+
+    def __init__(self, lookup: TopicLookup) -> None:
+        self._lookup = lookup
+        self._count: int | None = None
+        self._turn = 0
+        self._connected: dict[int, WireConnection] = {}
+
+    async def begin(self, seconds: float) -> ClientTransaction:
+        """Return a new transaction, which the coordinator aborts after that time. Raises RefusedError."""
+        if self._count is None:
+            count = await self._lookup.partition_count(_ASSIGN, create=False)
+            if not count:
+                raise RefusedError(
+                    "begin a transaction", ServerError.TransactionCoordinatorNotFound,
+                    "the cluster has none; set transactionCoordinatorEnabled=true",
+                )  # fmt: skip
+            self._count = count
+        number = self._turn % self._count
+        self._turn += 1
+
+        async def ask() -> c.TxnId:
+            connection = await self._at(number)
+            command = c.CommandNewTxn(connection.new_request_id(), round(seconds * 1000), number)
+            answer = await connection.request(command, c.CommandNewTxnResponse, "begin a transaction")
+            if answer.error is not None or answer.txn is None:
+                raise RefusedError("begin a transaction", answer.error or ServerError.UnknownError, answer.message)
+            return answer.txn
+
+        return ClientTransaction(self, await self._lookup.patiently(ask))
+
+    async def _at(self, number: int) -> WireConnection:
+        known = self._connected.get(number)
+        if known is not None and known.lost is None:
+            return known
+        connection = await self._lookup.connect(f"{_ASSIGN}-partition-{number}")
+        command = c.CommandTcClientConnectRequest(connection.new_request_id(), number)
+        what = f"reach transaction coordinator {number}"
+        answer = await connection.request(command, c.CommandTcClientConnectResponse, what)
+        if answer.error is not None:
+            raise RefusedError(what, answer.error, answer.message)
+        self._connected[number] = connection
+        return connection
+
+    async def add_partition(self, txn: c.TxnId, topic: str) -> None:
+        """Register a topic that the transaction publishes to."""
+        what = f"publish to {topic} in a transaction"
+        connection = await self._at(txn.most)
+        command = c.CommandAddPartitionToTxn(connection.new_request_id(), txn, (topic,))
+        answer = await connection.request(command, c.CommandAddPartitionToTxnResponse, what)
+        if answer.error is not None:
+            raise RefusedError(what, answer.error, answer.message)
+
+    async def add_subscription(self, txn: c.TxnId, one: c.TxnSubscription) -> None:
+        """Register a subscription on which the transaction acknowledges."""
+        what = f"acknowledge on {one.topic} in a transaction"
+        connection = await self._at(txn.most)
+        command = c.CommandAddSubscriptionToTxn(connection.new_request_id(), txn, (one,))
+        answer = await connection.request(command, c.CommandAddSubscriptionToTxnResponse, what)
+        if answer.error is not None:
+            raise RefusedError(what, answer.error, answer.message)
+
+    async def end(self, txn: c.TxnId, action: c.TxnAction) -> None:
+        """Commit or abort; repeated while the coordinator is away, which changes nothing (rules of group 9)."""
+        what = f"{action.name.lower()} transaction {txn.most}:{txn.least}"
+
+        async def ask() -> None:
+            connection = await self._at(txn.most)
+            command = c.CommandEndTxn(connection.new_request_id(), txn, action)
+            answer = await connection.request(command, c.CommandEndTxnResponse, what)
+            if answer.error is not None:
+                raise RefusedError(what, answer.error, answer.message)
+
+        await self._lookup.patiently(ask)
