@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from magnetar.client.aio.client import Client
 from magnetar.client.aio.client_transaction import ClientTransaction
 from magnetar.client.aio.consumer import Consumer
@@ -23,9 +25,20 @@ from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.partition_router import HashingScheme, PartitionsRoutingMode
 from magnetar.model.subscription_types import KeySharedMeta, KeySharedMode
-from magnetar.model.subscription_types import SubType as ConsumerType
 from magnetar.protocol.commands import InitialPosition, ProducerAccessMode
-from magnetar.protocol.compression import CompressionType
+
+
+class ConsumerType(IntEnum):
+    """The types of subscriptions, with the names of the official Python client."""
+
+    Exclusive = 0
+    Shared = 1
+    Failover = 2
+    KeyShared = 3
+
+
+CompressionType = IntEnum("CompressionType", {"NONE": 0, "LZ4": 1, "ZLib": 2, "ZSTD": 3, "SNAPPY": 4})
+"""How payloads are compressed, with the names of the official Python client."""
 
 __all__ = [
     "AlreadyClosedError",

@@ -14,8 +14,6 @@ class SubType(IntEnum):
     Shared = 1
     Failover = 2
     Key_Shared = 3
-    KeyShared = 3
-    """The name that the official Python client has for it."""
 
 
 class KeySharedMode(IntEnum):

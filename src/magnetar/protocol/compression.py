@@ -27,8 +27,6 @@ class CompressionType(IntEnum):
     NONE = 0
     LZ4 = 1
     ZLIB = 2
-    ZLib = 2
-    """The name that the official Python client has for it."""
     ZSTD = 3
     SNAPPY = 4
 
