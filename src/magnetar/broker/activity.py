@@ -27,8 +27,6 @@ class Activity:
         """When counting began, in seconds since 1970."""
         self.lookups = Quantiles()
         self.lookup_failures = 0
-        self.connected = 0
-        """Handshakes that succeeded."""
         self.loads = Quantiles()
         self.load_failures = 0
         self.quota_check_seconds = Buckets(_CHECK_SECONDS)

@@ -48,6 +48,3 @@ class MetricsSettings:
     managedLedgerStatsPeriodSeconds: int = _setting(
         60, "How many seconds an answer of /metrics is kept with `metricsBufferResponse`.", "Metrics", 1, _INT_MAX
     )
-    exposePublisherStats: bool = _setting(
-        True, "Whether `/admin/v2/broker-stats/topics` shows the producers of each topic.", "Metrics"
-    )

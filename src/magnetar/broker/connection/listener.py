@@ -67,6 +67,10 @@ class Connections:
             "waiting": len(self.turns),
         }
 
+    def accepted(self) -> int:
+        """How many handshakes have succeeded."""
+        return self.closed - self.refused + sum([listener.session.accepted for listener in self._open])
+
     def throttled(self) -> int:
         """How many are not read at the moment."""
         return sum([not listener.session.reading for listener in self._open])

@@ -60,7 +60,7 @@ def _connections(service: BrokerService, connections: Connections) -> Iterator[M
     labels = _named(service, "broker_connection")
     yield Measured("pulsar_active_connections", len(connections), labels)
     yield Measured("pulsar_connection_created_total_count", connections.opened, labels)
-    yield Measured("pulsar_connection_create_success_count", service.activity.connected, labels)
+    yield Measured("pulsar_connection_create_success_count", connections.accepted(), labels)
     yield Measured("pulsar_connection_create_fail_count", connections.refused, labels)
     yield Measured("pulsar_connection_closed_total_count", connections.closed, labels)
     yield Measured("pulsar_broker_throttled_connections", connections.throttled())

@@ -136,7 +136,6 @@ def refuse(session: Session, code: ServerError, said: str, reason: str) -> None:
 def _accept(session: Session) -> None:
     session.protocol.accept()
     session.accepted = True
-    session.service.activity.connected += 1
     session.send(
         c.CommandConnected(
             f"Pulsar Server magnetar {__version__}",
