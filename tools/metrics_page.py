@@ -23,23 +23,18 @@ _HEAD: Final = """\
 4.0.8 ([decision 037](decisions/037-metrics.md)). Names that begin with `magnetar_` are this broker's own. Every series
 has the label `cluster`. With authorization the page is open to everybody unless `authenticateMetricsEndpoint=true`.
 
-```yaml
-scrape_configs:
-  - job_name: pulsar
-    static_configs:
-      - targets: ["127.0.0.1:8080"]
-```
+For Prometheus: a job named `pulsar` with `targets: ["127.0.0.1:8080"]`.
 
 - **Periods.** Rates, write latencies and entry sizes are those of the last `statsUpdateFrequencyInSecs` (60 s), as in
   Apache Pulsar; names that end in `_total` count since the topic was loaded or the broker started. Buckets such as
   `pulsar_storage_write_latency_le_5` are not cumulative: each counts what is above the bound before.
-- **Size.** A topic has about 25 lines, 60 once something was written to it, and about 20 for each subscription. With very
-  many topics set `exposeTopicLevelMetricsInPrometheus=false`: then there is one line for each namespace and name. The
-  answer is made in pieces between which clients are served, and compressed for whoever says `Accept-Encoding: gzip`
-  (Prometheus does).
+- **Size.** A topic has about 25 lines, 60 once something was written to it, and about 20 for each subscription. With
+  very many topics set `exposeTopicLevelMetricsInPrometheus=false`: then there is one line for each namespace and name.
+  The answer is made in pieces between which clients are served, and compressed for whoever says
+  `Accept-Encoding: gzip` (Prometheus does).
 - **What may be left out.** Families of a feature that nobody uses are not shown: compaction of a topic that was never
-  compacted, logins without authentication. `exposePreciseBacklogInPrometheus` changes nothing, as backlogs are exact here
-  always.
+  compacted, logins without authentication. `exposePreciseBacklogInPrometheus` changes nothing: backlogs are always
+  exact here.
 - `python -m tools.coverage metrics` counts what is served of Apache Pulsar's families and fails on a difference.
 """
 

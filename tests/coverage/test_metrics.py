@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
+from tools.coverage.metrics import differences, families_of, find, known
+from tools.coverage.metrics_work import SETTINGS, STAGES, Work
+
 from magnetar.admin.routes.metrics.broker_families import MEASURED
 from magnetar.app.node import Node
 from magnetar.config.settings import Settings
-from tools.coverage.metrics import differences, families_of, find, known
-from tools.coverage.metrics_work import SETTINGS, STAGES, Work
 
 _OF_OTHER_TESTS = {
     "pulsar_*latency_le_*": "test_write_stats, test_distributions: each bucket",
