@@ -26,6 +26,8 @@ NOT_RUN = {
 }
 """Languages, with the reason."""
 CLIENT = "docs/client.md"
+WEB = ("docs/rest.md", "docs/websocket.md")
+"""tests/docs/test_web_pages.py runs their Python against a broker with a web port."""
 TUTORIAL = "docs/tutorial.md"
 """tests/spark/test_tutorial.py follows it from its first line to its last."""
 CHECKED = {
@@ -123,7 +125,7 @@ def test_a_pipeline(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_clients(tmp_path: Path) -> None:
     """Python that needs no Spark."""
-    plain = [one for one in python(spark=False) if one.file not in (TUTORIAL, SECURITY, CLIENT)]
+    plain = [one for one in python(spark=False) if one.file not in (TUTORIAL, SECURITY, CLIENT, *WEB)]
     assert [one.file for one in plain] == ["README.md"]
     with live_broker(tmp_path) as broker:
         for one in plain:

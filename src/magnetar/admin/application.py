@@ -24,13 +24,14 @@ from magnetar.admin.routes import (
     brokers,
     clusters,
     lookups,
+    metrics,
     not_implemented,
     permission_explanations,
+    produce,
     schemas,
     tenants,
     transactions,
 )
-from magnetar.admin.routes.metrics import scrape
 from magnetar.admin.routes.namespaces import namespace_operations, namespace_policies, namespaces
 from magnetar.admin.routes.namespaces import offload_policies as namespace_offload_policies
 from magnetar.admin.routes.namespaces import permissions as namespace_permissions
@@ -130,4 +131,5 @@ def _groups(
     yield permission_explanations.routes(ports.topics, resources, settings, permissions)
     yield lookups.routes(ports.broker, resources)
     yield messages.routes(ports.topics, ports.messages, ports.statistics, resources)
-    yield scrape.routes(ports.broker, resources, settings)
+    yield produce.routes(ports.topics, ports.schemas, ports.clients, resources, settings)
+    yield metrics.routes(ports.broker, settings)

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from magnetar.admin.values.counters import CounterOptions, Measured, TopicCounters
+from magnetar.admin.values.counters import StorageCounters, TopicCounters
+from magnetar.admin.values.inner_peer import InnerClientMaker
 from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.model.ids import Position
 from magnetar.model.names import Domain, NamespaceName, TopicName
@@ -272,12 +273,36 @@ class BrokerPort(Protocol):
         """Send a message through this broker; raise if it is lost. ``with_cluster`` picks the heartbeat topic."""
         ...
 
-    def measurements(self) -> Iterable[Measured]:
-        """The numbers of the broker as a whole at this moment."""
+    def connections(self) -> int:
+        """The number of open client connections."""
         ...
 
-    def counters(self, options: CounterOptions) -> Iterable[TopicCounters]:
+    def tls_counters(self) -> Mapping[str, int]:
+        """What the ports with TLS count, by name; empty without such a port."""
+        ...
+
+    def held_by_connections(self) -> Mapping[str, int]:
+        """``unfinished_bytes`` of frames, ``unsent_bytes`` of answers, and how many connections are ``waiting``."""
+        ...
+
+    def authentication_counters(self) -> Mapping[str, tuple[int, int]]:
+        """Successes and failures of each authentication method; empty while authentication is off."""
+        ...
+
+    def authorization_counters(self) -> Mapping[str, int]:
+        """``refusals``, and, of an audit log, ``lost`` records and whether its file is ``failing``; empty without."""
+        ...
+
+    def stuck_total(self) -> int:
+        """The number of stuck subscriptions that were healed since the start."""
+        ...
+
+    def counters(self) -> Iterable[TopicCounters]:
         """The numbers of every loaded topic, each counted when it is reached."""
+        ...
+
+    def storage(self) -> StorageCounters:
+        """The numbers of the store below all topics."""
         ...
 
 
@@ -326,7 +351,7 @@ class SchemasPort(Protocol):
 
 
 class TransactionsPort(Protocol):
-    """Transactions as JSON; :mod:`magnetar.admin.local_broker.transaction_views` describes shapes and errors."""
+    """Transactions as JSON (:mod:`magnetar.admin.local_broker.transaction_views`)."""
 
     def coordinators(self) -> list[Json]: ...
     def coordinator_internals(self, coordinator: int) -> JsonObject: ...
@@ -341,13 +366,11 @@ class TransactionsPort(Protocol):
     def in_buffer(self, name: TopicName, txn: TxnId) -> JsonObject: ...
     def pending_acks(self, name: TopicName, subscription: str, *, low_water_marks: bool) -> JsonObject: ...
     def in_pending_acks(self, name: TopicName, subscription: str, txn: TxnId) -> JsonObject: ...
-    def position(
-        self, name: TopicName, subscription: str, position: Position, batch_index: int | None
-    ) -> JsonObject: ...
+    def position(self, name: TopicName, subscription: str, at: Position, batch_index: int | None) -> JsonObject: ...
 
 
 class OffloadsPort(Protocol):
-    """Offloaded ledgers; :mod:`magnetar.admin.local_broker.offload_views` describes shapes and errors."""
+    """Offloaded ledgers (:mod:`magnetar.admin.local_broker.offload_views`)."""
 
     def begin(self, name: TopicName, until: Position) -> None: ...
     def scan(self, namespace: NamespaceName) -> AsyncIterator[JsonObject]: ...
@@ -370,5 +393,6 @@ class BrokerPorts:
     broker: BrokerPort
     schemas: SchemasPort
     offloads: OffloadsPort
+    clients: InnerClientMaker
     transactions: TransactionsPort | None
     """None on a broker without transactions."""

@@ -55,7 +55,7 @@ class AuthenticationCheck:
             return
         address = _address(scope)
         try:
-            caller = await self._caller(scope, address)
+            caller, identity = await self._caller(scope, address)
         except AuthenticationError as error:
             _limited.warning(address.rpartition(":")[0], "%s: request refused: %s", address, error)
             if self._authorizer is not None:
@@ -65,11 +65,11 @@ class AuthenticationCheck:
             answer = JsonAnswer({"reason": REQUIRED}, 401, headers if headers["www-authenticate"] else None)
             await answer(scope, receive, send)
             return
-        scope.setdefault("state", {})["caller"] = caller
+        scope.setdefault("state", {}).update(caller=caller, identity=identity)
         await self._app(scope, receive, send)
 
-    async def _caller(self, scope: Scope, address: str) -> Caller:
-        """Who asks. Raises AuthenticationError."""
+    async def _caller(self, scope: Scope, address: str) -> tuple[Caller, Identity]:
+        """Who asks, and by which credentials. Raises AuthenticationError."""
         headers = _headers(scope)
         identity = await self._identify(headers, _certificate(scope), address)
         original = headers.get(_PRINCIPAL)
@@ -78,7 +78,7 @@ class AuthenticationCheck:
             raise AuthenticationError(why)
         if self._service.revoked_original(original):
             raise AuthenticationError(f"the credentials of {original}, for whom {identity.role} speaks, were revoked")
-        return Caller(identity.role, original, address, identity.method)
+        return Caller(identity.role, original, address, identity.method), identity
 
     async def _identify(self, headers: dict[bytes, str], certificate: bytes | None, address: str) -> Identity:
         shown = dict(_shown(headers.get(b"authorization"), certificate, address))

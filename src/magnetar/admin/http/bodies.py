@@ -31,19 +31,19 @@ class BodyTooLargeError(MagnetarError):
     status = 413
 
 
-async def raw_body(request: Request) -> bytes:
+async def raw_body(request: Request, most: int = BODY_BYTES_MAX) -> bytes:
     """Return the body as it was sent. Raises BodyTooLargeError."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise BodyTooLargeError(f"body of more than {BODY_BYTES_MAX} bytes")
+        if len(body) > most:
+            raise BodyTooLargeError(f"body of more than {most} bytes")
     return bytes(body)
 
 
-async def json_body(request: Request) -> Json:
+async def json_body(request: Request, most: int = BODY_BYTES_MAX) -> Json:
     """Return the parsed body, ``None`` for an empty one. Raises InvalidValueError if it is not JSON."""
-    body = await raw_body(request)
+    body = await raw_body(request, most)
     if not body.strip():
         return None
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()

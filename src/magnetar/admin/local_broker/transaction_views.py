@@ -157,13 +157,13 @@ class TransactionViews:
         _subscription(topic, subscription)
         return _held(topic, subscription, txn)
 
-    def position(self, name: TopicName, subscription: str, position: Position, batch_index: int | None) -> JsonObject:
+    def position(self, name: TopicName, subscription: str, at: Position, batch_index: int | None) -> JsonObject:
         """Whether a pending acknowledgement holds a message. Raises TopicNotFoundError, SubscriptionNotFoundError."""
         topic = self._topic(name)
         cursor = _subscription(topic, subscription).cursor
         if topic.transactions is None:
             return {"state": "PendingAckNotReady"}
-        ordinal = topic.log.exact_ordinal(position)
+        ordinal = topic.log.exact_ordinal(at)
         if ordinal is None:
             return {"state": "InvalidPosition"}
         if cursor.acknowledged(ordinal):

@@ -210,6 +210,10 @@ def _other_routes() -> dict[Route, RoutePermission]:
         ("GET", schemas + "/metadata"): metadata,
         ("POST", schemas + "/version"): metadata,
         ("POST", schemas + "/compatibility"): needs.tenant_admin(),
+        ("POST", "/topics/{domain}/{tenant}/{namespace}/{topic}"): needs.topic(TopicOperation.PRODUCE),
+        ("POST", "/topics/{domain}/{tenant}/{namespace}/{topic}/partitions/{partition}"): needs.topic(
+            TopicOperation.PRODUCE
+        ),
         ("GET", lookup): needs.topic(TopicOperation.LOOKUP),
         ("GET", lookup + "/bundle"): needs.namespace(NamespaceOperation.GET_BUNDLE),
         ("GET", transactions + "/coordinators"): see,

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from magnetar.authorization.caller import Caller
 from magnetar.security.identity import Identity
+
+ADMISSION: Final = "magnetar.admission"
+"""Under which name a transport within the process says who its client is; no socket knows the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who is behind a connection that showed its credentials at another door."""
+
+    caller: Caller
+    login: Login | None
+    """``None`` without authentication."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.client_transaction import ClientTransaction, CoordinatorSession
-from magnetar.client.aio.connection_pool import ConnectionPool
+from magnetar.client.aio.connection_pool import ConnectionPool, Dial
 from magnetar.client.aio.consumer import Consumer
 from magnetar.client.aio.producer import Producer
 from magnetar.client.aio.reader import Reader
@@ -58,8 +58,13 @@ class Client:
         connections_per_broker: int = 1,
         clock: Clock | None = None,
         rng: random.Random | None = None,
+        dial: Dial | None = None,
+        opening_timeout_seconds: float | None = None,
     ) -> None:
         """``authentication`` holds credentials and TLS. ``clock`` and ``rng`` are for simulations.
+
+        ``dial`` connects to a broker of this process. ``opening_timeout_seconds``: how long what is refused for the
+        moment (a name or subscription in use) is tried again when it is opened, if not as long as any operation.
 
         Nothing is connected before something is opened. Raises InvalidValueError.
         """
@@ -73,9 +78,12 @@ class Client:
             timeout=operation_timeout_seconds,
             connect_timeout=connection_timeout_ms / 1000,
             per_broker=connections_per_broker,
+            dial=dial,
         )
         self._lookup = TopicLookup(self._pool, self._rng, operation_timeout_seconds, listener_name)
-        self._environment = Environment(self._lookup, clock or SystemClock(), self._rng, operation_timeout_seconds)
+        self._environment = Environment(
+            self._lookup, clock or SystemClock(), self._rng, opening_timeout_seconds or operation_timeout_seconds
+        )
         self._coordinator = CoordinatorSession(self._lookup)
         self._handles: list[Producer | Consumer | Reader] = []
         self._watchers: set[asyncio.Task[None]] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from magnetar.client.address import Address, parse_service_url
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
 
 
+Dial = Callable[[WireConnection], WireConnection]
+"""Connects it to a broker of this process."""
+
+
 class ConnectionPool:
     """Opens connections, and opens them again when they were lost."""
 
@@ -32,8 +36,10 @@ class ConnectionPool:
         timeout: float,
         connect_timeout: float,
         per_broker: int = 1,
+        dial: Dial | None = None,
     ) -> None:
-        """Raises InvalidValueError about the service URL."""
+        """``dial`` connects without a socket. Raises InvalidValueError about the service URL."""
+        self._dial = dial
         self.addresses: Sequence[Address] = parse_service_url(service_url)
         self._credentials = credentials
         self._tls = tls
@@ -90,6 +96,8 @@ class ConnectionPool:
         return connection
 
     async def _connect(self, address: Address) -> WireConnection:
+        if self._dial is not None:
+            return self._dial(WireConnection(address, self._credentials, self._timeout))
         loop = asyncio.get_running_loop()
         context = self._context(address)
         try:

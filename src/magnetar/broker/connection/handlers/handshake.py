@@ -8,7 +8,7 @@ from typing import Final
 
 from magnetar import __version__
 from magnetar.authorization.caller import Caller
-from magnetar.broker.connection.login import Login
+from magnetar.broker.connection.login import ADMISSION, Admission, Login
 from magnetar.broker.connection.session import Session
 from magnetar.model.errors import MagnetarError, ProtocolError, ServerError
 from magnetar.protocol import commands as c
@@ -34,6 +34,11 @@ def connect(session: Session, command: c.CommandConnect) -> None:
     session.protocol_version = command.protocol_version
     session.features = command.feature_flags or c.FeatureFlags()
     authentication = session.service.authentication
+    admission = session.transport.get_extra_info(ADMISSION)
+    if isinstance(admission, Admission):
+        session.caller, session.login = admission.caller, admission.login
+        _accept(session)
+        return
     if authentication is None:
         _accept(session)
         return
@@ -135,7 +140,6 @@ def refuse(session: Session, code: ServerError, said: str, reason: str) -> None:
 
 def _accept(session: Session) -> None:
     session.protocol.accept()
-    session.accepted = True
     session.send(
         c.CommandConnected(
             f"Pulsar Server magnetar {__version__}",

@@ -1,0 +1,44 @@
+"""Clients of this process: what REST and WebSocket publish and read goes the way of every client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from magnetar.admin.values.inner_peer import InnerPeer
+from magnetar.broker.connection.inner_connection import connect_inside
+from magnetar.broker.connection.listener import Connections
+from magnetar.broker.connection.login import Admission, Login
+from magnetar.broker.service import BrokerService
+
+if TYPE_CHECKING:
+    from magnetar.client.aio.client import Client
+    from magnetar.client.aio.wire_connection import WireConnection
+
+_OPENING_SECONDS = 1.0
+"""How long a name or subscription that is in use is waited for: who had it may just be leaving."""
+
+
+class InnerClients:
+    """Implements :data:`magnetar.admin.values.inner_peer.InnerClientMaker`."""
+
+    def __init__(self, service: BrokerService, connections: Connections) -> None:
+        self._service = service
+        self._connections = connections
+
+    def __call__(self, peer: InnerPeer) -> Client:
+        # a broker that nobody asks for it does without
+        from magnetar.client.aio.client import Client
+
+        service = self._service
+        identity = peer.identity
+        admission = Admission(peer.caller, None if identity is None else Login(identity.method, identity))
+
+        def dial(wire: WireConnection) -> WireConnection:
+            return connect_inside(service, self._connections, wire, peer.address, admission)
+
+        return Client(
+            service.service_url or service.service_url_tls,
+            clock=service.clock,
+            dial=dial,
+            opening_timeout_seconds=_OPENING_SECONDS,
+        )

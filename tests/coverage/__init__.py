@@ -1,1 +1,0 @@
-"""What is served of Apache Pulsar, counted by ``tools.coverage``: the counts are right, and nothing is wrong."""
