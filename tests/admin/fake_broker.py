@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from magnetar.admin.ports import (
-    BrokerPorts,
-    LookupAnswer,
-    OffloadsPort,
-    StatsOptions,
-    TransactionsPort,
-)
-from magnetar.admin.values.counters import StorageCounters, SubscriptionCounters, TopicCounters
+from magnetar.admin.ports import BrokerPorts, LookupAnswer, OffloadsPort, StatsOptions, TransactionsPort
+from magnetar.admin.values.counters import CounterOptions, Measured, SubscriptionCounters, TopicCounters
 from magnetar.admin.values.inner_peer import InnerClientMaker
 from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.broker.policies.effective_policies import EffectivePolicies
@@ -240,15 +235,6 @@ class FakeBroker:
         if self.sick is not None:
             raise self.sick
 
-    def connections(self) -> int:
-        return 2
-
-    def tls_counters(self) -> dict[str, int]:
-        return {"handshakes": 5, "handshake_failures": 2, "handshakes_in_progress": 1, "reload_failures": 3}
-
-    def held_by_connections(self) -> dict[str, int]:
-        return {"unfinished_bytes": 5, "unsent_bytes": 6, "waiting": 1}
-
     async def last_message_id(self, topic: TopicName) -> JsonObject:
         return {"ledgerId": 3, "entryId": 4, "partitionIndex": topic.partition_index, "batchIndex": -1, "batchSize": 0}
 
@@ -283,19 +269,17 @@ class FakeBroker:
     async def analyze_backlog(self, topic: TopicName, name: str, start: Position | None) -> JsonObject:
         return {"subscription": name, "start": None if start is None else str(start)}
 
-    def authentication_counters(self) -> dict[str, tuple[int, int]]:
-        return {"token": (7, 2), "basic": (0, 1)}
+    def measurements(self) -> Iterable[Measured]:
+        yield Measured("pulsar_ml_cache_used_size", 16)
+        yield Measured("pulsar_broker_lookup", math.nan, (("quantile", "0.5"),))
+        yield Measured("pulsar_broker_lookup", 3, (), "_count")
+        yield Measured("magnetar_tls_handshakes_total", 5)
+        for method, successes, failures in (("token", 7, 2), ("basic", 0, 1)):
+            labels = (("auth_method", method),)
+            yield Measured("pulsar_authentication_success_total", successes, labels)
+            yield Measured("pulsar_authentication_failures_total", failures, labels)
 
-    def authorization_counters(self) -> dict[str, int]:
-        return {"refusals": 3, "lost": 2, "failing": True}
-
-    def stuck_total(self) -> int:
-        return 3
-
-    def storage(self) -> StorageCounters:
-        return StorageCounters(True, False, 11, 12, 13, 14, 15, 16, 17)
-
-    def counters(self) -> Iterable[TopicCounters]:
+    def counters(self, options: CounterOptions) -> Iterable[TopicCounters]:
         subscription = SubscriptionCounters("s", 2, 8, 7, 1, 60, 700, 0.5, 5.5, 0.1, 0.2)
         return [
             TopicCounters(topic, 1, 2, 40, 500, 2.0, 0.5, 25.0, 5.5, 8, 99, 900, [subscription])

@@ -24,7 +24,6 @@ from magnetar.admin.routes import (
     brokers,
     clusters,
     lookups,
-    metrics,
     not_implemented,
     permission_explanations,
     produce,
@@ -32,6 +31,7 @@ from magnetar.admin.routes import (
     tenants,
     transactions,
 )
+from magnetar.admin.routes.metrics import scrape
 from magnetar.admin.routes.namespaces import namespace_operations, namespace_policies, namespaces
 from magnetar.admin.routes.namespaces import offload_policies as namespace_offload_policies
 from magnetar.admin.routes.namespaces import permissions as namespace_permissions
@@ -132,4 +132,4 @@ def _groups(
     yield lookups.routes(ports.broker, resources)
     yield messages.routes(ports.topics, ports.messages, ports.statistics, resources)
     yield produce.routes(ports.topics, ports.schemas, ports.clients, resources, settings)
-    yield metrics.routes(ports.broker, settings)
+    yield scrape.routes(ports.broker, resources, settings)

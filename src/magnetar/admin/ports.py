@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from magnetar.admin.values.counters import StorageCounters, TopicCounters
+from magnetar.admin.values.counters import CounterOptions, Measured, TopicCounters
 from magnetar.admin.values.inner_peer import InnerClientMaker
 from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.model.ids import Position
@@ -273,36 +273,12 @@ class BrokerPort(Protocol):
         """Send a message through this broker; raise if it is lost. ``with_cluster`` picks the heartbeat topic."""
         ...
 
-    def connections(self) -> int:
-        """The number of open client connections."""
+    def measurements(self) -> Iterable[Measured]:
+        """The numbers of the broker as a whole at this moment."""
         ...
 
-    def tls_counters(self) -> Mapping[str, int]:
-        """What the ports with TLS count, by name; empty without such a port."""
-        ...
-
-    def held_by_connections(self) -> Mapping[str, int]:
-        """``unfinished_bytes`` of frames, ``unsent_bytes`` of answers, and how many connections are ``waiting``."""
-        ...
-
-    def authentication_counters(self) -> Mapping[str, tuple[int, int]]:
-        """Successes and failures of each authentication method; empty while authentication is off."""
-        ...
-
-    def authorization_counters(self) -> Mapping[str, int]:
-        """``refusals``, and, of an audit log, ``lost`` records and whether its file is ``failing``; empty without."""
-        ...
-
-    def stuck_total(self) -> int:
-        """The number of stuck subscriptions that were healed since the start."""
-        ...
-
-    def counters(self) -> Iterable[TopicCounters]:
+    def counters(self, options: CounterOptions) -> Iterable[TopicCounters]:
         """The numbers of every loaded topic, each counted when it is reached."""
-        ...
-
-    def storage(self) -> StorageCounters:
-        """The numbers of the store below all topics."""
         ...
 
 

@@ -26,6 +26,7 @@ from magnetar.broker.upkeep.liveness import Liveness
 from magnetar.broker.upkeep.periodic_passes import Upkeep
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.config.settings import Settings
+from magnetar.metadata.measured_store import MeasuredStore
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import ABSENT, MetadataStore
 from magnetar.model.errors import BadVersionError, InvalidValueError, MagnetarError, MetadataError, ServerError
@@ -131,9 +132,11 @@ class Broker:
             self.store.keep_all = metadata.doubt
             metadata.make_room = self.store.full_disk.run_out
         self._metadata = metadata
-        self.resources = Resources(metadata, settings)
+        measured = MeasuredStore(metadata)
+        self.resources = Resources(measured, settings)
         self._rng = rng
         self.service = BrokerService(self.store, self.resources, settings, clock, rng, archive)
+        self.service.metadata = measured
         self.service.authentication = _authentication(settings, clock)
         self.upkeep = Upkeep(self.service)
         self.compaction_monitor = CompactionMonitor(self.service)

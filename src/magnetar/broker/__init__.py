@@ -3,6 +3,6 @@
 Reading order: ``service`` holds all loaded topics and what they share. ``connection`` is how clients reach it,
 ``topic`` what one topic does, ``delivery`` which consumer gets which entry. ``namespaces`` knows which
 topics there are, ``policies`` which rules they follow, ``upkeep`` what happens to them without a request.
-``transaction_coordinator``, ``schema_registry`` and ``offloader`` are one each for the whole broker.
-``setting_changes`` brings settings that change while it runs to all of them.
+``transaction_coordinator``, ``schema_registry`` and ``offloader`` are one each for the whole broker, as is
+``activity``, what they all count. ``setting_changes`` brings settings that change while it runs to all of them.
 """

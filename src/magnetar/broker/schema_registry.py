@@ -10,6 +10,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 
+from magnetar.broker.activity import SchemaActivity, count
 from magnetar.broker.policies.effective_policies import EffectivePolicies
 from magnetar.metadata.schemas import History, SchemaStore
 from magnetar.model.errors import BadVersionError, IncompatibleSchemaError
@@ -32,7 +33,10 @@ _ENFORCED = (
 class SchemaRegistry:
     """The schemas of all topics of a broker, used from the event loop. All methods may raise MetadataError."""
 
-    def __init__(self, store: SchemaStore, policies: EffectivePolicies, clock: Clock) -> None:
+    def __init__(
+        self, store: SchemaStore, policies: EffectivePolicies, clock: Clock, activity: SchemaActivity | None = None
+    ) -> None:
+        self._activity = activity or SchemaActivity()
         self._store = store
         self._policies = policies
         self._clock = clock
@@ -51,12 +55,14 @@ class SchemaRegistry:
 
     def latest(self, topic: TopicName) -> SchemaVersion | None:
         """The schema of a topic, if it has one."""
-        versions = self.versions(topic)
+        with self._activity.operation("get", str(topic.namespace)):
+            versions = self.versions(topic)
         return versions[-1] if versions else None
 
     def get(self, topic: TopicName, version: int) -> SchemaVersion | None:
         """A version by its number, unless it was deleted."""
-        return next((found for found in self.versions(topic) if found.version == version), None)
+        with self._activity.operation("get", str(topic.namespace)):
+            return next((found for found in self.versions(topic) if found.version == version), None)
 
     def find(self, topic: TopicName, definition: SchemaDefinition) -> SchemaVersion | None:
         """The version that has this schema already."""
@@ -83,7 +89,10 @@ class SchemaRegistry:
 
         Raises InvalidSchemaDataError, IncompatibleSchemaError.
         """
-        definition = _stored(definition)
+        with self._activity.operation("put", str(topic.namespace)):
+            return await self._add(topic, _stored(definition), by_client=by_client)
+
+    async def _add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
         require_valid(definition)
         made: SchemaVersion | None = None
         while made is None:
@@ -103,13 +112,22 @@ class SchemaRegistry:
     ) -> None:
         if by_client and not self._policies.of(topic).schema_auto_update_allowed:
             raise IncompatibleSchemaError("Schema not found and schema auto updating is disabled.")
-        _require_follows(versions, definition, self.strategy(topic))
+        self._require_follows(topic, versions, definition)
+
+    def _require_follows(self, topic: TopicName, versions: History, definition: SchemaDefinition) -> None:
+        """Ask the topic's strategy, and count what it says."""
+        try:
+            _require_follows(versions, definition, self.strategy(topic))
+        except IncompatibleSchemaError:
+            count(self._activity.incompatible, str(topic.namespace))
+            raise
+        count(self._activity.compatible, str(topic.namespace))
 
     def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
         """Check whether :meth:`add` would accept it from an administrator. Raises as it does."""
         definition = _stored(definition)
         require_valid(definition)
-        _require_follows(self.versions(topic), definition, self.strategy(topic))
+        self._require_follows(topic, self.versions(topic), definition)
 
     def require_readable(self, topic: TopicName, definition: SchemaDefinition) -> None:
         """Check whether a consumer with this schema may read the topic (rule 10.7). Raises as :meth:`add` does."""
@@ -138,9 +156,10 @@ class SchemaRegistry:
 
     async def delete(self, topic: TopicName) -> int:
         """Delete the schema; the deletion is a version itself (rule 10.11)."""
-        made = await self._store.append(
-            SchemaId.of(topic), SchemaDefinition(SchemaType.NONE), self._clock.now_ms(), deleted=True
-        )
+        with self._activity.operation("del", str(topic.namespace)):
+            made = await self._store.append(
+                SchemaId.of(topic), SchemaDefinition(SchemaType.NONE), self._clock.now_ms(), deleted=True
+            )
         return made.version
 
     async def purge(self, topic: TopicName) -> None:

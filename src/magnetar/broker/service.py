@@ -10,6 +10,7 @@ from random import Random
 
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.grants import Grants
+from magnetar.broker.activity import Activity
 from magnetar.broker.namespaces.lookup import BrokerAddresses, addresses
 from magnetar.broker.namespaces.partition_creation import PartitionCreator
 from magnetar.broker.namespaces.topic_changes import TopicChanges
@@ -29,6 +30,7 @@ from magnetar.broker.topic.topic_api import TopicApi
 from magnetar.broker.transaction_coordinator import ASSIGN_TOPIC, TransactionCoordinator
 from magnetar.config.advertised_listeners import advertised_listeners
 from magnetar.config.settings import Settings
+from magnetar.metadata.measured_store import MeasuredStore
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -79,6 +81,9 @@ class BrokerService:
         """Topics whose deletion waits for the metadata store: they are not loaded meanwhile."""
         self.tasks = TaskGroup("broker")
         """What commands wait for that cannot be answered at once."""
+        self.activity = Activity(clock.now_ms())
+        self.metadata: MeasuredStore | None = None
+        """Counts the writes of metadata; None where nobody wants to know."""
         self.stuck_total = 0
         """Subscriptions that stood still and were healed (:mod:`magnetar.broker.upkeep.liveness`)."""
         self.topics: dict[str, Topic] = {}
@@ -116,10 +121,12 @@ class BrokerService:
         """The topics that exist, of both domains."""
         self.watched_lists = WatchedLists(self.directory, self.changes)
         self.nonpersistent_topics.on_change = self._nonpersistent_changed
-        self.schemas = SchemaRegistry(resources.schemas, self.policies, clock)
+        self.schemas = SchemaRegistry(resources.schemas, self.policies, clock, self.activity.schemas)
 
         self.offloader = Offloader(store, archive, settings, clock, rng)
-        self.coordinator = TransactionCoordinator(store, clock, self.find, settings.maxActiveTransactionsPerCoordinator)
+        self.coordinator = TransactionCoordinator(
+            store, clock, self.find, settings.maxActiveTransactionsPerCoordinator, self.activity.transactions
+        )
 
     async def start(self, instance: int) -> None:
         """Continue where the previous run of the broker ended; needs a running loop."""
@@ -241,7 +248,9 @@ class BrokerService:
             raise ServiceNotReadyError("Topic is being deleted")
         if self.directory.add(name):
             self.changes.created(name)
-        topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, self.policies.of(name), self._publishing)
+        policies = self.policies.of(name)
+        with self.activity.load():
+            topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, policies, self._publishing)
         self.topics[name.fqn] = topic
         self.coordinator.loaded(topic)
         return topic

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from magnetar.broker.activity import TransactionActivity
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import MagnetarError, TransactionCoordinatorNotFoundError
 from magnetar.model.names import TopicName
@@ -63,8 +64,10 @@ class TransactionCoordinator:
     """The coordinator of one broker; lives on the event loop. ``find`` gives the loaded topic of a name, or None."""
 
     def __init__(
-        self, store: LedgerStore, clock: Clock, find: Callable[[TopicName], Topic | None], active_max: int
-    ) -> None:
+        self, store: LedgerStore, clock: Clock, find: Callable[[TopicName], Topic | None], active_max: int,
+        activity: TransactionActivity | None = None,
+    ) -> None:  # fmt: skip
+        self.activity = activity or TransactionActivity()
         self._store = store
         self._clock = clock
         self._find = find
@@ -135,6 +138,7 @@ class TransactionCoordinator:
         if begun is None:
             return False
         txn, op = begun
+        self.activity.created += 1
         self._note(op, lambda: done(txn))
         self._set_timer()
         return True
@@ -177,8 +181,18 @@ class TransactionCoordinator:
         if op is None:
             self._feature_state.touch(done)
             return
+        done = partial(self._ended, found, done, commit=commit)
         names = deque(dict.fromkeys([*found.partitions, *(topic for topic, _ in found.subscriptions)]))
         self._carry(found, names, op, done, commit=commit)
+
+    def _ended(self, found: Transaction, done: Done, *, commit: bool) -> None:
+        activity = self.activity
+        if commit:
+            activity.committed += 1
+            activity.durations.add(max(0, self._clock.now_ms() - found.opened_ms))
+        else:
+            activity.aborted += 1
+        done()
 
     def _carry(self, found: Transaction, names: deque[str], op: Op, done: Done, *, commit: bool) -> None:
         """Bring the end to all topics, then note it here. A topic that cannot take it now gets it later."""
@@ -197,6 +211,7 @@ class TransactionCoordinator:
                     return
             names.popleft()
         self._on_disk.note(op)
+        self.activity.appended += 1
         self._write(done)
 
     def _write(self, done: Done) -> None:
@@ -233,6 +248,7 @@ class TransactionCoordinator:
     # the disk ----------------------------------------------------------------------------------------------------
 
     def _note(self, op: Op, done: Done | None = None) -> None:
+        self.activity.appended += 1
         self._on_disk.note(op)
         self._feature_state.touch(done)
 
@@ -270,6 +286,7 @@ class TransactionCoordinator:
             except MagnetarError as error:
                 self._complaints.warning("abort", "transaction %s could not be aborted: %s", txn_text(txn), error)
         self._late += len(due)
+        self.activity.timed_out += len(due)
         if due and self._telling is None:
             self._tell()
         self._set_timer()

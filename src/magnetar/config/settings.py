@@ -13,6 +13,7 @@ from typing import Final
 
 from magnetar.config.authentication_settings import AuthenticationSettings
 from magnetar.config.authorization_settings import AuthorizationSettings
+from magnetar.config.metrics_settings import MetricsSettings
 from magnetar.config.policy_settings import PolicySettings
 from magnetar.config.setting_field import INT_MAX as _INT_MAX
 from magnetar.config.setting_field import setting as _setting
@@ -23,7 +24,7 @@ _PORT_MAX: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, TlsSettings):
+class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, TlsSettings, MetricsSettings):
     """All settings, immutable for the life of the process; tests build one with the values they need."""
 
     # identity and addresses
@@ -200,11 +201,6 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         "Storage",
     )
 
-    # metrics
-    exposeTopicLevelMetricsInPrometheus: bool = _setting(
-        True, "Whether /metrics shows each topic and subscription, or only the sums of each namespace.", "Metrics"
-    )
-
     # topics
     maxNumPartitionsPerPartitionedTopic: int = _setting(
         0, f"Most partitions a topic may be given; 0: {PARTITIONS_MAX}, which is never exceeded.", "Topics", 0, _INT_MAX
@@ -307,11 +303,6 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         "Delivery",
         0,
         86_400,
-    )
-
-    # statistics
-    statsUpdateFrequencyInSecs: int = _setting(
-        60, "Seconds over which rates in statistics are averaged.", "Monitoring", 1, _INT_MAX
     )
 
     @property

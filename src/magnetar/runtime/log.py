@@ -16,6 +16,7 @@ from typing import Final, TextIO
 from typing_extensions import override
 
 from magnetar.runtime.clock import Clock, SystemClock
+from magnetar.runtime.log_counts import LogCounts
 
 _LEVELS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 _KINDS_MAX: Final = 1024
@@ -25,7 +26,7 @@ def set_up(level: str = "INFO", stream: TextIO | None = None) -> None:
     """Send everything from ``level`` up to ``stream`` (standard error), replacing earlier handlers."""
     target = stream or sys.stderr
     handler = _terminal_handler() if stream is None and target.isatty() else _plain_handler(target)
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[handler, LogCounts()], force=True)
     # a request over REST is not an event of the broker
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
     logging.captureWarnings(True)

@@ -161,6 +161,11 @@ class LedgerStore:
             await loop.run_in_executor(threads.keeper, _nothing)
             await loop.run_in_executor(threads.reader, self._backend.release)
 
+    @property
+    def reader(self) -> EntryReader:
+        """What reads segments; its counters are for statistics."""
+        return self._reader
+
     # logs --------------------------------------------------------------------------------------------------------
 
     def open_log(

@@ -264,15 +264,19 @@ def test_health_fails_while_the_disk_refuses_and_recovers() -> None:
         await broker.start()
         broker.service.service_url = "pulsar://broker:6650"
         ports = local_ports(broker.service, broker.rates, broker.connections)
+
+        def failing() -> list[float]:
+            return [one.value for one in ports.broker.measurements() if one.family == "magnetar_journal_failing"]
+
         await ports.broker.check_health(with_cluster=False)
         files.fail("sync", times=2)
         with pytest.raises(PersistenceError, match="nothing of it was accepted"):
             await ports.broker.check_health(with_cluster=False)
-        assert ports.broker.storage().failing
+        assert failing() == [1]
         with pytest.raises(PersistenceError):
             await ports.topics.create_topic(TopicName.parse(T), {})
         await ports.broker.check_health(with_cluster=False)
-        assert not ports.broker.storage().failing
+        assert failing() == [0]
         await broker.stop()
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""docs/rest.md names exactly the routes and metrics that exist."""
+"""docs/rest.md names exactly the routes and policies that exist."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from pathlib import Path
 
 from magnetar.admin.routes.namespaces.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.routes.topics.topic_policies import POLICIES as TOPIC_POLICIES
-from magnetar.model.names import TopicName
 from tests.admin.conftest import World
-from tests.admin.fake_broker import FakeBroker
-from tests.admin.rest_client import RestClient
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "rest.md").read_text("utf-8")
 TOPIC_PATH = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
@@ -24,13 +21,6 @@ def test_the_page_names_every_route_and_no_other(shared_world: World) -> None:
         (method, path.replace("{topic path}", TOPIC_PATH)) for methods, path in rows for method in methods.split()
     }
     assert written == built
-
-
-def test_the_page_names_every_metric_and_no_other(rest: RestClient, broker: FakeBroker) -> None:
-    broker.topics = {TopicName.parse("public/default/t"): {}}
-    shown = set(re.findall(r"^# TYPE (\S+) ", rest.get("/metrics").text, re.MULTILINE))
-    table = PAGE.partition("## Metrics")[2]
-    assert set(re.findall(r"`((?:pulsar|magnetar)_[a-z_]+[a-z])`", table)) == shown
 
 
 def test_the_page_names_every_policy_and_no_other() -> None:

@@ -60,10 +60,10 @@ def test_files_of_the_distribution_are_taken_unchanged(tmp_path: Path, name: str
 
 
 def test_the_notice_names_settings_without_effect_that_were_changed(tmp_path: Path) -> None:
-    loaded = load(file=conf(tmp_path, "zookeeperServers=zk:2181\nexposePublisherStats=false\nnumIOThreads=\n"))
+    loaded = load(file=conf(tmp_path, "zookeeperServers=zk:2181\nreplicationMetricsEnabled=false\nnumIOThreads=\n"))
     assert loaded.notices == (
         f"{tmp_path}/broker.conf: 3 settings of Apache Pulsar have no effect in magnetar; these were changed from "
-        "Pulsar's own values: exposePublisherStats, zookeeperServers (why: magnetar config --others)",
+        "Pulsar's own values: replicationMetricsEnabled, zookeeperServers (why: magnetar config --others)",
     )
 
 

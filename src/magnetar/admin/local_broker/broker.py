@@ -5,7 +5,7 @@ Everything runs on the broker's event loop. Methods that change something return
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import chain
 
 from magnetar.admin.local_broker.inner_clients import InnerClients
@@ -13,16 +13,15 @@ from magnetar.admin.local_broker.loaded_topics import LoadedTopics
 from magnetar.admin.local_broker.messages import LocalMessages
 from magnetar.admin.local_broker.offload_views import OffloadViews
 from magnetar.admin.local_broker.statistics import LocalStatistics
-from magnetar.admin.local_broker.stats.nonpersistent_stats import (
-    nonpersistent_counters,
-)
+from magnetar.admin.local_broker.stats.measurements import measurements
+from magnetar.admin.local_broker.stats.nonpersistent_stats import nonpersistent_counters
 from magnetar.admin.local_broker.stats.topic_counters import topic_counters
 from magnetar.admin.local_broker.subscriptions import LocalSubscriptions
 from magnetar.admin.local_broker.topic_operations import LocalTopicOperations
 from magnetar.admin.local_broker.topics import LocalTopics
 from magnetar.admin.local_broker.transaction_views import TransactionViews
 from magnetar.admin.ports import BrokerPorts, LookupAnswer
-from magnetar.admin.values.counters import StorageCounters, TopicCounters
+from magnetar.admin.values.counters import CounterOptions, Measured, TopicCounters
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.health_check import HealthCheck
@@ -67,49 +66,16 @@ class LocalBroker:
         return self._service.broker_id
 
     async def check_health(self, *, with_cluster: bool) -> None:
+        activity = self._service.activity
+        activity.health = 0
         await self._heartbeat.check(with_cluster=with_cluster)
+        activity.health = 1
 
-    def connections(self) -> int:
-        return len(self._connections)
+    def measurements(self) -> Iterable[Measured]:
+        return measurements(self._service, self._rates, self._connections)
 
-    def tls_counters(self) -> Mapping[str, int]:
-        return self._service.tls_counters()
-
-    def held_by_connections(self) -> Mapping[str, int]:
-        return self._connections.held()
-
-    def authentication_counters(self) -> Mapping[str, tuple[int, int]]:
-        authentication = self._service.authentication
-        return {} if authentication is None else authentication.counters()
-
-    def authorization_counters(self) -> Mapping[str, int]:
-        authorizer, audit = self._service.authorizer, self._service.audit
-        found: dict[str, int] = {}
-        if authorizer is not None:
-            found["refusals"] = authorizer.refusals
-        if audit is not None:
-            found.update(lost=audit.lost, failing=audit.failing)
-        return found
-
-    def stuck_total(self) -> int:
-        return self._service.stuck_total
-
-    def counters(self) -> Iterable[TopicCounters]:
-        stored = (topic_counters(topic, self._rates) for topic in list(self._service.topics.values()))
+    def counters(self, options: CounterOptions) -> Iterable[TopicCounters]:
+        rates = self._rates
+        stored = (topic_counters(topic, rates, options) for topic in list(self._service.topics.values()))
         nonpersistent = list(self._service.nonpersistent_topics.by_name.values())
-        return chain(stored, (nonpersistent_counters(topic, self._rates) for topic in nonpersistent))
-
-    def storage(self) -> StorageCounters:
-        store = self._service.store
-        journal = store.journal
-        return StorageCounters(
-            sync_data=journal.sync_data,
-            failing=journal.failing is not None,
-            writes=journal.writes,
-            syncs=journal.writes if journal.sync_data else 0,
-            bytes_written=journal.bytes_written,
-            pending_bytes=journal.pending_bytes,
-            segment=journal.segment,
-            cache_bytes=store.cache.bytes,
-            cache_bytes_max=store.cache.bytes_max,
-        )
+        return chain(stored, (nonpersistent_counters(topic, rates, options) for topic in nonpersistent))

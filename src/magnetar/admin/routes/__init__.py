@@ -2,6 +2,6 @@
 
 Reading order: ``clusters``, ``tenants``, ``namespaces`` (a room: namespaces and their policies), ``topics`` (a room:
 topics, partitions, their subscriptions and messages), ``schemas``, ``produce`` (publishing), ``lookups``,
-``permission_explanations``, ``transactions``, ``brokers``, ``metrics`` with ``topic_metrics`` (the series of single
-topics), ``not_implemented`` (what Pulsar has and magnetar has not).
+``permission_explanations``, ``transactions``, ``brokers``, ``metrics`` (a room: what Prometheus reads),
+``not_implemented`` (what Pulsar has and magnetar has not).
 """

@@ -42,6 +42,10 @@ class Connections:
     def __init__(self) -> None:
         self.turns = Turns()
         self._open: set[Listener] = set()
+        self.opened = self.closed = 0
+        """Connections since the start, and how many of them have ended."""
+        self.refused = 0
+        """Those that ended without a handshake that succeeded."""
         self.unfinished = UnfinishedFrames(UNFINISHED_MAX)
         self.unsent = UnsentBytes(UNSENT_MAX, self._open.__iter__)
 
@@ -63,12 +67,23 @@ class Connections:
             "waiting": len(self.turns),
         }
 
+    def accepted(self) -> int:
+        """How many handshakes have succeeded."""
+        return self.closed - self.refused + sum([listener.session.accepted for listener in self._open])
+
+    def throttled(self) -> int:
+        """How many are not read at the moment."""
+        return sum([not listener.session.reading for listener in self._open])
+
     def add(self, listener: Listener) -> None:
         """``listener`` has a client."""
+        self.opened += 1
         self._open.add(listener)
 
     def discard(self, listener: Listener) -> None:
         """``listener`` has no client any more."""
+        self.closed += 1
+        self.refused += not listener.session.accepted
         self._open.discard(listener)
 
 

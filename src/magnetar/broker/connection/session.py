@@ -105,6 +105,7 @@ class Session:
         """Producers that the broker closed, and when (loop time): their sends in flight are ignored (rule 3.3.1)."""
         self.pending_publishes = 0
         self.journal = service.store.journal
+        self.accepted = False  # whether the handshake ever succeeded
         self.reading_paused = False
         """Whether it is not read because its messages wait for the disk."""
         self._not_reading = 0

@@ -136,6 +136,11 @@ class SubscriptionCursor(Protocol):
         ...
 
     @property
+    def times_written(self) -> int:
+        """How often what was acknowledged was written since the start."""
+        ...
+
+    @property
     def properties(self) -> Mapping[str, Any]:
         """The subscription's properties, shown in statistics."""
         ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import Final, NamedTuple
 
 from magnetar.broker.service import BrokerService
@@ -149,7 +150,9 @@ class Upkeep:
 
     async def check_quotas(self) -> None:
         """Enforce backlog quotas (rule 4.6)."""
+        began = perf_counter()
         await self._each("backlog quota", lambda topic: self._check_quota(topic) if topic.quotas.any else None)
+        self._service.activity.quota_check_seconds.add(perf_counter() - began)
 
     async def _check_quota(self, topic: Topic) -> int:
         await topic.quotas.check(self._service.clock.now_ms())

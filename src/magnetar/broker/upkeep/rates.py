@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
+from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import Totals
 from magnetar.broker.topic.topic import Topic
 from magnetar.runtime.tasks import TaskGroup, in_turns
@@ -32,9 +33,26 @@ class Throughput(NamedTuple):
     """Messages that non-persistent topics dropped (rule 13.8)."""
     chunks: float = 0.0
     """Chunks, in or out."""
+    entries_in: float = 0.0
+    entries_out: float = 0.0
+    expired: float = 0.0
+    """Entries that time to live or a quota took."""
+    marks: float = 0.0
+    """Records with what a cursor acknowledged."""
+
+
+class Missed(NamedTuple):
+    """Reads of one topic that the cache could not answer, per second; failures of the whole period."""
+
+    entries: float = 0.0
+    bytes: float = 0.0
+    failures: int = 0
+    reads: int = 0
+    """Those that succeeded, in the whole period."""
 
 
 _NONE: Final = Throughput()
+_NOT_MISSED: Final = Missed()
 
 
 class Rates:
@@ -45,6 +63,10 @@ class Rates:
         self._period = period_seconds
         self._seen: dict[object, Throughput] = {}
         self._rates: dict[object, Throughput] = {}
+        self._missed: dict[int, Missed] = {}
+        self.loads = 0.0
+        """Topics that were loaded per second."""
+        self._loaded = 0
         self._looked = 0.0
         """The loop time of the last look."""
         self._tasks = TaskGroup("rates")
@@ -52,6 +74,10 @@ class Rates:
     def of(self, thing: object) -> Throughput:
         """The rates per second of a Topic, Producer, Subscription or Consumer."""
         return self._rates.get(thing, _NONE)
+
+    def missed(self, log_id: int) -> Missed:
+        """What the disk was asked for by readers of that log."""
+        return self._missed.get(log_id, _NOT_MISSED)
 
     def start(self) -> None:
         """Begin; needs a running loop."""
@@ -69,6 +95,7 @@ class Rates:
         if seconds <= 0:
             return
         self._looked = now
+        self._end_period(seconds)
         seen: dict[object, Throughput] = {}
         rates: dict[object, Throughput] = {}
         topics: list[Topic | NonPersistentTopic] = [
@@ -76,6 +103,8 @@ class Rates:
             *self._service.nonpersistent_topics.by_name.values(),
         ]
         async for topic in in_turns(topics):
+            if isinstance(topic, Topic) and topic.results.written is not None:
+                topic.results.written.turn()
             for thing, flow in _flows(topic):
                 seen[thing] = flow
                 before = self._seen.get(thing, _NONE)
@@ -83,23 +112,38 @@ class Rates:
                     rates[thing] = Throughput(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)])
         self._seen, self._rates = seen, rates
 
+    def _end_period(self, seconds: float) -> None:
+        service = self._service
+        loaded = service.activity.loads.count
+        self.loads, self._loaded = (loaded - self._loaded) / seconds, loaded
+        service.activity.turn()
+        service.store.journal.publish_latency.turn()
+        missed, service.store.reader.missed = service.store.reader.missed, {}
+        self._missed = {
+            log: Missed(entries / seconds, size / seconds, failures, reads)
+            for log, (entries, size, failures, reads) in missed.items()
+        }
+
 
 def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[object, Throughput]]:
     sent = topic.sent()
-    yield topic, Throughput(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes)
+    entries = topic.log.entries_added if isinstance(topic, Topic) else topic.entries_in
+    yield topic, Throughput(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes, entries_in=entries)
     for producer in topic.producers:
         yield (
             producer,
             Throughput(producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped, chunks=producer.chunks_in),
         )
     for subscription in topic.subscriptions.values():
-        yield subscription, _delivered(subscription.counters(), subscription.dropped)
+        marks = subscription.cursor.times_written if isinstance(subscription, Subscription) else 0
+        yield subscription, _delivered(subscription.counters(), subscription.dropped, marks)
         for consumer in subscription.consumers:
             yield consumer, _delivered(consumer)
 
 
-def _delivered(counted: Totals | Consumer, dropped: int = 0) -> Throughput:
+def _delivered(counted: Totals | Consumer, dropped: int = 0, marks: int = 0) -> Throughput:
+    expired = counted.expired if isinstance(counted, Totals) else 0
     return Throughput(
         0, 0, counted.messages_out, counted.bytes_out, counted.messages_redelivered, counted.acked_entries, dropped,
-        counted.chunks_out,
+        counted.chunks_out, 0, counted.entries_out, expired, marks,
     )  # fmt: skip

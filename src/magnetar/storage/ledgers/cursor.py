@@ -34,8 +34,8 @@ class Cursor:
     """One subscription's acknowledgments. ``acked.mark_delete`` and all arguments are ordinals."""
 
     __slots__ = (
-        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "deleted",
-        "durable", "has_partial_batches", "id", "jumped", "name", "properties",
+        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "bytes_written", "deleted",
+        "durable", "has_partial_batches", "id", "jumped", "name", "properties", "times_lost", "times_written",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +51,8 @@ class Cursor:
         self.properties: dict[str, Any] = properties or {}
         self.jumped = 0
         """Entries that a non-durable cursor lost because they were trimmed before it read them."""
+        self.times_written = self.bytes_written = self.times_lost = 0
+        """Records with what changed, their bytes, and how many of them the disk refused, since the start."""
         self.has_partial_batches = False
         self.deleted = False
         """What is acknowledged from now on is written no more: it would bring the cursor back at the next start."""
@@ -181,17 +183,23 @@ class Cursor:
             self._whole = False
             self._fresh.clear()
             self._dirty_partial.clear()
-            return records.record(records.RecordKind.CURSOR, self.snapshot())
+            return self._counted(records.record(records.RecordKind.CURSOR, self.snapshot()))
         mark = self.acked.mark_delete
         ranges = coalesce([ordinal for ordinal in self._fresh if ordinal > mark])
         partial = [(o, _words(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
         self._fresh.clear()
         self._dirty_partial.clear()
         state = records.CursorState(self._log.id, self.id, mark, ranges, partial)
-        return records.record(records.RecordKind.ACKS, records.cursor_state(state))
+        return self._counted(records.record(records.RecordKind.ACKS, records.cursor_state(state)))
+
+    def _counted(self, record: bytes) -> bytes:
+        self.times_written += 1
+        self.bytes_written += len(record)
+        return record
 
     def lost(self) -> None:
         """The last render did not reach the disk."""
+        self.times_lost += 1
         self._whole = True
 
     def snapshot(self) -> bytes:

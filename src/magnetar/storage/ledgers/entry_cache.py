@@ -80,7 +80,9 @@ class EntryCache:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
-        self._order: deque[tuple[CachedRuns, int, int]] = deque()
+        self._order: deque[tuple[CachedRuns, int, int, int]] = deque()
+        self.entries_put = self.entries_gone = self.evictions = 0
+        """Entries that came and went since the start, and how many pieces they went in."""
 
     def put(self, cached: CachedRuns, run: StoredRun, size: int) -> None:
         """Remember ``run`` (``size`` bytes of entries), unless its beginning is there already."""
@@ -94,9 +96,11 @@ class EntryCache:
                 return
             firsts.insert(i, run.first)
             cached.runs.insert(i, run)
-        size += _ENTRY_OVERHEAD * len(run.entries)
+        entries = len(run.entries)
+        size += _ENTRY_OVERHEAD * entries
         self.bytes += size
-        self._order.append((cached, run.first, size))
+        self.entries_put += entries
+        self._order.append((cached, run.first, size, entries))
         self._keep_within()
 
     def set_bytes_max(self, bytes_max: int) -> None:
@@ -109,8 +113,10 @@ class EntryCache:
             self._evict()
 
     def _evict(self) -> None:
-        cached, first, size = self._order.popleft()
+        cached, first, size, entries = self._order.popleft()
         self.bytes -= size
+        self.entries_gone += entries
+        self.evictions += 1
         i = bisect_right(cached.firsts, first) - 1
         if i >= 0 and cached.firsts[i] == first:
             del cached.firsts[i], cached.runs[i]

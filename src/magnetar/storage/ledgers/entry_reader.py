@@ -114,6 +114,11 @@ class EntryReader:
         self.copies_read = 0
         """Pieces of offloaded ledgers."""
         self.copy_bytes_read = 0
+        self.missed: dict[int, list[int]] = {}
+        """Entries and bytes read, failures and successes since somebody took them, by log."""
+        self.joined = 0
+        """Reads that were under way already when they were asked for."""
+        self.begun = 0
 
     def close(self) -> None:
         """The store is being closed: what is under way is answered, nothing is read ahead any more."""
@@ -128,6 +133,7 @@ class EntryReader:
             else:
                 reading = self._begin(managed, start, 0, _FIRST_READ_BYTES)
         else:
+            self.joined += 1
             reading.further = _READS_AHEAD
         if reading is None:
             error = UnreadableError(
@@ -181,6 +187,7 @@ class EntryReader:
             work = partial(self._read_copy, ledger, start)
         reading = self._under_way[managed.id, start] = _Reading(managed, start, place, further)
         managed.newest_read = start
+        self.begun += 1
         self._recent.append(managed.id)
         if further == 1:
             managed.ahead_from = start
@@ -197,11 +204,16 @@ class EntryReader:
     def _finished(self, reading: _Reading, work: asyncio.Future[list[_Extent]]) -> None:
         managed = reading.managed
         del self._under_way[managed.id, reading.start]
+        missed = self.missed.setdefault(managed.id, [0, 0, 0, 0])
         error = work.exception()
         if error is not None:
+            missed[2] += 1
             self._failed(reading, error)
             return
         extents = work.result()
+        missed[0] += sum([len(extent.run.entries) for extent in extents])
+        missed[1] += sum([extent.size for extent in extents])
+        missed[3] += 1
         for extent in extents:
             self._cache.put(managed.cached_runs, extent.run, extent.size)
         last = extents[-1].run

@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 from typing import Final
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
+from magnetar.runtime.distributions import Quantiles
 from magnetar.storage.backends.journal_backend import Chunk, SegmentWriter, is_full, segment_name
 from magnetar.storage.log import records
 from magnetar.storage.log.write_group import (
+    CALLBACK_FAILED,
     DirtyCursor,
     DirtyFeatureState,
     Done,
@@ -30,6 +33,7 @@ from magnetar.storage.log.write_group import (
     PendingExtent,
     PendingMove,
     WriteGroup,
+    call_all,
 )
 
 log = logging.getLogger(__name__)
@@ -37,9 +41,6 @@ log = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 1.0
 _MOVE_SECONDS: Final = 0.005
 """So long a move waits for a group that others wait for."""
-_CALLBACK_FAILED: Final = (
-    "what was to happen after a write failed; the other topics' results are handed out nevertheless"
-)
 
 
 class Journal:
@@ -84,7 +85,9 @@ class Journal:
         """Why no entries are taken, though everything else is: what is left of the disk is for what makes space."""
         self.on_full: Callable[[], object] = _nothing
         """Called when a write failed because the disk is full."""
-        self.writes = 0
+        self.writes = self.entries_written = 0
+        self.publish_latency = Quantiles()
+        """Milliseconds from the oldest entry of a group to the group's receipts, counted for each of its entries."""
         self.bytes_written = 0
         self.moved_bytes = 0
         """The bytes written that were there already."""
@@ -197,6 +200,7 @@ class Journal:
         self._group = WriteGroup()
         self._scheduled = False
         self._writing = group
+        group.began = perf_counter()
         new = not self._writer.takes_blocks or self._rolling or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
         chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
@@ -293,7 +297,7 @@ class Journal:
         self.failing = None
         self.writes += 1
         if group.feature_states:
-            _call_all([feature_state.written for feature_state in group.feature_states])
+            call_all([feature_state.written for feature_state in group.feature_states])
         if self._group.pressing or (self._group and self._lazy is None):
             # keep the disk busy while the results of this group are handed out
             self._flush()
@@ -303,20 +307,24 @@ class Journal:
 
     def _hand_out(self, group: WriteGroup) -> None:
         owners: dict[ExtentOwner, None] = {}
-        segment = self.segment
-        for _, extent in group.extents:
-            extent.segment = segment
+        segment, extents = self.segment, group.extents
+        wrote = (now := perf_counter()) - group.began
+        if extents:
+            self.entries_written += (entries := sum([len(extent.entries) for _, extent in extents]))
+            self.publish_latency.add((now - min([extent.began for _, extent in extents])) * 1000, entries)
+        for _, extent in extents:
+            extent.segment, extent.wrote = segment, wrote
             self.pending_bytes -= extent.size
             owners[extent.owner] = None
             try:
                 extent.owner.extent_durable(extent)
             except Exception:
-                log.exception(_CALLBACK_FAILED)
+                log.exception(CALLBACK_FAILED)
         move = group.move
         if move is not None:
-            _call_all([partial(move.done, segment, move.offset)])
-        _call_all([done for done, _ in group.waiters])
-        _call_all([owner.group_finished for owner in owners])
+            call_all([partial(move.done, segment, move.offset)])
+        call_all([done for done, _ in group.waiters])
+        call_all([owner.group_finished for owner in owners])
         self._release()
 
     def _write_failed(self, group: WriteGroup, cause: BaseException) -> None:
@@ -334,7 +342,7 @@ class Journal:
         """Refuse what can be refused; the rest is the open group from now on."""
         self._scheduled = False
         self._group.feature_states = group.feature_states | waiting.feature_states
-        _call_all([feature_state.lost for feature_state in self._group.feature_states])
+        call_all([feature_state.lost for feature_state in self._group.feature_states])
         # acknowledgments stay dirty in memory and go, with who waits for them and records that must not be lost, into
         # the next group that can be written
         for lost in (group, waiting):
@@ -386,14 +394,6 @@ class Journal:
 
 def _nothing() -> None: ...
 def _nothing_sealed(number: int, length: int, sequence: int) -> None: ...
-
-
-def _call_all(callbacks: Iterable[Done]) -> None:
-    for callback in callbacks:
-        try:
-            callback()
-        except Exception:
-            log.exception(_CALLBACK_FAILED)
 
 
 def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:

@@ -5,10 +5,18 @@ Managed ledgers, cursors and the states of features know the journal by these fa
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import logging
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
+
+log = logging.getLogger(__name__)
+
+CALLBACK_FAILED: Final = (
+    "what was to happen after a write failed; the other topics' results are handed out nevertheless"
+)
 
 Done = Callable[[], None]
 Failed = Callable[[PersistenceError], None]
@@ -59,8 +67,8 @@ class PendingExtent:
     """Entries of one ledger that will lie next to each other; once durable it serves as a piece of the cache."""
 
     __slots__ = (
-        "counts", "entries", "entry", "index", "ledger", "length", "offset", "ordinal", "owner", "published_ms",
-        "segment", "size", "tags",
+        "began", "counts", "entries", "entry", "index", "ledger", "length", "offset", "ordinal", "owner",
+        "published_ms", "segment", "size", "tags", "wrote",
     )  # fmt: skip
 
     def __init__(self, owner: ExtentOwner, ledger: int, entry: int, ordinal: int, index: int, now: int) -> None:
@@ -70,6 +78,10 @@ class PendingExtent:
         self.ordinal = ordinal
         self.index = index
         self.published_ms = now
+        self.began = perf_counter()
+        """When its first entry came, in seconds of a steady clock that measures and decides nothing."""
+        self.wrote = 0.0
+        """The seconds that its write and sync took."""
         self.entries: list[bytes] = []
         self.counts: list[int] | None = None
         self.tags: list[object] = []
@@ -95,7 +107,7 @@ class PendingMove:
 class WriteGroup:
     """What one write will make durable."""
 
-    __slots__ = ("cursors", "extents", "feature_states", "kept", "move", "records", "waiters")
+    __slots__ = ("began", "cursors", "extents", "feature_states", "kept", "move", "records", "waiters")
 
     def __init__(self) -> None:
         self.feature_states: dict[DirtyFeatureState, None] = {}
@@ -106,6 +118,8 @@ class WriteGroup:
         self.cursors: dict[DirtyCursor, None] = {}
         self.waiters: list[tuple[Done, Failed | None]] = []
         self.move: PendingMove | None = None
+        self.began = 0.0
+        """When its writing began; see :attr:`PendingExtent.began`."""
 
     def __bool__(self) -> bool:
         return self.move is not None or self.pressing
@@ -114,3 +128,12 @@ class WriteGroup:
     def pressing(self) -> bool:
         """Whether there is more than a move."""
         return bool(self.extents or self.records or self.cursors or self.waiters or self.feature_states)
+
+
+def call_all(callbacks: Iterable[Done]) -> None:
+    """Call each; one that raises is logged and keeps no other from its turn."""
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            log.exception(CALLBACK_FAILED)

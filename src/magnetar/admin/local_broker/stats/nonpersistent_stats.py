@@ -7,10 +7,11 @@ the topic the sum of its publishers.
 
 from __future__ import annotations
 
+from magnetar.admin.local_broker.stats.client_counters import consumer_counters, producer_counters
 from magnetar.admin.local_broker.stats.subscription_stats import NEVER_COUNTED, consumer_shown, delivered
 from magnetar.admin.local_broker.stats.topic_stats import average, epoch_shown, publisher_shown
 from magnetar.admin.ports import StatsOptions
-from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
+from magnetar.admin.values.counters import CounterOptions, SubscriptionCounters, TopicCounters
 from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
 from magnetar.broker.upkeep.rates import Rates
@@ -157,9 +158,9 @@ def nonpersistent_internal_stats(topic: NonPersistentTopic) -> JsonObject:
     }
 
 
-def nonpersistent_counters(topic: NonPersistentTopic, rates: Rates) -> TopicCounters:
+def nonpersistent_counters(topic: NonPersistentTopic, rates: Rates, options: CounterOptions) -> TopicCounters:
     """The numbers that /metrics shows."""
-    rate = rates.of(topic)
+    rate, sent = rates.of(topic), topic.sent()
     return TopicCounters(
         topic=topic.name,
         producers=len(topic.producers),
@@ -173,11 +174,17 @@ def nonpersistent_counters(topic: NonPersistentTopic, rates: Rates) -> TopicCoun
         backlog=0,
         backlog_bytes=0,
         storage_bytes=0,
-        subscriptions=[_subscription_counters(each, rates) for each in topic.subscriptions.values()],
+        subscriptions=[_subscription_counters(each, rates, options) for each in topic.subscriptions.values()],
+        clients=producer_counters(topic, rates) if options.producers else (),
+        messages_out=sent.messages,
+        bytes_out=sent.bytes,
+        publish_limited=0 if topic.checks.limit is None else topic.checks.limit.times,
     )
 
 
-def _subscription_counters(subscription: NonPersistentSubscription, rates: Rates) -> SubscriptionCounters:
+def _subscription_counters(
+    subscription: NonPersistentSubscription, rates: Rates, options: CounterOptions
+) -> SubscriptionCounters:
     counted, rate = subscription.counters(), rates.of(subscription)
     return SubscriptionCounters(
         name=subscription.name,
@@ -191,4 +198,8 @@ def _subscription_counters(subscription: NonPersistentSubscription, rates: Rates
         throughput_out=rate.bytes_out,
         rate_redelivered=0.0,
         rate_acked=0.0,
+        rate_dropped=rate.dropped,
+        last_flow_ms=counted.last_flow_ms,
+        last_sent_ms=counted.last_sent_ms,
+        clients=consumer_counters(subscription, rates) if options.consumers else (),
     )

@@ -1,19 +1,36 @@
-"""The few numbers of each topic that /metrics shows, without the cost of whole statistics."""
+"""The numbers of each topic that /metrics shows, without the cost of whole statistics."""
 
 from __future__ import annotations
 
-from magnetar.admin.values.counters import CompactionCounters, SubscriptionCounters, TopicCounters
+from magnetar.admin.local_broker.stats.client_counters import consumer_counters, producer_counters
+from magnetar.admin.values.counters import (
+    CompactionCounters,
+    CounterOptions,
+    CursorCounters,
+    StoredCounters,
+    SubscriptionCounters,
+    TopicCounters,
+    TransactionCounters,
+    WriteCounters,
+)
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.upkeep.rates import Rates
+from magnetar.broker.upkeep.rates import Rates, Throughput
+from magnetar.model.system_topics import is_system_topic
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+
+_MEGABYTE = 1 << 20
 
 
-def topic_counters(topic: Topic, rates: Rates) -> TopicCounters:
+def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) -> TopicCounters:
     """The numbers of one loaded topic at this moment."""
-    rate = rates.of(topic)
-    subscriptions = [_subscription(subscription, rates) for subscription in topic.subscriptions.values()]
+    rate, sent = rates.of(topic), topic.sent()
+    log = topic.log
+    subscriptions = [_subscription(subscription, log, rates, options) for subscription in topic.subscriptions.values()]
+    written = topic.results.written
     return TopicCounters(
         topic=topic.name,
         producers=len(topic.producers),
@@ -24,30 +41,81 @@ def topic_counters(topic: Topic, rates: Rates) -> TopicCounters:
         rate_out=rate.messages_out,
         throughput_in=rate.bytes_in,
         throughput_out=rate.bytes_out,
-        backlog=sum(counted.backlog for counted in subscriptions),
+        backlog=sum([counted.backlog for counted in subscriptions]),
         backlog_bytes=bytes_behind(topic.log, topic.slowest()),
         storage_bytes=topic.log.retained_bytes(),
         subscriptions=subscriptions,
         compaction=None if topic.compactor is None else _compaction(topic.compactor),
+        writes=None if written is None else WriteCounters(*written.last),
+        stored=_stored(topic, rate, rates),
+        transactions=_transactions(topic),
+        clients=producer_counters(topic, rates) if options.producers else (),
+        messages_out=sent.messages,
+        bytes_out=sent.bytes,
+        publish_limited=0 if topic.checks.limit is None else topic.checks.limit.times,
+        system=is_system_topic(topic.name),
     )
+
+
+def _stored(topic: Topic, rate: Throughput, rates: Rates) -> StoredCounters:
+    quotas, policies, missed = topic.quotas, topic.policies, rates.missed(topic.log.id)
+    oldest = quotas.oldest_published_ms
+    read = marks = 0.0
+    for subscription in topic.subscriptions.values():
+        of_one = rates.of(subscription)
+        read += of_one.entries_out
+        marks += of_one.marks
+    return StoredCounters(
+        offloaded_bytes=sum([ledger.bytes for ledger in topic.log.table.ledgers if ledger.offload is not None]),
+        quota_bytes=policies.size_quota.limit,
+        quota_seconds=policies.age_quota.limit,
+        oldest_seconds=-1 if oldest < 0 else max(0, topic.clock.now_ms() - oldest) // 1000,
+        evictions_size=quotas.evictions["size"],
+        evictions_time=quotas.evictions["time"],
+        write_rate=rate.entries_in,
+        write_bytes_rate=rate.bytes_in,
+        read_rate=read,
+        read_bytes_rate=rate.bytes_out,
+        missed_rate=missed.entries,
+        missed_bytes_rate=missed.bytes,
+        read_failures=missed.failures,
+        reads=missed.reads,
+        delayed_index_bytes=topic.delays.memory_bytes,
+        mark_rate=marks,
+    )
+
+
+def _transactions(topic: Topic) -> TransactionCounters | None:
+    if topic.transactions is None:
+        return None
+    buffer = topic.transactions.buffer
+    return TransactionCounters(len(buffer.open), buffer.committed, buffer.aborted)
 
 
 def _compaction(compactor: Compactor) -> CompactionCounters:
     stats, view = compactor.stats, compactor.view
+    seconds = stats.duration_ms / 1000
     return CompactionCounters(
         stats.removed, stats.successes, stats.failures, stats.duration_ms,
-        entries=0 if view is None else view.entries, bytes=0 if view is None else view.bytes,
+        entries=0 if view is None else view.entries,
+        bytes=0 if view is None else view.bytes,
+        read_rate=stats.bytes_read / _MEGABYTE / seconds if seconds else 0.0,
+        write_rate=stats.bytes_written / _MEGABYTE / seconds if seconds else 0.0,
+        write_latency=stats.write_latency,
     )  # fmt: skip
 
 
-def _subscription(subscription: Subscription, rates: Rates) -> SubscriptionCounters:
+def _subscription(
+    subscription: Subscription, log: ManagedLedger, rates: Rates, options: CounterOptions
+) -> SubscriptionCounters:
     counted, rate, dispatcher = subscription.counters(), rates.of(subscription), subscription.dispatcher
-    backlog = subscription.cursor.backlog()
+    cursor = subscription.cursor
+    backlog, delayed = cursor.backlog(), subscription.delayed_entries()
     return SubscriptionCounters(
         name=subscription.name,
         consumers=len(subscription.consumers),
         backlog=backlog,
-        backlog_due=backlog - subscription.delayed_entries(),
+        backlog_due=backlog - delayed,
         unacked=0 if dispatcher is None else dispatcher.unacked,
         messages_out=counted.messages_out,
         bytes_out=counted.bytes_out,
@@ -55,4 +123,22 @@ def _subscription(subscription: Subscription, rates: Rates) -> SubscriptionCount
         throughput_out=rate.bytes_out,
         rate_redelivered=rate.redelivered,
         rate_acked=rate.acked,
+        delayed=delayed,
+        in_replay=0 if dispatcher is None else dispatcher.in_replay,
+        blocked=0 if dispatcher is None else int(dispatcher.blocked),
+        expired=counted.expired,
+        rate_expired=rate.expired,
+        last_expired_ms=counted.last_expired_ms,
+        last_acked_ms=counted.last_acked_ms,
+        last_flow_ms=counted.last_flow_ms,
+        last_sent_ms=counted.last_sent_ms,
+        last_mark_ms=counted.last_mark_delete_advanced_ms,
+        backlog_bytes=bytes_behind(log, cursor.mark_delete) if options.subscription_backlog else 0,
+        clients=consumer_counters(subscription, rates) if options.consumers else (),
+        cursor=_cursor(log.cursors[subscription.name]) if options.cursors and subscription.durable else None,
     )
+
+
+def _cursor(cursor: Cursor) -> CursorCounters:
+    ranges = sum(1 for _ in cursor.acknowledged_ranges())
+    return CursorCounters(cursor.times_written, cursor.times_lost, cursor.bytes_written, ranges)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from magnetar.admin.local_broker.entries import publish_time_at
 from magnetar.admin.local_broker.stats.subscription_stats import subscription_stats
 from magnetar.admin.ports import StatsOptions
-from magnetar.broker.topic.compaction.compactor import CompactionStats
+from magnetar.broker.topic.compaction.compaction_stats import CompactionStats
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.backlog import bytes_behind

@@ -140,6 +140,7 @@ def refuse(session: Session, code: ServerError, said: str, reason: str) -> None:
 
 def _accept(session: Session) -> None:
     session.protocol.accept()
+    session.accepted = True
     session.send(
         c.CommandConnected(
             f"Pulsar Server magnetar {__version__}",

@@ -27,12 +27,18 @@ _DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
 
 def look_up(session: Session, command: c.CommandLookupTopic) -> None:
     """Answer LOOKUP with this broker (rules 2.3, 2.6); it does not create the topic (rule 2.5)."""
+    with session.service.activity.lookup():
+        _look_up(session, command)
+
+
+def _look_up(session: Session, command: c.CommandLookupTopic) -> None:
     service = session.service
     try:
         name = TopicName.parse(command.topic)
         found = service.addresses(command.advertised_listener_name)
         lookup.require_namespace(service.resources, name)
     except MagnetarError as error:
+        service.activity.lookup_failures += 1
         session.complain(error.code.name, "LOOKUP refused: %s", error)
         session.send(
             c.CommandLookupTopicResponse(

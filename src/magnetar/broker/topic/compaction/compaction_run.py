@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
+from magnetar.broker.topic.compaction.compaction_stats import CompactionStats
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.compaction.compaction_cursor import CompactedLedger
@@ -42,6 +43,13 @@ class CompactionRun:
         self._horizon = horizon
         self._survivors = Survivors(retain_keyless=retain_keyless)
         self._messages = self._bytes = 0
+        self._read = 0
+
+    def note(self, stats: CompactionStats) -> None:
+        """Put down what the run has read and written."""
+        stats.bytes_read, stats.bytes_written = self._read, self._writer.bytes
+        self._writer.written.turn()
+        stats.write_latency = self._writer.written.last.latency
 
     @property
     def ledgers(self) -> list[CompactedLedger]:
@@ -90,6 +98,7 @@ class CompactionRun:
             at = run.first + len(run.entries)
             if run.first >= horizon:
                 return
+            self._read += sum(map(len, run.entries))
             if at > horizon:
                 run = run._replace(entries=run.entries[: horizon - run.first])
             yield run

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from typing_extensions import override
 
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.compaction.compacted_view import CompactedView
 from magnetar.broker.topic.compaction.compaction_run import CompactionRun
+from magnetar.broker.topic.compaction.compaction_stats import CompactionStats
 from magnetar.broker.topic.compaction.view_adoption import CompactionPlan, Pieces, adopt
 from magnetar.broker.topic.compaction.view_writer import ViewWriter
 from magnetar.broker.topic.subscription.backlog import bytes_behind
@@ -34,18 +34,6 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class CompactionStats:
-    """Since the topic was loaded; times in milliseconds since 1970."""
-
-    removed: int = 0
-    succeeded_ms: int = 0
-    failed_ms: int = 0
-    duration_ms: int = 0
-    successes: int = 0
-    failures: int = 0
 
 
 class Compactor(TopicFeature):
@@ -230,6 +218,7 @@ class Compactor(TopicFeature):
             await run.run()
         finally:
             source.release()
+            run.note(self.stats)
         facts = ViewFacts(
             self._generation + 1, self._oldest, horizon, target.table.ledgers[0].id, tuple(run.ledgers)
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from magnetar.broker.topic.publish.write_stats import WriteStats
 from magnetar.compaction.compaction_cursor import CompactedLedger
 from magnetar.compaction.view_entries import pack
 from magnetar.model.errors import PersistenceError
@@ -23,6 +24,9 @@ class ViewWriter:
         self._failed: PersistenceError | None = None
         self.ledgers: list[CompactedLedger] = []
         """Those of which something stays, in the end."""
+        self.written = WriteStats()
+        self.bytes = 0
+        target.on_durable = self.written.stored
         target.on_failed = lambda extent, error: self._lost(error)
 
     async def write(self, ordinal: int, ledger: int, entry: int, data: bytes, count: int) -> None:
@@ -33,6 +37,7 @@ class ViewWriter:
             self.ledgers[-1] = self.ledgers[-1]._replace(end=ordinal + 1)
         self._target.append(pack(ordinal, ledger, entry, data), count, None)
         self._unwritten += len(data)
+        self.bytes += len(data)
         if self._unwritten >= _WRITE_BYTES:
             await self.durable()
 

@@ -6,6 +6,7 @@ from typing import cast
 
 from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.broker.topic.publish.producers import Producers
+from magnetar.broker.topic.publish.write_stats import WriteStats
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.write_group import PendingExtent
@@ -14,12 +15,14 @@ from magnetar.storage.log.write_group import PendingExtent
 class PublishResults:
     """Counts what was stored since the topic was loaded, and answers the producers."""
 
-    __slots__ = ("_producers", "bytes_in", "msg_in")
+    __slots__ = ("_producers", "bytes_in", "msg_in", "written")
 
     def __init__(self, producers: Producers) -> None:
         self._producers = producers
         self.msg_in = 0
         self.bytes_in = 0
+        self.written: WriteStats | None = None
+        """How the disk took them; None before the first."""
 
     def durable(self, extent: PendingExtent) -> None:
         """Entries are on disk: a receipt for each, one call per stretch of one producer."""
@@ -28,6 +31,7 @@ class PublishResults:
         n = len(results)
         self.msg_in += n if counts is None else sum(counts)
         self.bytes_in += extent.size
+        (self.written or self.counted()).stored(extent)
         start = 0
         while start < n:
             producer = results[start].producer
@@ -44,12 +48,20 @@ class PublishResults:
 
     def failed(self, extent: PendingExtent, error: PersistenceError) -> None:
         """The disk refused: errors for these entries, then every producer has to come again (rule 3.3.5)."""
+        self.counted().refused(extent)
         for result in cast("list[PendingEntry]", extent.tags):
             if result.producer.open:
                 result.producer.connection.failed((result,), error)
             else:
                 result.producer.connection.dropped(1)
         self._producers.close_all()
+
+    def counted(self) -> WriteStats:
+        """Where the disk's part is counted."""
+        written = self.written
+        if written is None:
+            written = self.written = WriteStats()
+        return written
 
 
 def detach(log: ManagedLedger) -> None:

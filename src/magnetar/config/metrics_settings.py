@@ -1,0 +1,50 @@
+"""Settings of statistics, /metrics and broker-stats, under Apache Pulsar's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from magnetar.config.setting_field import INT_MAX as _INT_MAX
+from magnetar.config.setting_field import setting as _setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsSettings:
+    """What is counted and shown."""
+
+    statsUpdateFrequencyInSecs: int = _setting(
+        60, "Seconds over which rates in statistics are averaged.", "Monitoring", 1, _INT_MAX
+    )
+    exposeTopicLevelMetricsInPrometheus: bool = _setting(
+        True, "Whether /metrics shows each topic and subscription, or only the sums of each namespace.", "Metrics"
+    )
+    exposeConsumerLevelMetricsInPrometheus: bool = _setting(
+        False, "Whether /metrics shows each consumer, if it shows topics.", "Metrics"
+    )
+    exposeProducerLevelMetricsInPrometheus: bool = _setting(
+        False, "Whether /metrics shows each producer, if it shows topics.", "Metrics"
+    )
+    exposeManagedLedgerMetricsInPrometheus: bool = _setting(
+        True, "Whether /metrics shows `pulsar_ml_…` of each namespace.", "Metrics"
+    )
+    exposeManagedCursorMetricsInPrometheus: bool = _setting(
+        False, "Whether /metrics shows `pulsar_ml_cursor_…` of durable subscriptions, if it shows topics.", "Metrics"
+    )
+    exposeBundlesMetricsInPrometheus: bool = _setting(
+        False, "Whether /metrics shows the sums of each bundle of a namespace.", "Metrics"
+    )
+    exposeSubscriptionBacklogSizeInPrometheus: bool = _setting(
+        False, "Whether /metrics shows the bytes of each subscription's backlog (magnetar_subscription_backlog_bytes).",
+        "Metrics",
+    )  # fmt: skip
+    splitTopicAndPartitionLabelInPrometheus: bool = _setting(
+        False, "Whether /metrics names a partition by a label of its own, and the topic without its number.", "Metrics"
+    )
+    metricsBufferResponse: bool = _setting(
+        False,
+        "Whether one answer of /metrics serves all who ask within `managedLedgerStatsPeriodSeconds`.",
+        "Metrics",
+    )
+    managedLedgerStatsPeriodSeconds: int = _setting(
+        60, "How many seconds an answer of /metrics is kept with `metricsBufferResponse`.", "Metrics", 1, _INT_MAX
+    )
