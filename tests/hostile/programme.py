@@ -95,6 +95,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     handshakes.half_open,
     handshakes.storm,
     handshakes.garbage,
+    handshakes.key_changes,
     fuzz_wire.commands,
     fuzz_rest.routes,
 )

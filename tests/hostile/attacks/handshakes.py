@@ -1,4 +1,4 @@
-"""Handshakes of TLS: half of them and silence, floods of whole ones, and bytes that are none."""
+"""Handshakes of TLS: half of them and silence, floods of whole ones, bytes that are none, and changes of keys."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from magnetar.client.address import Address
 from magnetar.client.connection import Connection
 from magnetar.security.tls.client_tls import ClientTls
-from tests.hostile.raw import HOST
+from magnetar.security.tls.connection import HIDDEN_MAX
+from tests.hostile.raw import HOST, command
 from tests.hostile.victim import Target
+from tests.support.key_updates import KeyChangingClient
 
 _PATIENCE_SECONDS = 10.0
 """Within which an honest client is connected, whatever others do."""
@@ -85,6 +87,55 @@ def garbage(target: Target, scale: float) -> str:
                 plain.sendall(rng.randbytes(5000))
     _honest(target)
     return f"{count} broken handshakes, and garbage after whole ones"
+
+
+def key_changes(target: Target, scale: float) -> str:
+    """Changes of keys in TLS 1.3, before any login: 27 bytes each, a derivation of keys, and an answer if asked for.
+
+    A flood has to end its own connection. Those that pay for their changes with data, just enough, may go on: what
+    they cost is what the probe sees.
+    """
+    context = ssl.create_default_context(cafile=target.authority)
+    count = max(8, int(200 * scale))
+    changes, closed = 4 * HIDDEN_MAX // 27, 0
+    held = [_changing(target, context, number) for number in range(count)]
+    for number, (client, _) in enumerate(held):
+        client.change_keys(changes, answered=bool(number % 2))
+    for client, one in held:
+        # all of it lies in the broker's sockets before it reads the most of it
+        with contextlib.suppress(OSError):
+            one.sendall(client.taken())
+    for _, one in held:
+        with one, contextlib.suppress(ConnectionError):
+            while one.recv(1 << 16):
+                pass
+        closed += 1
+    assert closed == count
+    rounds = max(50, int(2000 * scale))
+    client, one = _changing(target, context, 0)
+    connect, ping = command("CONNECT", client_version="hostile", protocol_version=21), command("PING")
+    with one:
+        client.write(connect)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(rounds):
+                client.change_keys(200, answered=False)
+                client.write(ping * 1000)
+                one.sendall(client.taken())
+                one.recv(1 << 16)
+    _honest(target)
+    return f"{count} floods of {changes} changes ended, {rounds * 200} paid for with data"
+
+
+def _changing(target: Target, context: ssl.SSLContext, number: int) -> tuple[KeyChangingClient, socket.socket]:
+    client = KeyChangingClient(context, HOST)
+    port = target.https_port if number % 4 == 3 else target.tls_port
+    one = socket.create_connection((HOST, port), timeout=_PATIENCE_SECONDS)
+    received = b""
+    while not client.shake(received):
+        one.sendall(client.taken())
+        received = one.recv(1 << 16)
+    one.sendall(client.taken())
+    return client, one
 
 
 def _honest(target: Target) -> float:

@@ -45,6 +45,12 @@ ANSWERS_MAX: Final = 1 << 10
 many GB."""
 
 
+SUSPECT: Final = RECORD + (1 << 10)
+"""So many are more than one record that is not whole yet: what follows is worked on piece by piece, in turns."""
+PIECE: Final = SLICE // 4
+"""Bytes of such a piece; some 300 changes of keys, which are a few milliseconds."""
+
+
 class TlsConnection(asyncio.Protocol, asyncio.Transport):
     """The server's side of one connection."""
 
@@ -71,6 +77,9 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         self._around = AROUND_MOST
         self._hidden = 0
         self._answers = 0.0
+        self._held = b""
+        """What waits for its turn, because this connection or another one sends much that brings nothing."""
+        self._paused = False
 
     # the protocol of the plain transport -------------------------------------------------------------------------
 
@@ -88,21 +97,51 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         if protocol is None:
             self._shake(data)
             return
+        if self._held or self._hidden > SUSPECT or self._handshakes.burdened:
+            self._hold(data)
+        elif len(data) <= TAKEN:
+            self._decrypt(protocol, data)
+        else:
+            for start in range(0, len(data), TAKEN):
+                if self._held:
+                    self._held += data[start:]
+                    return
+                if self._closing:
+                    return
+                self._decrypt(protocol, data[start : start + TAKEN])
+
+    def _hold(self, data: bytes) -> None:
+        """Let the bytes wait for a turn, and read no more until all of them had one."""
+        self._held += data
+        self._plain.pause_reading()
+        self._await_turn()
+
+    def _await_turn(self) -> None:
+        if not self._arrived:
+            self._arrived = True
+            self._handshakes.arrived(self)
+
+    def _go_on(self, protocol: asyncio.Protocol) -> None:
+        """Work on a piece of what waits."""
+        piece, self._held = self._held[:PIECE], self._held[PIECE:]
+        self._decrypt(protocol, piece)
+        if self._closing or self._paused:
+            return
+        if self._held:
+            self._await_turn()
+        else:
+            self._plain.resume_reading()
+
+    def _decrypt(self, protocol: asyncio.Protocol, data: bytes) -> None:
+        """Hand on what the whole records hold, in one piece."""
         try:
-            if len(data) <= TAKEN:
-                self._decrypt(protocol, data)
-            else:
-                for start in range(0, len(data), TAKEN):
-                    if self._closing:
-                        return
-                    self._decrypt(protocol, data[start : start + TAKEN])
+            self._decrypt_all(protocol, data)
         except ssl.SSLError as error:
             self._complain("broken", f"what it sends is no TLS ({error.reason})")
             self._flush()
             self._plain.abort()
 
-    def _decrypt(self, protocol: asyncio.Protocol, data: bytes) -> None:
-        """Hand on what the whole records hold, in one piece."""
+    def _decrypt_all(self, protocol: asyncio.Protocol, data: bytes) -> None:
         incoming, read = self._incoming, cast(Callable[[int, memoryview], int], self._ssl.read)
         view, size, ended = memoryview(data), 0, False
         around, hidden = self._around, self._hidden
@@ -124,6 +163,11 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
                 self._complain("keys", "it changes keys or sends records without data all the time")
                 self.abort()
                 return
+            if hidden > SUSPECT:
+                self._handshakes.burden()
+                if start + SLICE < len(data):
+                    self._hold(data[start + SLICE :])
+                    break
         self._hidden = hidden
         if self._answers:
             self._answers = max(0.0, self._answers - size * ANSWERS_MAX / (1 << 30))
@@ -151,14 +195,15 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
             self._plain.pause_reading()
         else:
             self._incoming.write(data)
-        if not self._arrived:
-            self._arrived = True
-            self._handshakes.arrived(self)
+        self._await_turn()
 
     def step(self) -> None:
         """Do what the bytes that have come allow."""
         self._arrived = False
         if self._closing:
+            return
+        if self._protocol is not None:
+            self._go_on(self._protocol)
             return
         try:
             self._ssl.do_handshake()
@@ -326,11 +371,16 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
 
     @override
     def pause_reading(self) -> None:
+        self._paused = True
         self._plain.pause_reading()
 
     @override
     def resume_reading(self) -> None:
-        self._plain.resume_reading()
+        self._paused = False
+        if self._held:
+            self._await_turn()
+        else:
+            self._plain.resume_reading()
 
     @override
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

@@ -1,5 +1,6 @@
 """Handshakes in progress: how many there may be, how long each may take, and how many steps one turn takes.
 
+Connections that are open and send much that brings nothing, such as changes of keys, take their turns here as well.
 A step may hold a signature, which for an RSA key is a millisecond of the event loop, so only a few are taken before the
 sockets of others are looked at again. When there are too many handshakes, those that have waited for their client
 for long are ended first; if all are young, no connection is accepted until one has ended.
@@ -24,7 +25,7 @@ PATIENCE_SECONDS: Final = 2.0
 
 
 class Handshake(Protocol):
-    """One connection whose handshake is not finished."""
+    """One connection that is worked on in steps."""
 
     def step(self) -> None:
         """Work on the bytes that have come."""
@@ -49,6 +50,8 @@ class Handshakes:
         self._ready: deque[Handshake] = deque()
         """Those that have bytes to work on."""
         self._due = False
+        self.burdened = False
+        """Whether a connection that is open took much of this turn for what brought nothing: others wait for theirs."""
         self._full = False
         self._looking: asyncio.TimerHandle | None = None
         self._doors: list[tuple[Callable[[], None], Callable[[], None]]] = []
@@ -81,6 +84,12 @@ class Handshakes:
             self._due = True
             asyncio.get_running_loop().call_soon(self._turn)
 
+    def burden(self) -> None:
+        """Take note of such a connection, until this turn is over."""
+        if not self.burdened:
+            self.burdened = True
+            asyncio.get_running_loop().call_soon(self._relieve)
+
     def ended(self, handshake: Handshake, *, well: bool) -> None:
         """Forget one that is finished or lost."""
         if self._began.pop(handshake, None) is None:
@@ -103,15 +112,17 @@ class Handshakes:
             self._looking = None
 
     def _turn(self) -> None:
-        self._due = False
         try:
             for _ in range(min(STEPS_PER_TURN, len(self._ready))):
                 self._ready.popleft().step()
         finally:
             # one that fails, which the event loop reports, does not hold up the others
-            if self._ready:
-                self._due = True
+            self._due = bool(self._ready)
+            if self._due:
                 asyncio.get_running_loop().call_soon(self._turn)
+
+    def _relieve(self) -> None:
+        self.burdened = False
 
     def _look(self) -> None:
         self._looking = None

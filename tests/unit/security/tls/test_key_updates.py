@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from magnetar.security.tls import connection
 from magnetar.security.tls import handshakes as handshakes_module
-from magnetar.security.tls.connection import HIDDEN_MAX, SLICE, TlsConnection
+from magnetar.security.tls.connection import HIDDEN_MAX, PIECE, SLICE, TlsConnection
 from tests.support.certificates import Authority
 from tests.support.key_updates import KeyChangingClient
 from tests.support.tls_door import LOOPS, Door, Echo, Loop, ended, run
@@ -114,3 +115,43 @@ def test_a_flood_of_changes_ends_the_connection_at_once(
     with caplog.at_level(logging.WARNING):
         run(lambda: Door(authority), scenario, loop)
     assert "it changes keys or sends records without data all the time" in caplog.text
+
+
+def test_floods_of_many_connections_share_the_turns_of_the_loop(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many come at once: between two looks at the sockets of others only so much is decrypted."""
+    work: Counter[int] = Counter()
+    turn = 0
+    decrypt = TlsConnection._decrypt_all
+
+    def counted(self: TlsConnection, protocol: asyncio.Protocol, data: bytes) -> None:
+        waiting = len(self._held)
+        decrypt(self, protocol, data)
+        work[turn] += len(data) - (len(self._held) - waiting)
+
+    def next_turn() -> None:
+        nonlocal turn
+        turn += 1
+        asyncio.get_running_loop().call_soon(next_turn)
+
+    async def scenario(door: Door) -> None:
+        clients = [KeyChangingClient(door.trusting, "127.0.0.1") for _ in range(12)]
+        held = [(client, *await _shaken(door, client)) for client in clients]
+        for client, reader, writer in held:
+            assert await _echoed(client, reader, writer, b"hello") == b"hello"
+            client.change_keys(4 * HIDDEN_MAX // 27, answered=False)
+        honest, reader, writer = held.pop()
+        honest.taken()
+        monkeypatch.setattr(TlsConnection, "_decrypt_all", counted)
+        asyncio.get_running_loop().call_soon(next_turn)
+        for client, _, flooding in held:
+            flooding.write(client.taken())
+        for _, flooded, flooding in held:
+            await ended(flooded)
+            flooding.close()
+        writer.close()
+        await door.empty()
+
+    run(lambda: Door(authority), scenario)
+    assert max(work.values()) <= SLICE + handshakes_module.STEPS_PER_TURN * PIECE, work.most_common(3)
