@@ -19,7 +19,8 @@ from magnetar.authorization.permission_table.matrix import ROLES, ScratchTenant,
 from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.cli.permissions import self_test
 from magnetar.cli.permissions.command import REFUSED, app
-from magnetar.security.tokens.signer import secret_signer, sign
+from magnetar.security.tokens.keys import private_key
+from magnetar.security.tokens.signer import new_pair, secret_signer, sign
 from tests.support.real_broker import RealBroker, real_broker
 
 SECRET = bytes(range(32))
@@ -30,15 +31,25 @@ def run(
     tmp_path: Path,
     scenario: Callable[[RealBroker, Callable[..., Awaitable[Any]]], Awaitable[None]],
     transactions: bool = True,
+    algorithm: str = "",
 ) -> None:
-    """A broker with tokens, and the command with a superuser's login."""
-    key, token = tmp_path / "secret.key", tmp_path / "root.token"
-    key.write_bytes(SECRET)
-    token.write_text(sign({"sub": "root"}, secret_signer(SECRET, "HS256", "the test's key"), []))
+    """A broker with tokens, of a key pair or else of a secret, and the command with a superuser's login."""
+    key, token = tmp_path / "private.key", tmp_path / "root.token"
+    if algorithm:
+        pair = new_pair(algorithm)
+        key.write_bytes(pair.private)
+        (tmp_path / "public.key").write_bytes(pair.public)
+        signer, option = private_key(pair.private, algorithm, "the test's key"), "--private-key"
+        known = {"tokenPublicKey": f"file://{tmp_path}/public.key", "tokenPublicAlg": algorithm}
+    else:
+        key.write_bytes(SECRET)
+        signer, option = secret_signer(SECRET, "HS256", "the test's key"), "--secret-key"
+        known = {"tokenSecretKey": f"file://{key}"}
+    token.write_text(sign({"sub": "root"}, signer, []))
     settings = {
+        **known,
         "authenticationEnabled": True,
         "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
-        "tokenSecretKey": f"file://{key}",
         "authorizationEnabled": True,
         "superUserRoles": "root",
         "transactionCoordinatorEnabled": transactions,
@@ -50,7 +61,7 @@ def run(
             async def command(*words: str) -> Any:
                 urls = ["--admin-url", broker.node.broker.service.web_service_url]
                 urls += ["--service-url", broker.node.broker.service.service_url]
-                login = ["--secret-key", str(key), "--superuser", "root", "--token", f"file:{token}"]
+                login = [option, str(key), "--superuser", "root", "--token", f"file:{token}"]
                 return await asyncio.to_thread(CliRunner().invoke, app, ["self-test", *urls, *login, *words])
 
             await scenario(broker, command)
@@ -116,6 +127,22 @@ def test_the_scratch_tenants_go_whatever_happens(tmp_path: Path, monkeypatch: py
         assert count == 200
 
     run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES384"])
+def test_tokens_are_minted_with_a_private_key_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    """The broker knows the public half of it."""
+    monkeypatch.setattr(self_test, "cases", lambda scratch: (one for one in cases(scratch) if one.role == "limited"))
+
+    async def scenario(broker: RealBroker, command: Callable[..., Awaitable[Any]]) -> None:
+        done = await command("--quiet")
+        assert done.exit_code == 0, done.output[-3000:]
+        other = await command("--secret-key", str(tmp_path / "private.key"))
+        assert other.exit_code == 1 and "--secret-key (tokenSecretKey) or --private-key" in other.output
+
+    run(tmp_path, scenario, algorithm=algorithm)
 
 
 def test_the_cases_are_the_whole_table() -> None:

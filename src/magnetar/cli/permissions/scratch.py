@@ -6,17 +6,19 @@ Their names are random and must not exist; nothing else is ever written to or re
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
 from magnetar.authorization.permission_table.matrix import ROLES, ScratchTenant
 from magnetar.client.rest import Rest, RestRefusedError
-from magnetar.model.errors import MagnetarError, NotAllowedError
+from magnetar.model.errors import MagnetarError, NotAllowedError, NotAvailableError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject
 
 _EXISTS = 409
+_TRIES = 4
 _KEPT = "kept"
 """A topic that keeps the namespace from being deleted by those who may."""
 
@@ -35,6 +37,7 @@ def scratch_tenants(rest: Rest, scratch: ScratchTenant, other: str) -> Iterator[
     """Make both tenants, and remove them with all that is in them. Raises NotAllowedError if one is there already."""
     clusters = rest.ask("GET", "/admin/v2/clusters")
     made: list[str] = []
+    failure: BaseException | None = None
     try:
         for tenant, role in ((scratch.tenant, "admin"), (other, "other-admin")):
             info = {"adminRoles": [scratch.roles[role]], "allowedClusters": clusters[:1]}
@@ -48,9 +51,17 @@ def scratch_tenants(rest: Rest, scratch: ScratchTenant, other: str) -> Iterator[
         rest.ask("PUT", f"/admin/v2/namespaces/{scratch.namespace}", _made_with(scratch.policies))
         rest.ask("PUT", f"/admin/v2/persistent/{scratch.namespace}/{_KEPT}")
         yield
+    except BaseException as error:
+        failure = error
+        raise
     finally:
         for tenant in made:
-            _remove(rest, tenant)
+            try:
+                _remove(rest, tenant)
+            except MagnetarError as left:
+                if failure is None:
+                    raise
+                raise NotAvailableError(f"{failure}; and {left}") from failure
 
 
 def _made_with(policies: JsonObject) -> JsonObject:
@@ -58,23 +69,35 @@ def _made_with(policies: JsonObject) -> JsonObject:
 
 
 def _remove(rest: Rest, tenant: str) -> None:
-    """Remove a tenant that was made here. What fails is tried again once: topics may be on their way in."""
-    for last in (False, True):
+    """Remove a tenant that was made here. Raises MagnetarError, which names what is left, after some tries.
+
+    Topics may be on their way in; and Apache Pulsar may begin to delete a namespace and answer that it cannot.
+    """
+    for number in range(1, _TRIES + 1):
         try:
             for namespace in rest.ask("GET", f"/admin/v2/namespaces/{tenant}") or ():
-                for topic in _partitioned(rest, namespace):
-                    _delete(rest, topic, "/partitions?force=true")
-                for topic in rest.ask(
-                    "GET", f"/admin/v2/namespaces/{namespace}/topics?mode=ALL&includeSystemTopic=true"
-                ):
-                    _delete(rest, topic, "?force=true")
+                with suppress(RestRefusedError):
+                    _empty(rest, namespace)
                 rest.ask("DELETE", f"/admin/v2/namespaces/{namespace}")
             rest.ask("DELETE", f"/admin/v2/tenants/{tenant}")
-        except MagnetarError:
-            if last:
-                raise
+        except MagnetarError as error:
+            if isinstance(error, RestRefusedError) and error.http_status == 404:
+                return
+            if number == _TRIES:
+                raise NotAvailableError(
+                    f"the tenant {tenant} could not be removed: {error}; remove it with "
+                    f"pulsar-admin tenants delete {tenant} --force"
+                ) from None
+            time.sleep(number / 2)
         else:
             return
+
+
+def _empty(rest: Rest, namespace: str) -> None:
+    for topic in _partitioned(rest, namespace):
+        _delete(rest, topic, "/partitions?force=true")
+    for topic in rest.ask("GET", f"/admin/v2/namespaces/{namespace}/topics?mode=ALL&includeSystemTopic=true"):
+        _delete(rest, topic, "?force=true")
 
 
 def _partitioned(rest: Rest, namespace: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from magnetar.cli.permissions.wire_requests import command_of
 from magnetar.client.address import parse_service_url
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientError, RefusedError
-from magnetar.model.errors import NotAvailableError, ServerError
+from magnetar.model.errors import InvalidValueError, NotAvailableError, ServerError
 from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.security.credentials.certificate import presenting
 from magnetar.security.credentials.method import NOBODY, ClientCredentials
@@ -23,6 +23,7 @@ from magnetar.security.credentials.token import TokenCredentials
 
 if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
+    from magnetar.security.tokens.keys import SigningKey
 
 REFUSALS: Final = (
     "Unauthorized to ", "This operation requires super-user access", "Don't have permission to administrate",
@@ -114,6 +115,10 @@ class SelfTest:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
             content = answer.read()
+        except TimeoutError:
+            # it may hang in this one request only, as Apache Pulsar does in some
+            self._http.pop(case.role).close()
+            return not case.allowed, f"no answer within {_SECONDS:g} s"
         except (OSError, http.client.HTTPException) as error:
             raise NotAvailableError(f"{method} {path}: no answer: {error}") from error
         reason = _reason(content)
@@ -164,11 +169,28 @@ def _reason(content: bytes) -> str:
     return str(found.get("reason") or found.get("message") or "") if isinstance(found, dict) else ""
 
 
-def minted(scratch: ScratchTenant, secret: bytes, superuser: ClientCredentials) -> dict[str, ClientCredentials]:
-    """Logins of all roles but ``none``: tokens that hold as long as the run, and the given one of the superuser."""
-    from magnetar.security.tokens.signer import secret_signer, sign
+def signing_key(secret: str | None, private: str | None, algorithm: str) -> SigningKey:
+    """What the tokens of the run are signed with: the broker's secret, or the private half of its public key.
 
-    signer = secret_signer(secret, "", "--secret-key")
+    Raises InvalidValueError, OSError.
+    """
+    from magnetar.cli.tokens.input import key
+    from magnetar.security.tokens.keys import private_key
+    from magnetar.security.tokens.signer import secret_signer
+
+    if (secret is None) == (private is None):
+        raise InvalidValueError(
+            "expected --secret-key (tokenSecretKey) or --private-key (of tokenPublicKey), one of them"
+        )
+    if private is not None:
+        return private_key(key(private, "--private-key"), algorithm, "--private-key")
+    return secret_signer(key(secret or "", "--secret-key"), algorithm, "--secret-key")
+
+
+def minted(scratch: ScratchTenant, signer: SigningKey, superuser: ClientCredentials) -> dict[str, ClientCredentials]:
+    """Logins of all roles but ``none``: tokens that hold as long as the run, and the given one of the superuser."""
+    from magnetar.security.tokens.signer import sign
+
     expires = int(SystemClock().now_ms() / 1000) + _TOKEN_SECONDS
     tokens = {
         role: TokenCredentials(Secret.given(sign({"sub": name, "exp": expires}, signer, ())))
