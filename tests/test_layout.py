@@ -17,7 +17,15 @@ BLOB_BYTES_MAX = 512 * 1024
 BANNED_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 COMMANDS = {
     f"magnetar.{package}.command"
-    for package in ("jobs", "lakehouse", "pipelines", "cli.tokens", "cli.permissions", "cli.contexts")
+    for package in (
+        "jobs",
+        "lakehouse",
+        "pipelines",
+        "cli.tokens",
+        "cli.permissions",
+        "cli.contexts",
+        *(f"cli.messages.{name}" for name in ("produce", "consume", "read")),
+    )
 }
 ENTRY_POINTS = {"magnetar.app.main", *COMMANDS}
 HELD = [rule for rule in RULES if rule != "fragments"]

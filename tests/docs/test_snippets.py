@@ -98,7 +98,7 @@ def _taken(words: list[str]) -> None:
     if words[0] in main.PASSED_ON:
         app, words = importlib.import_module(f"magnetar.{main.PASSED_ON[words[0]]}.command").app, words[1:]
     command: Any = typer.main.get_command(app)
-    context = command.make_context("magnetar", [words[0]])
+    context = command.make_context("magnetar", [words[0]]) if hasattr(command, "commands") else None
     while hasattr(command, "commands"):
         command, words = command.commands[words[0]], words[1:]
     command.make_context(command.name, words, parent=context)

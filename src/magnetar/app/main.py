@@ -167,6 +167,9 @@ PASSED_ON: Final = {
     "tokens": "cli.tokens",
     "permissions": "cli.permissions",
     "contexts": "cli.contexts",
+    "produce": "cli.messages.produce",
+    "consume": "cli.messages.consume",
+    "read": "cli.messages.read",
 }
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
@@ -224,9 +227,37 @@ def contexts(context: typer.Context) -> None:
     _pass_on(context)
 
 
+@app.command(context_settings=_ALL, add_help_option=False)
+def produce(context: typer.Context) -> None:
+    """Send messages to a topic, with the flags of `pulsar-client produce`."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def consume(context: typer.Context) -> None:
+    """Receive messages of a subscription, with the flags of `pulsar-client consume`."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def read(context: typer.Context) -> None:
+    """Read messages of a topic, with the flags of `pulsar-client read`."""
+    _pass_on(context)
+
+
+def in_order(arguments: list[str]) -> list[str]:
+    """Return a command line of `pulsar-client`, whose connection stands before the command, with it after that."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("--") and arguments[at] not in ("--help", "--version"):
+        at += 1 if "=" in arguments[at] else 2
+    if not at or arguments[at : at + 1] not in (["produce"], ["consume"], ["read"]):
+        return arguments
+    return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
+
+
 def main() -> None:
     """Entry point of the ``magnetar`` script."""
-    app(prog_name="magnetar")
+    app(in_order(sys.argv[1:]), prog_name="magnetar")
 
 
 if __name__ == "__main__":

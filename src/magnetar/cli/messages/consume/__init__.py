@@ -1,0 +1,1 @@
+"""``magnetar consume``: the ``command``, and its ``subscription_options``."""

@@ -1,0 +1,71 @@
+"""The flags by which commands about messages name their connection: those of ``pulsar-client``, and contexts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from magnetar.cli.connection import ConnectionFlags
+from magnetar.model.errors import InvalidValueError
+
+Url = Annotated[str | None, typer.Option("--url", "--service-url", "-u", help="The broker: pulsar://host:port.")]
+AuthPlugin = Annotated[
+    str | None, typer.Option("--auth-plugin", "--auth_plugin", help="The class that logs in.", metavar="CLASS")
+]
+AuthParams = Annotated[str | None, typer.Option("--auth-params", help="Its parameters.", metavar="TEXT")]
+Trust = Annotated[
+    str | None,
+    typer.Option("--tlsTrustCertsFilePath", "--trust-cert-file", help="The authorities to trust.", metavar="FILE"),
+]
+ListenerName = Annotated[str | None, typer.Option("--listener-name", help="Which of a broker's addresses to use.")]
+Context = Annotated[str | None, typer.Option("--context", help="A saved connection.", metavar="NAME")]
+ClientConf = Annotated[str | None, typer.Option("--client-conf", help="Pulsar's client.conf.", metavar="FILE")]
+TokenReference = Annotated[
+    str | None, typer.Option("--token", help="The token: env:NAME, file:/path.", metavar="REFERENCE")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON for each message.")]
+ProxyUrl = Annotated[str | None, typer.Option("--proxy-url", hidden=True)]
+ProxyProtocol = Annotated[str | None, typer.Option("--proxy-protocol", hidden=True)]
+MemoryLimit = Annotated[int, typer.Option("--memory-limit", "-ml", hidden=True)]
+
+
+def connection_flags(
+    url: str | None,
+    auth_plugin: str | None,
+    auth_params: str | None,
+    trust: str | None,
+    context: str | None,
+    client_conf: str | None,
+    token: str | None,
+) -> ConnectionFlags:
+    """Return what a command says about its connection."""
+    return ConnectionFlags(
+        context=context,
+        client_conf=client_conf,
+        service_url=None if url is None else url.rstrip("/"),
+        token=token,
+        auth_plugin=auth_plugin,
+        auth_params=auth_params,
+        trust=trust,
+    )
+
+
+def refuse(**given: object) -> None:
+    """Raise InvalidValueError about flags of Pulsar's tools that are known and not built; empty ones are not given."""
+    for name, value in given.items():
+        if value:
+            raise InvalidValueError(
+                f"--{name.replace('_', '-')} is not built: {_REASONS.get(name, 'see docs/client.md')}"
+            )
+
+
+_REASONS = {
+    "proxy_url": "name the proxy's address as the service URL; proxies by SNI are not supported",
+    "proxy_protocol": "proxies by SNI are not supported",
+    "memory_limit": "queues are bounded by messages (receiver queue and pending messages)",
+    "encryption_key_name": "there is no end-to-end encryption in this client yet",
+    "encryption_key_value": "there is no end-to-end encryption in this client yet",
+    "encryption_key_value_file": "there is no end-to-end encryption in this client yet",
+    "ssl_factory_plugin": "TLS is configured by --trust-cert-file and client.conf",
+}

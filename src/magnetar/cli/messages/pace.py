@@ -1,0 +1,42 @@
+"""Rates: so many a second, by an absolute schedule, so that a late wake-up is made up for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+_STORED: Final = 1.0
+"""Seconds of turns that are made up for at most; a longer pause is gone."""
+
+
+class Pace:
+    """Turns at a rate; 0 is as fast as possible."""
+
+    def __init__(self, rate: float, now: float) -> None:
+        self.rate = rate
+        self._start = now
+        self._taken = 0
+
+    def due(self, now: float) -> int:
+        """Return how many turns have come and were not taken."""
+        behind = (now - self._start) - self._taken / self.rate
+        if behind > _STORED:
+            self._start += behind - _STORED
+        return int((now - self._start) * self.rate) + 1 - self._taken
+
+    def take(self, count: int = 1) -> None:
+        """Take turns."""
+        self._taken += count
+
+    def intended(self) -> float:
+        """Return when the next turn was to come."""
+        return self._start + self._taken / self.rate
+
+    async def turn(self) -> None:
+        """Wait for the next turn, and take it."""
+        if self.rate <= 0:
+            return
+        loop = asyncio.get_running_loop()
+        if self.due(loop.time()) < 1:
+            await asyncio.sleep(max(self.intended() - loop.time(), 0.0))
+        self.take()

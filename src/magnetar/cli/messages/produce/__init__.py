@@ -1,0 +1,1 @@
+"""``magnetar produce``: the ``command``, and the ``sender`` that does it."""

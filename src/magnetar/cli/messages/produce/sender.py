@@ -1,0 +1,145 @@
+"""What ``magnetar produce`` does, once its flags are understood."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from magnetar.cli.messages.pace import Pace
+from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inline_value, key_value_schema
+from magnetar.model.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from magnetar.aio import Client, MessageId
+    from magnetar.protocol.commands import Schema
+
+WAITING_MAX: Final = 1_000
+"""Messages that wait for their receipts at most."""
+
+
+@contextmanager
+def usage() -> Iterator[None]:
+    """Exit with 2 about flags that cannot be, as ``pulsar-client``."""
+    try:
+        yield
+    except (InvalidValueError, OSError) as error:
+        typer.echo(f"magnetar: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Return properties: ``k1=v1,k2=v2``, in one flag or several. Raises InvalidValueError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        for pair in text.split(","):
+            name, separator, value = pair.partition("=")
+            if not separator:
+                raise InvalidValueError(f"--properties: {pair!r} is no name=value")
+            found[name] = value
+    return found
+
+
+class Sender:
+    """The messages of one call, and how they are sent."""
+
+    def __init__(
+        self,
+        topic: str,
+        messages: Sequence[str],
+        files: Sequence[str],
+        times: int,
+        rate: float,
+        *,
+        chunking: bool,
+        separator: str,
+        properties: Sequence[str],
+        disable_replication: bool,
+        as_json: bool,
+    ) -> None:
+        """Raises InvalidValueError, OSError."""
+        if times <= 0:
+            raise InvalidValueError("Number of times need to be positive number.")
+        if rate < 0:
+            raise InvalidValueError("--rate is not below 0")
+        bodies = [part.encode() for text in messages for part in (text.split(separator) if separator else [text])]
+        bodies += [Path(name).read_bytes() for given in files for name in given.split(",")]
+        if not bodies:
+            raise InvalidValueError("Please supply message content with either --messages or --files")
+        self._topic = topic
+        self._bodies = bodies
+        self._times = times
+        self._rate = rate
+        self._chunking = chunking
+        self._properties = pairs(properties)
+        self._disable_replication = disable_replication
+        self._as_json = as_json
+        self._schema: Schema | None = None
+        self._key: str | bytes | None = None
+        self._sent = 0
+
+    def choose_schema(
+        self, value: str, key: str, encoding: str | None, plain_key: str | None, pair_key: str | None, file: str | None
+    ) -> None:
+        """Encode what is sent by the schemas of --value-schema and --key-schema. Raises InvalidValueError, OSError."""
+        of_value = PayloadSchema.parse(value)
+        self._bodies = [of_value.encode(body) for body in self._bodies]
+        if encoding is None:
+            self._schema, self._key = of_value.registered, plain_key or None
+            return
+        if encoding not in ENCODINGS:
+            raise InvalidValueError(f"--key-value-encoding-type {encoding} is not valid, only 'separated' or 'inline'")
+        of_key = PayloadSchema.parse(key)
+        given = Path(file).read_bytes() if file and pair_key is None else (pair_key or plain_key or "").encode()
+        there = file is not None or pair_key is not None or plain_key is not None
+        encoded = of_key.encode(given) if there else None
+        self._schema = key_value_schema(of_key, of_value, encoding)
+        if encoding == "separated":
+            self._key = encoded
+        else:
+            self._bodies = [inline_value(encoded, body) for body in self._bodies]
+            self._key = plain_key or None
+
+    async def send(self, client: Client) -> None:
+        """Send everything; messages are on their way together, in order, and each is counted when it is stored."""
+        loop = asyncio.get_running_loop()
+        async with await client.create_producer(
+            self._topic, schema=self._schema, chunking_enabled=self._chunking, block_if_queue_full=True,
+            max_pending_messages=WAITING_MAX,
+        ) as producer:  # fmt: skip
+            prepared = [
+                producer.message(
+                    body, self._properties, self._key, disable_replication=self._disable_replication or None
+                )
+                for body in self._bodies
+            ]
+            pace = Pace(self._rate, loop.time())
+            receipts: list[asyncio.Future[MessageId]] = []
+            for _ in range(self._times):
+                for message in prepared:
+                    await pace.turn()
+                    receipts.append(await producer.enqueue(message))
+                    if len(receipts) >= WAITING_MAX:
+                        await self._count(receipts)
+            await self._count(receipts)
+
+    async def _count(self, receipts: list[asyncio.Future[MessageId]]) -> None:
+        for receipt in receipts:
+            found = await asyncio.shield(receipt)
+            self._sent += 1
+            if self._as_json:
+                where = f"{found.ledger_id()}:{found.entry_id()}:{found.partition()}"
+                typer.echo(json.dumps({"messageId": where, "topic": found.topic}))
+        receipts.clear()
+
+    def say_count(self) -> None:
+        """Print the last line, which scripts look for."""
+        if self._as_json:
+            typer.echo(json.dumps({"produced": self._sent}))
+        else:
+            typer.echo(f"{self._sent} messages successfully produced")

@@ -1,0 +1,1 @@
+"""``magnetar read``: the ``command``, and its ``start_id``."""

@@ -1,0 +1,82 @@
+"""What ``magnetar consume`` and ``magnetar read`` do with messages, once their flags are understood."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import typer
+
+from magnetar.cli.messages.pace import Pace
+from magnetar.cli.messages.printed_message import BOUNDARY, as_json, printed
+from magnetar.model.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from magnetar.aio import Message
+
+
+@dataclass(kw_only=True)
+class Receiver:
+    """How many messages are taken, and what is printed of them."""
+
+    count: int
+    """0: for ever."""
+    verb: str
+    """What is said at the end: consumed or read."""
+    rate: float = 0.0
+    as_hex: bool = False
+    hide_content: bool = False
+    metadata: bool = False
+    as_json: bool = False
+    end_timestamp: int | None = None
+    taken: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise InvalidValueError("Number of messages should be zero or positive.")
+        if self.rate < 0:
+            raise InvalidValueError("--rate is not below 0")
+
+    async def take(
+        self, receive: Callable[[], Awaitable[Message]], done: Callable[[Message], Awaitable[None]] | None = None
+    ) -> None:
+        """Take messages and print them; ``done`` is called once a message is printed."""
+        pace = Pace(self.rate, asyncio.get_running_loop().time())
+        while not self.count or self.taken < self.count:
+            await pace.turn()
+            message = await receive()
+            if self.end_timestamp is not None and message.publish_timestamp() > self.end_timestamp:
+                return
+            self.taken += 1
+            self._show(message)
+            if done is not None:
+                await done(message)
+
+    def _show(self, message: Message) -> None:
+        if self.as_json:
+            typer.echo(as_json(message))
+        elif not self.hide_content:
+            line = printed(message, as_hex=self.as_hex, metadata=self.metadata)
+            boundary = f"\x1b[2m{BOUNDARY}\x1b[0m" if sys.stdout.isatty() else BOUNDARY
+            typer.echo(f"{boundary}\n{line}")
+        elif self.taken % 1000 == 0:
+            typer.echo(f"Received {self.taken} messages")
+
+    def say_count(self) -> None:
+        """Print the last line, which scripts look for."""
+        if self.as_json:
+            typer.echo(json.dumps({self.verb: self.taken}), err=True)
+        else:
+            typer.echo(f"{self.taken} messages successfully {self.verb}")
+
+
+def check_schema_type(text: str) -> None:
+    """Raise InvalidValueError about what cannot be shown."""
+    if text == "auto_consume":
+        raise InvalidValueError("--schema-type auto_consume is not built; bytes prints text and JSON as they are")
+    if text != "bytes":
+        raise InvalidValueError("schema type must be 'bytes' or 'auto_consume'")

@@ -1,0 +1,68 @@
+"""One client for one command: signals, errors and exit codes.
+
+A command that fails says what, where and the next step on standard error and exits with 255; Ctrl-C and SIGTERM let it
+finish what it prints and exit with 130.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from magnetar.model.errors import MagnetarError
+
+if TYPE_CHECKING:
+    from magnetar.aio import Client
+    from magnetar.cli.connection import ConnectionFlags
+
+FAILED: Final = 255
+"""What `pulsar-client` exits with."""
+INTERRUPTED: Final = 130
+
+
+def run(
+    flags: ConnectionFlags,
+    work: Callable[[Client], Coroutine[Any, Any, None]],
+    at_end: Callable[[], None],
+    *,
+    listener_name: str | None = None,
+    connections: int = 1,
+) -> None:
+    """Do the work with a client, then ``at_end``, whatever happened. Raises typer.Exit."""
+    code = 0
+    try:
+        asyncio.run(_main(flags, work, listener_name, connections))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # who read what is printed has gone
+        code = FAILED
+    except (MagnetarError, OSError) as error:
+        typer.echo(f"magnetar: {error}", err=True)
+        code = FAILED
+    finally:
+        at_end()
+    if code:
+        raise typer.Exit(code)
+
+
+async def _main(
+    flags: ConnectionFlags, work: Callable[[Client], Coroutine[Any, Any, None]], listener: str | None, connections: int
+) -> None:
+    from magnetar.aio import Client
+    from magnetar.cli.connection import connection
+
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    found = connection(flags)
+    async with Client(
+        found.service_url, found.login, listener_name=listener, connections_per_broker=connections
+    ) as client:
+        await work(client)

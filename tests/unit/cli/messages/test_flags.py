@@ -1,0 +1,49 @@
+"""Every flag of `pulsar-client` 4.0.8 is known by its name, with a value or without."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+import typer.main
+
+from magnetar.app.main import in_order
+
+CONNECTION = (
+    "--auth-params= --auth-plugin= --listener-name= --memory-limit= -ml= --proxy-protocol= --proxy-url= --url= "
+    "--tlsTrustCertsFilePath="
+)
+SHARED = (
+    "--auto_ack_chunk_q_full -ac --crypto-failure-action= -ca= --encryption-key-value= -ekv= --hex --hide-content "
+    "--max_chunked_msg= -mc= --num-messages= -n= --pool-messages= -pm= --print-metadata -mp --queue-size= -q= "
+    "--rate= -r= --schema-type= -st="
+)
+FLAGS = {
+    "produce": "--chunking -c --disable-batching -db --disable-replication -dr --encryption-key-name= -ekn= "
+    "--encryption-key-value= -ekv= --files= -f= --key= -k= --key-schema= -ks= --key-value-encoding-type= -kvet= "
+    "--key-value-key= -kvk= --key-value-key-file= -kvkf= --messages= -m= --num-produce= -n= --properties= -p= "
+    "--rate= -r= --separator= -s= --value-schema= -vs=",
+    "consume": f"{SHARED} --end-timestamp= -etp= --regex --replicated -rs --start-timestamp= -stp= "
+    "--subscription-mode= -m= --subscription-name= -s= --subscription-position= -p= --subscription-type= -t=",
+    "read": f"{SHARED} --start-message-id= -m= --start-message-id-inclusive -i",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_every_flag_is_known(command: str) -> None:
+    app = importlib.import_module(f"magnetar.cli.messages.{command}.command").app
+    known: dict[str, bool] = {}
+    made: Any = typer.main.get_command(app)
+    for parameter in made.params:
+        known |= {name: not getattr(parameter, "is_flag", False) for name in parameter.opts}
+    wanted = {flag.removesuffix("="): flag.endswith("=") for flag in f"{FLAGS[command]} {CONNECTION}".split()}
+    assert {flag: known.get(flag) for flag in wanted} == wanted
+
+
+def test_a_connection_before_the_command() -> None:
+    """As in scripts for pulsar-client."""
+    line = "--url u --auth-plugin=p produce t -m a"
+    assert in_order(line.split()) == ["produce", "--url", "u", "--auth-plugin=p", "t", "-m", "a"]
+    for line in ("produce t -m a", "--version", "--help", "standalone --data d", "--url u"):
+        assert in_order(line.split()) == line.split()

@@ -1,0 +1,80 @@
+"""`magnetar produce`, `consume` and `read` against a broker: what is printed, exit codes, the official client."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tools.servers.process import Server
+from typer.testing import CliRunner
+
+from magnetar.cli.messages.consume import command as consume
+from magnetar.cli.messages.produce import command as produce
+from magnetar.cli.messages.read import command as read
+from tests.wire.conftest import received
+
+APPS = {"produce": produce.app, "consume": consume.app, "read": read.app}
+
+
+@pytest.fixture
+def run(server: Server, topic: str) -> Any:
+    def called(command: str, *arguments: str) -> Any:
+        return CliRunner().invoke(APPS[command], [topic, "--url", server.broker_url, *arguments])
+
+    return called
+
+
+def contents(output: str) -> list[str]:
+    return re.findall(r"^publishTime:.* content:(.*)$", output, re.MULTILINE)
+
+
+def test_there_and_back(run: Any) -> None:
+    sent = run("produce", "-m", "a;b", "-s", ";", "-n", "2", "-k", "key", "-p", "x=1,y=2")
+    assert (sent.exit_code, sent.stdout) == (0, "4 messages successfully produced\n")
+    got = run("consume", "-s", "s", "-p", "Earliest", "-n", "3")
+    assert got.exit_code == 0 and contents(got.stdout) == ["a", "b", "a"]
+    lines = got.stdout.splitlines()
+    assert lines[0] == "----- got message -----" and "key:[key], properties:[x=1, y=2], content:a" in lines[1]
+    assert lines[-1] == "3 messages successfully consumed"
+    rest = run("consume", "-s", "s", "-n", "1", "--hide-content")
+    assert rest.stdout == "1 messages successfully consumed\n"
+    seen = run("read", "-m", "earliest", "-n", "4", "--json")
+    assert [json.loads(line)["content"] for line in seen.stdout.splitlines()] == ["a", "b", "a", "b"]
+
+
+def test_what_the_official_client_sees(run: Any, client: Any, topic: str) -> None:
+    """A key with a value, apart: the key travels in base64 (rule 10.13)."""
+    consumer = client.subscribe(topic, "s")
+    assert run("produce", "-m", "v", "-kvet", "separated", "-kvk", "k").exit_code == 0
+    (message,) = received(consumer, 1)
+    assert (message.data(), message.partition_key()) == (b"v", base64.b64encode(b"k").decode())
+
+
+def test_failures(run: Any, topic: str) -> None:
+    bad = CliRunner().invoke(produce.app, ["a/b", "-m", "x", "--url", "pulsar://127.0.0.1:1"])
+    assert bad.exit_code == 255 and "Invalid topic name" in bad.stderr
+    assert bad.stdout == "0 messages successfully produced\n"
+    for arguments in (("produce",), ("produce", "-m", "x", "-n", "0"), ("produce", "-m", "x", "-ekn", "k"),
+                      ("consume",), ("consume", "-s", "s", "-t", "Some"), ("read", "-m", "1")):  # fmt: skip
+        assert run(*arguments).exit_code == 2, arguments
+
+
+def test_ctrl_c(server: Server, topic: str) -> None:
+    """It says how many there were, and leaves the subscription to others."""
+    command = [sys.executable, "-m", "magnetar.app.main", "consume", topic, "-s", "s", "-n", "0", "-p", "Earliest"]
+    process = subprocess.Popen(
+        [*command, "--url", server.broker_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    sent = CliRunner().invoke(produce.app, [topic, "--url", server.broker_url, "-m", "a"])
+    assert sent.exit_code == 0 and process.stdout is not None
+    assert process.stdout.readline() == "----- got message -----\n"
+    assert process.stdout.readline().endswith("content:a\n")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (out, err, process.returncode) == ("1 messages successfully consumed\n", "", 130)
