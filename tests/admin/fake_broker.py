@@ -49,6 +49,8 @@ class FakeBroker:
         self.moved: list[tuple[str, str, str, int | None]] = []
         self.options: StatsOptions | None = None
         self.sick: Exception | None = None
+        self.quotas_checked = 0
+        self.stopped = False
         self.transactions: TransactionsPort | None = None
 
     def ports(self) -> BrokerPorts:
@@ -60,11 +62,21 @@ class FakeBroker:
             messages=self,
             statistics=self,
             broker=self,
+            control=self,
             schemas=self.schemas,
             offloads=cast("OffloadsPort", None),
             clients=cast("InnerClientMaker", None),
             transactions=self.transactions,
         )
+
+    def loaded_topics(self) -> Iterable[TopicName]:
+        return list(self.topics)
+
+    async def check_backlog_quotas(self) -> None:
+        self.quotas_checked += 1
+
+    def stop(self) -> None:
+        self.stopped = True
 
     def topics_of(self, namespace: NamespaceName) -> Iterable[TopicName]:
         return [topic for topic in self.topics if topic.namespace == namespace]

@@ -21,8 +21,8 @@ from magnetar.admin.http.error_responses import UnexpectedErrors, http_failure, 
 from magnetar.admin.http.origins import HostNames, OriginCheck
 from magnetar.admin.ports import BrokerPorts
 from magnetar.admin.routes import (
+    broker_operations,
     brokers,
-    clusters,
     lookups,
     not_implemented,
     permission_explanations,
@@ -31,8 +31,16 @@ from magnetar.admin.routes import (
     tenants,
     transactions,
 )
+from magnetar.admin.routes.clusters import bookies, clusters, failure_domains, isolation_policies
 from magnetar.admin.routes.metrics import scrape
-from magnetar.admin.routes.namespaces import namespace_operations, namespace_policies, namespaces
+from magnetar.admin.routes.namespaces import (
+    bundle_operations,
+    cluster_policies,
+    namespace_operations,
+    namespace_policies,
+    namespaces,
+    resource_quotas,
+)
 from magnetar.admin.routes.namespaces import offload_policies as namespace_offload_policies
 from magnetar.admin.routes.namespaces import permissions as namespace_permissions
 from magnetar.admin.routes.topics import (
@@ -104,12 +112,18 @@ def _groups(
 ) -> Iterator[APIRouter]:
     """All groups of routes, in the order in which they are asked whether a path is theirs."""
     yield brokers.routes(ports.broker, ports.topics, resources.dynamic_configuration, settings)
-    yield clusters.routes(resources)
+    yield broker_operations.routes(ports.broker, ports.control, resources, settings)
+    yield clusters.routes(resources, settings)
+    yield failure_domains.routes(resources)
+    yield isolation_policies.routes(ports.broker, resources)
+    yield resource_quotas.routes(resources)
+    yield bookies.routes()
     yield tenants.routes(ports.topics, ports.schemas, resources, settings)
     # before all with a word after a parameter: POST .../permissions/clearBacklog grants to the role of that name
     yield namespace_permissions.routes(ports.topics, resources, permissions)
     yield topic_permissions.routes(ports.topics, resources, settings)
     yield namespaces.routes(ports.topics, ports.schemas, resources, settings, permissions)
+    yield cluster_policies.routes(resources, permissions)
     yield namespace_policies.routes(ports.topics, resources, settings)
     yield backlog_quotas.routes(ports.topics, resources, settings)
     yield namespace_offload_policies.routes(ports.topics, ports.offloads, resources, settings)
@@ -129,6 +143,8 @@ def _groups(
     yield compaction.routes(ports.topics, ports.operations, ports.offloads, resources)
     yield offload.routes(ports.topics, ports.offloads, resources)
     yield permission_explanations.routes(ports.topics, resources, settings, permissions)
+    # after all with a word in the place of a bundle
+    yield bundle_operations.routes(ports.topics, ports.broker, resources)
     yield lookups.routes(ports.broker, resources)
     yield messages.routes(ports.topics, ports.messages, ports.statistics, resources)
     yield produce.routes(ports.topics, ports.schemas, ports.clients, resources, settings)

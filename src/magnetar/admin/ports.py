@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from magnetar.admin.broker_control import BrokerControlPort
 from magnetar.admin.values.counters import CounterOptions, Measured, TopicCounters
 from magnetar.admin.values.inner_peer import InnerClientMaker
 from magnetar.admin.values.stored_message import StoredMessage
@@ -367,6 +368,7 @@ class BrokerPorts:
     messages: MessagesPort
     statistics: StatisticsPort
     broker: BrokerPort
+    control: BrokerControlPort
     schemas: SchemasPort
     offloads: OffloadsPort
     clients: InnerClientMaker

@@ -139,6 +139,7 @@ class Broker:
         self.service.metadata = measured
         self.service.authentication = _authentication(settings, clock)
         self.upkeep = Upkeep(self.service)
+        self.service.surroundings.check_quotas = self.upkeep.check_quotas_now
         self.compaction_monitor = CompactionMonitor(self.service)
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
@@ -280,7 +281,7 @@ class Node:
         make = factory(service, broker.connections)
         self._acceptors = [Acceptor.at(entrance, connection_limit, make, _refusal) for entrance in binary]
         if self._tls is not None:
-            service.tls_counters = self._tls.counters
+            service.surroundings.tls_counters = self._tls.counters
         self.port, self.tls_port = port_of(binary, tls=False), port_of(binary, tls=True)
         for acceptor in self._acceptors:
             acceptor.open()

@@ -44,6 +44,7 @@ async def _serve(data: Path, settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     garbage, tasks = GarbageCollection(), TaskGroup("garbage collection")
     node = Node(data, settings)
+    node.broker.service.surroundings.request_stop = stop.set
     await node.start()
     garbage.recovered()
     service = node.broker.service

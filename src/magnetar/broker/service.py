@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
 
@@ -23,6 +23,7 @@ from magnetar.broker.policies.policy_notification import PolicyNotification
 from magnetar.broker.policies.subscribe_rate_limiter import SubscribeRateLimiter
 from magnetar.broker.policies.topic_settings import dispatch_settings, publish_settings
 from magnetar.broker.schema_registry import SchemaRegistry
+from magnetar.broker.surroundings import Surroundings
 from magnetar.broker.topic.nonpersistent.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.topic import Topic
@@ -97,8 +98,7 @@ class BrokerService:
         self.service_url_tls = ""
         self.web_service_url = ""
         self.web_service_url_tls = ""
-        self.tls_counters: Callable[[], Mapping[str, int]] = dict
-        """What the ports with TLS count; they belong to the node."""
+        self.surroundings = Surroundings()
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2

@@ -42,6 +42,12 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         8080, "TCP port of the REST interface without TLS; 0 lets the system choose one.", "Server", 0, _PORT_MAX,
         off=True,
     )  # fmt: skip
+    statusFilePath: str = _setting(
+        "",
+        "A file: while it exists, `/status.html` answers OK, otherwise 404. A load balancer that asks there sends no "
+        "more clients when an operator removes it.",
+        "Server",
+    )
     bindAddress: str = _setting(
         "127.0.0.1",
         "Address both ports are bound to. Pulsar binds to 0.0.0.0; here others reach the broker only when asked for, "

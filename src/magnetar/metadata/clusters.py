@@ -29,10 +29,11 @@ _ALWAYS_SHOWN: Final = ("brokerClientTlsEnabled", "tlsAllowInsecureConnection", 
 
 
 class Clusters:
-    """Own and other clusters, as administrators named them."""
+    """Own and other clusters, as administrators named them, and where the clients of each shall go (migration)."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._records = Collection(store, "/clusters", 1)
+        self._migrations = Collection(store, "/cluster-migrations", 1)
 
     def names(self) -> list[str]:
         return [key[0] for key in self._records.below()]
@@ -59,7 +60,32 @@ class Clusters:
 
     async def delete(self, name: str) -> None:
         self.get(name)
+        await self._migrations.change((name,), lambda _: None)
         await self._records.delete((name,))
+
+    async def set_peers(self, name: str, peers: list[str] | None) -> None:
+        """Replace the peer clusters. Raises NotFoundError, PreconditionFailedError for one that cannot be a peer."""
+        for peer in peers or ():
+            if peer.lower() == name.lower():
+                raise PreconditionFailedError(f"{name} itself can't be part of peer-list")
+            if not self.exists(peer):
+                raise PreconditionFailedError(f"Peer cluster {peer} does not exist")
+        self.get(name)
+
+        def changed(old: JsonObject | None) -> JsonObject:
+            kept = {field: value for field, value in (old or {}).items() if field != "peerClusterNames"}
+            return kept if peers is None else {**kept, "peerClusterNames": [*peers]}
+
+        await self._records.change((name,), changed)
+
+    def migration(self, name: str) -> JsonObject | None:
+        """Whether and whither the clients of a cluster shall go, not to be changed; None: nobody said anything."""
+        return self._migrations.get(name)
+
+    async def set_migration(self, name: str, migration: JsonObject) -> None:
+        """Raises NotFoundError."""
+        self.get(name)
+        await self._migrations.change((name,), lambda _: migration)
 
     async def ensure(self, name: str, data: JsonObject) -> None:
         """Make it exist with these fields; other fields stay, and an unchanged record is not written."""

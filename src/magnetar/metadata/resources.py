@@ -15,6 +15,7 @@ from magnetar.metadata.clusters import Clusters
 from magnetar.metadata.dynamic_configuration import DynamicConfiguration
 from magnetar.metadata.namespaces import Namespaces
 from magnetar.metadata.partitioned import PartitionedTopics
+from magnetar.metadata.placement import Placement
 from magnetar.metadata.schemas import SchemaStore
 from magnetar.metadata.store import MetadataStore
 from magnetar.metadata.tenants import Tenants
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Resources:
-    """Owner of the five; used from the event loop's thread."""
+    """Owner of the seven; used from the event loop's thread."""
 
     def __init__(self, store: MetadataStore, settings: Settings) -> None:
         self._store = store
@@ -46,6 +47,7 @@ class Resources:
         self.partitioned = PartitionedTopics(store, settings.maxNumPartitionsPerPartitionedTopic)
         self.topic_policies = TopicPolicyRecords(store)
         self.schemas = SchemaStore(store)
+        self.placement = Placement(store)
         self.dynamic_configuration = DynamicConfiguration(store)
 
     def take_limits(self, settings: Settings) -> None:

@@ -42,9 +42,9 @@ class TopicPattern:
         if len(text) > LENGTH_MAX:
             raise UnsupportedPatternError(f"Invalid topics pattern: {len(text)} characters; at most {LENGTH_MAX} are")
         self.text = text
-        compiled = _compile(without_scheme(text), text)
-        self._fullmatch = compiled.fullmatch
-        self._size: int = max(compiled.programsize, 1)
+        found = compiled(without_scheme(text), text)
+        self._fullmatch = found.fullmatch
+        self._size: int = max(found.programsize, 1)
 
     def matches(self, name: str) -> bool:
         """Whether the topic of this full name is meant; a partition is, if its topic is."""
@@ -99,7 +99,8 @@ def without_scheme(pattern: str) -> str:
     raise InvalidTopicNameError(f"Invalid topics pattern: Does not support topic domain: {prefix}")
 
 
-def _compile(expression: str, text: str) -> Any:
+def compiled(expression: str, text: str) -> Any:
+    """A regular expression of RE2; ``text``: as it was sent. Raises InvalidTopicNameError, UnsupportedPatternError."""
     import re2  # three megabytes that most brokers and programs never need
 
     options = re2.Options()

@@ -134,6 +134,8 @@ def concrete(template: str, *, domain: str = "persistent", topic: str = "t", pol
     for name in ("cluster", "key", "value", "role", "version", "count", "seconds", "timestamp", "position", "ledger"):
         template = template.replace("{" + name + "}", "1")
     template = template.replace("{partition}", "1")
+    for name in ("clusterName", "brokerId", "broker", "domainName", "policyName", "bookie", "group"):
+        template = template.replace("{" + name + "}", "1")
     for name in ("entry", "timeout", "mostSigBits", "leastSigBits", "ledgerId", "entryId", "coordinatorId"):
         template = template.replace("{" + name + "}", "1")
     assert "{" not in template, template

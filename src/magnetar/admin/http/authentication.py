@@ -31,6 +31,8 @@ CERTIFICATE: Final = "client_certificate"
 """Where a connection puts the client's certificate into the state of its requests."""
 REQUIRED: Final = "Authentication required"
 _METRICS: Final = frozenset(("/metrics", "/metrics/"))
+_STATUS: Final = frozenset(("/status.html", "/status.html/"))
+"""For load balancers, which have no credentials; it says one bit, which the operator decides."""
 _METHOD: Final = b"x-pulsar-auth-method-name"
 _PRINCIPAL: Final = b"x-original-principal"
 _SCHEMES: Final = {"bearer": "token", "basic": "basic"}
@@ -47,7 +49,7 @@ class AuthenticationCheck:
         self._app = app
         self._service = service
         self._authorizer = authorizer
-        self._open = _METRICS if open_metrics else frozenset[str]()
+        self._open = _STATUS | _METRICS if open_metrics else _STATUS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in self._open:

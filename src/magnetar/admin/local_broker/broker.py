@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
+from magnetar.admin.local_broker.control import LocalControl
 from magnetar.admin.local_broker.inner_clients import InnerClients
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics
 from magnetar.admin.local_broker.messages import LocalMessages
@@ -39,6 +40,7 @@ def local_ports(service: BrokerService, rates: Rates, connections: Connections) 
         messages=LocalMessages(loaded),
         statistics=LocalStatistics(loaded, rates),
         broker=LocalBroker(service, rates, connections),
+        control=LocalControl(service),
         schemas=service.schemas,
         offloads=OffloadViews(service),
         clients=InnerClients(service, connections),

@@ -1,7 +1,8 @@
 """Routes of Apache Pulsar 4.0.8 that are not built here: 501 with a reason, where 404 would look like an error.
 
-``pulsar_routes.tsv`` lists every path with its methods. It is read for the first unknown request, so most brokers
-never read it.
+``pulsar_routes.tsv`` lists every path with its methods, those of the v1 interface and of functions included;
+``refused_routes.tsv`` says why a route is not served: ``not applicable`` where it has no meaning here, ``refused``
+where magnetar decided against it. They are read for the first unknown request, so most brokers never read them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+from typing import Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +21,22 @@ from magnetar.model.errors import NotAvailableError
 
 _SHOWN = 200
 _METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
+KINDS: Final = ("refused", "not applicable")
+
+
+class RouteRefusal(NamedTuple):
+    """One row of the table of reasons; a path that ends with ``*`` stands for all that begin with it."""
+
+    path: str
+    methods: frozenset[str]
+    kind: str
+    reason: str
+
+    def covers(self, method: str, template: str) -> bool:
+        """Whether the row is about that route."""
+        prefix = self.path.removesuffix("*")
+        same = template.startswith(prefix) if prefix != self.path else template == self.path
+        return same and (method in self.methods or "*" in self.methods)
 
 
 def route() -> Route:
@@ -29,10 +47,26 @@ def route() -> Route:
 @cache
 def known_routes() -> list[tuple[re.Pattern[str], str, frozenset[str]]]:
     """Pattern, documented path and methods of every route of Pulsar, those with fewer parameters first."""
-    text = files("magnetar.admin.routes").joinpath("pulsar_routes.tsv").read_text("utf-8")
-    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    rows = _table("pulsar_routes.tsv")
     rows.sort(key=lambda row: row[0].count("{"))
     return [(_pattern(path), path, frozenset(methods.split())) for path, methods in rows]
+
+
+@cache
+def refusals() -> list[RouteRefusal]:
+    """The table of reasons."""
+    rows = _table("refused_routes.tsv")
+    return [RouteRefusal(path, frozenset(methods.split()), kind, reason) for path, methods, kind, reason in rows]
+
+
+def refusal_of(method: str, template: str) -> RouteRefusal | None:
+    """Why a route of Pulsar is not served; None: nobody has said."""
+    return next((row for row in refusals() if row.covers(method, template)), None)
+
+
+def _table(name: str) -> list[list[str]]:
+    text = files("magnetar.admin.routes").joinpath(name).read_text("utf-8")
+    return [line.split("\t") for line in text.splitlines()[1:]]
 
 
 def _pattern(path: str) -> re.Pattern[str]:
@@ -45,7 +79,10 @@ async def _unknown(request: Request) -> Response:
     matching = [(template, methods) for pattern, template, methods in known_routes() if pattern.fullmatch(path)]
     for template, methods in matching:
         if request.method in methods:
-            raise NotAvailableError(f"{request.method} {template} is not available yet in magnetar")
+            found = refusal_of(request.method, template)
+            if found is None:
+                raise NotAvailableError(f"{request.method} {template} is not available yet in magnetar")
+            raise NotAvailableError(f"{request.method} {template} is not available in magnetar: {found.reason}")
     if matching:
         allowed = sorted(set().union(*(methods for _, methods in matching)))
         return wrong_method(*allowed)

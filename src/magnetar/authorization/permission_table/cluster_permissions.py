@@ -10,6 +10,9 @@ def cluster_permissions() -> dict[Route, RoutePermission]:
     """What each route of this group needs."""
     brokers, clusters, tenants = "/admin/v2/brokers", "/admin/v2/clusters", "/admin/v2/tenants"
     change = superuser("change clusters")
+    domains, policies = clusters + "/{cluster}/failureDomains", clusters + "/{cluster}/namespaceIsolationPolicies"
+    quotas, bookies = "/admin/v2/resource-quotas", "/admin/v2/bookies"
+    show, plan, stored = superuser("show clusters"), superuser("plan where things lie"), superuser("see bookies")
     return {
         ("GET", brokers): superuser("list brokers"),
         ("GET", brokers + "/{cluster}"): superuser("list brokers"),
@@ -17,6 +20,11 @@ def cluster_permissions() -> dict[Route, RoutePermission]:
         ("GET", brokers + "/ready"): anyone(),
         ("GET", brokers + "/version"): anyone(),
         ("GET", brokers + "/leaderBroker"): superuser("name the leader of the brokers"),
+        ("GET", brokers + "/{clusterName}/{brokerId}/ownedNamespaces"): superuser("show what a broker serves"),
+        ("GET", brokers + "/internal-configuration"): superuser("show the configuration"),
+        ("GET", brokers + "/backlog-quota-check"): superuser("check backlog quotas"),
+        ("POST", brokers + "/shutdown"): superuser("stop the broker"),
+        ("GET", "/status.html"): anyone("no login"),
         ("GET", brokers + "/configuration/runtime"): superuser("show the configuration"),
         ("GET", brokers + "/configuration"): superuser("list the settings that may change while brokers run"),
         ("GET", brokers + "/configuration/values"): superuser("show the settings that were changed while brokers ran"),
@@ -25,7 +33,20 @@ def cluster_permissions() -> dict[Route, RoutePermission]:
         ),
         ("DELETE", brokers + "/configuration/{configName}"): superuser("forget a change of a setting"),
         ("GET", clusters): anyone(),
-        **in_methods(clusters + "/{cluster}", GET=superuser("show clusters"), PUT=change, POST=change, DELETE=change),
+        **in_methods(clusters + "/{cluster}", GET=show, PUT=change, POST=change, DELETE=change),
+        **in_methods(clusters + "/{cluster}/peers", GET=show, POST=change),
+        **in_methods(clusters + "/{cluster}/migrate", GET=show, POST=change),
+        ("GET", domains): show,
+        **in_methods(domains + "/{domainName}", GET=show, POST=plan, DELETE=plan),
+        ("GET", policies): show,
+        ("GET", policies + "/brokers"): show,
+        ("GET", policies + "/brokers/{broker}"): show,
+        **in_methods(policies + "/{policyName}", GET=show, POST=plan, DELETE=plan),
+        **in_methods(quotas, GET=plan, POST=plan),
+        **in_methods(quotas + "/{tenant}/{namespace}/{bundle}", GET=plan, POST=plan, DELETE=plan),
+        ("GET", bookies + "/all"): stored,
+        ("GET", bookies + "/racks-info"): stored,
+        **in_methods(bookies + "/racks-info/{bookie}", GET=stored, DELETE=plan),
         ("GET", tenants): superuser("list tenants"),
         **in_methods(
             tenants + "/{tenant}",

@@ -38,15 +38,18 @@ TWINS: Final[Mapping[str, tuple[str, str]]] = {
     "system": ("persistent", "__change_events"),
 }
 """Kinds of topics: domain and local name."""
-OPEN: Final = ("GET", "/metrics")
-"""The route that needs no login unless a setting asks for one."""
+OPEN: Final = (("GET", "/metrics"), ("GET", "/status.html"))
+"""The routes that need no login, the first unless a setting asks for one."""
+_ENDS: Final = (("POST", "/admin/v2/brokers/shutdown"),)
+"""Routes that nobody asks who may: they take no body, and would end the broker that is tried."""
 _FILLED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("key", "value", "role", "version", "count", "seconds", "timestamp", "position", "ledger"), "1"),
     **dict.fromkeys(("entry", "timeout", "mostSigBits", "ledgerId", "entryId"), "1"),
     "leastSigBits": "1000000000000",
     "bundle": "0x00000000_0xffffffff",
     "policy": "retention",
-    "cluster": "magnetar-self-test-none",
+    **dict.fromkeys(("cluster", "clusterName", "brokerId", "broker", "bookie"), "magnetar-self-test-none"),
+    **dict.fromkeys(("domainName", "policyName", "group"), "magnetar-self-test-none"),
     "path": "magnetar-self-test-none",
 }
 
@@ -140,7 +143,9 @@ def _route_cases(scratch: ScratchTenant, rules: RoleRules) -> Iterator[MatrixCas
             if "/transactionMetadata/" in path or "/abortTransaction/" in path:
                 accesses = (ClusterAccess("use transactions that others began"),)  # nobody began it
             for role in ROLES:
-                allowed = _allowed(rules, scratch, role, accesses) or (role == "none" and (method, path) == OPEN)
+                allowed = _allowed(rules, scratch, role, accesses) or (role == "none" and (method, path) in OPEN)
+                if allowed and (method, path) in _ENDS:
+                    continue
                 request = method, _concrete(path, scratch, topic)
                 yield MatrixCase(role, f"{method} {path}", twin, allowed, request, topic=topic)
 

@@ -93,6 +93,29 @@ def _namespace_routes() -> dict[Route, RoutePermission]:
     }
 
 
+def _bundle_routes() -> dict[Route, RoutePermission]:
+    all_, one = "/admin/v2/namespaces", "/admin/v2/namespaces/{tenant}/{namespace}"
+    allowed, bookies = PolicyName.ALLOW_CLUSTERS, needs.superuser("say which bookies a namespace would like best")
+    return {
+        ("GET", all_ + "/{cluster}/antiAffinity/{group}"): RoutePermission(
+            "an administrator of the tenant in the query", lambda target: (), "the tenant in the query"
+        ),
+        **needs.in_methods(
+            one + "/allowedClusters",
+            GET=needs.namespace_policy(_READ, allowed),
+            POST=needs.namespace_policy(_WRITE, allowed),
+        ),
+        ("POST", one + "/migration"): needs.superuser("migrate namespaces"),
+        **needs.in_methods(one + "/persistence/bookieAffinity", GET=bookies, POST=bookies, DELETE=bookies),
+        ("PUT", one + "/{bundle}/split"): needs.superuser("split bundles"),
+        ("DELETE", one + "/{bundle}"): needs.namespace(NamespaceOperation.DELETE_BUNDLE),
+        ("GET", one + "/{bundle}/topicHashPositions"): needs.namespace_policy(_READ, PolicyName.PERSISTENCE),
+        ("GET", "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}"): needs.namespace(
+            NamespaceOperation.GET_BUNDLE
+        ),
+    }
+
+
 def _topic_routes() -> dict[Route, RoutePermission]:
     within, one = "/admin/v2/{domain}/{tenant}/{namespace}", "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
     lookup, stats = needs.topic(TopicOperation.LOOKUP), needs.topic(TopicOperation.GET_STATS)
@@ -264,6 +287,7 @@ ROUTE_PERMISSIONS: Final[Mapping[Route, RoutePermission]] = MappingProxyType(
             {
                 **cluster_permissions(),
                 **_namespace_routes(),
+                **_bundle_routes(),
                 **_topic_routes(),
                 **_subscription_routes(),
                 **_other_routes(),

@@ -18,6 +18,7 @@ from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.upkeep.inactive_topics import InactiveTopicRemoval
 from magnetar.broker.upkeep.unloaded_topics import UnloadedTopics
+from magnetar.model.errors import ServiceNotReadyError
 from magnetar.model.policies import Retention
 from magnetar.runtime.tasks import TaskGroup, in_turns
 
@@ -153,6 +154,13 @@ class Upkeep:
         began = perf_counter()
         await self._each("backlog quota", lambda topic: self._check_quota(topic) if topic.quotas.any else None)
         self._service.activity.quota_check_seconds.add(perf_counter() - began)
+
+    async def check_quotas_now(self) -> None:
+        """:meth:`check_quotas`, asked for by somebody. Raises ServiceNotReadyError if the policies are in doubt."""
+        doubt = self._service.store.keep_all
+        if doubt is not None:
+            raise ServiceNotReadyError(f"nothing is evicted, because the policies are in doubt: {doubt}")
+        await self.check_quotas()
 
     async def _check_quota(self, topic: Topic) -> int:
         await topic.quotas.check(self._service.clock.now_ms())

@@ -172,7 +172,7 @@ def _security(service: BrokerService) -> Iterator[Measured]:
     if service.audit is not None:
         yield Measured("magnetar_audit_lost_total", service.audit.lost)
         yield Measured("magnetar_audit_failing", int(service.audit.failing))
-    for name, value in service.tls_counters().items():
+    for name, value in service.surroundings.tls_counters().items():
         total = "" if name.endswith("_in_progress") else "_total"
         yield Measured(f"magnetar_tls_{name}{total}", value)
 

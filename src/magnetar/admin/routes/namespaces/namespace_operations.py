@@ -12,7 +12,7 @@ from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import done
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
-from magnetar.admin.routes.namespaces.bundles import bundle_of, check_bundle
+from magnetar.admin.routes.namespaces.bundles import bundle_text, ring_of
 from magnetar.authorization.access import TenantAccess, TopicAccess
 from magnetar.authorization.operations import TopicOperation
 from magnetar.metadata.resources import Resources
@@ -33,11 +33,12 @@ class _NamespaceTopics:
     def names(self, tenant: str, namespace: str, bundle: str | None = None) -> Iterator[TopicName]:
         """Names that may be very many. Raises if the namespace or the bundle does not exist."""
         name = namespace_name(tenant, namespace)
-        self._resources.namespaces.policies(name)
-        if bundle is not None:
-            check_bundle(self._resources, name, bundle)
+        ring = ring_of(self._resources, name)
         persistent = (topic for topic in self._topics.topics_of(name) if topic.persistent)
-        return (topic for topic in persistent if bundle is None or bundle == bundle_of(self._resources, topic))
+        if bundle is None:
+            return persistent
+        chosen = bundle_text(*ring.existing(name, bundle))
+        return (topic for topic in persistent if ring.of_topic(topic) == chosen)
 
     async def existing(self, names: Iterable[TopicName]) -> AsyncIterator[TopicName]:
         """Those of ``names`` that still exist when they are reached."""

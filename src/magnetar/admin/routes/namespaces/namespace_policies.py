@@ -15,11 +15,12 @@ from starlette.responses import Response
 from magnetar.admin.http.bodies import answer, done, json_body, raw_body, wrong_method
 from magnetar.admin.http.parameters import NAMESPACE, PathText, WordConvertor, namespace_name
 from magnetar.admin.ports import TopicsPort
+from magnetar.admin.routes.namespaces.replication import require_replicable
 from magnetar.admin.values import policy_values as v
 from magnetar.config.setting_field import LONG_MAX
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import ForbiddenError, NotFoundError, PreconditionFailedError
+from magnetar.model.errors import NotFoundError, PreconditionFailedError
 from magnetar.model.names import NamespaceName
 from magnetar.model.policies import Json, JsonObject
 
@@ -175,7 +176,7 @@ async def _set(
     if policy == "retention":
         _check_retention(policies, value)
     elif policy == "replication":
-        _check_clusters(resources, value)
+        require_replicable(resources, settings.clusterName, name, value)
     await _store(resources, settings, name, about.key, value)
     await topics.policies_in_force()
     return done(about.status)
@@ -213,13 +214,6 @@ def _check_retention(policies: JsonObject, value: Json) -> None:
     quotas = policies.get("backlog_quota_map")
     if isinstance(quotas, dict) and not v.fits(quotas.get("destination_storage"), value):
         raise PreconditionFailedError("Retention Quota must exceed configured backlog quota for namespace.")
-
-
-def _check_clusters(resources: Resources, value: Json) -> None:
-    known = resources.clusters.names()
-    for cluster in value if isinstance(value, list) else []:
-        if cluster not in known:
-            raise ForbiddenError(f"Invalid cluster id: {cluster}")
 
 
 def _property_routes(router: APIRouter, resources: Resources) -> None:

@@ -14,6 +14,7 @@ from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.namespace_creation import asked_for, checked
 from magnetar.admin.routes.namespaces.removal import is_empty, remove_namespace
+from magnetar.admin.routes.namespaces.replication import require_allowed_to_tenant, require_own, texts_of
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError
@@ -62,6 +63,13 @@ def _namespace_routes(
         name = namespace_name(tenant, namespace)
         policies = None if wanted is None else checked(wanted, settings.clusterName)
         permissions.require(request, *asked_for(name, policies or {}), recorded=True)
+        replicated = texts_of((policies or {}).get("replication_clusters"))
+        if resources.tenants.exists(tenant):
+            require_allowed_to_tenant(resources, tenant, replicated)
+            require_own(settings.clusterName, replicated)
+        if not namespaces.exists(name):
+            # what was said about an earlier one while it was being deleted
+            await resources.placement.forget_namespace(name)
         await namespaces.create(tenant, namespace, policies)
         return done()
 

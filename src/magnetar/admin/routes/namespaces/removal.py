@@ -70,4 +70,5 @@ async def remove_namespace(
         for some in batched(one for one in topics.topics_of(namespace) if is_system_topic(one) == last):
             await asyncio.gather(*(topics.delete_topic(one, force=True) for one in some if topics.topic_exists(one)))
     await forget_schemas(resources, namespace)
+    await resources.placement.forget_namespace(namespace)
     await resources.namespaces.delete(namespace, has_topics=False)

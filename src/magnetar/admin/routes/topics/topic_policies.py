@@ -16,6 +16,7 @@ from starlette.responses import Response
 from magnetar.admin.http.bodies import answer, done, json_body, wrong_method
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, WordConvertor, topic_name
 from magnetar.admin.ports import TopicsPort
+from magnetar.admin.routes.namespaces.replication import require_replicable
 from magnetar.admin.routes.topics.topics import parts_of
 from magnetar.admin.values import offload_policies
 from magnetar.admin.values import policy_values as v
@@ -233,6 +234,8 @@ async def _set(
         )
     if policy == "retention":
         _check_retention(topics, name, value)
+    if policy == "replication" and value is not None:
+        require_replicable(resources, settings.clusterName, name.namespace, value)
     await resources.topic_policies.update(name, policy, value, is_global=is_global)
     return done()
 

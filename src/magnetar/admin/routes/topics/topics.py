@@ -11,7 +11,7 @@ from starlette.responses import Response
 from magnetar.admin.http.bodies import answer, done, json_body, listed, text_map_body
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
 from magnetar.admin.ports import MessagesPort, TopicsPort
-from magnetar.admin.routes.namespaces.bundles import bundle_of
+from magnetar.admin.routes.namespaces.bundles import ring_of
 from magnetar.admin.values.policy_values import words
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
@@ -63,9 +63,8 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
         pieces: Iterable[Sequence[str]] = topics.names_of(name, [_DOMAINS[domain]], system=includeSystemTopic)
         if bundle is not None:
             # a bundle that does not exist has no topics, as in Pulsar
-            pieces = (
-                [one for one in piece if bundle == bundle_of(resources, TopicName.stored(one))] for piece in pieces
-            )
+            ring = ring_of(resources, name)
+            pieces = ([one for one in piece if bundle == ring.of_topic(TopicName.stored(one))] for piece in pieces)
         return listed(pieces)
 
     @router.put(TOPIC)

@@ -1,0 +1,54 @@
+"""Placement data and migrations are there again after a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from magnetar.config.settings import Settings
+from magnetar.metadata.placement import DEFAULT_QUOTA
+from magnetar.metadata.resources import Resources
+from magnetar.model.names import NamespaceName
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from tests.support.at_once import at_once
+
+NAMESPACE = NamespaceName.parse("public/default")
+BUNDLE = "0x00000000_0x40000000"
+
+
+def opened(path: Path) -> Resources:
+    return Resources(MetadataLog(OsFileSystem(str(path))), Settings())
+
+
+def test_all_of_it_survives_a_restart(tmp_path: Path) -> None:
+    before = opened(tmp_path)
+    placement, quota = before.placement, {**DEFAULT_QUOTA, "memory": 1.0}
+    at_once(before.ensure_defaults())
+    at_once(before.clusters.create("c2", {}))
+    at_once(before.clusters.set_peers("c2", ["standalone"]))
+    at_once(before.clusters.set_migration("c2", {"migrated": True}))
+    at_once(placement.set_failure_domain("c2", "d", {"brokers": ["a:1"]}, lambda domains: None))
+    at_once(placement.change_isolation_policies("c2", lambda policies: {**policies, "p": {"primary": ["x"]}}))
+    at_once(placement.set_default_quota(quota))
+    at_once(placement.set_quota(NAMESPACE, BUNDLE, quota))
+    at_once(placement.set_bookie_affinity(NAMESPACE, {"bookkeeperAffinityGroupPrimary": "g"}))
+    at_once(before.close())
+
+    after = opened(tmp_path)
+    assert after.clusters.get("c2")["peerClusterNames"] == ["standalone"]
+    assert after.clusters.migration("c2") == {"migrated": True}
+    assert after.placement.failure_domains("c2") == {"d": {"brokers": ["a:1"]}}
+    assert after.placement.isolation_policies("c2") == {"p": {"primary": ["x"]}}
+    assert after.placement.default_quota() == after.placement.quota(NAMESPACE, BUNDLE) == quota
+    assert after.placement.bookie_affinity(NAMESPACE) == {"bookkeeperAffinityGroupPrimary": "g"}
+    at_once(after.placement.forget_quotas(NAMESPACE, BUNDLE))
+    assert after.placement.quota(NAMESPACE, BUNDLE) is None
+    assert after.placement.bookie_affinity(NAMESPACE) is not None
+    at_once(after.placement.forget_namespace(NAMESPACE))
+    at_once(after.placement.forget_cluster("c2"))
+    at_once(after.close())
+
+    last = opened(tmp_path)
+    assert last.placement.isolation_policies("c2") is None
+    assert last.placement.bookie_affinity(NAMESPACE) is None
+    at_once(last.close())
