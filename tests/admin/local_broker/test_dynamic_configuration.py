@@ -91,8 +91,6 @@ def test_loaded_topics_obey(tmp_path: Path) -> None:
         assert topic.policies.publish_rate.messages == 11
         reads = topic.subscriptions["s"].settings
         assert reads.dispatcher_max_read_batch_size == 7 and reads.auto_skip_non_recoverable_data
-        status, found = await broker.ask("GET", f"{TOPIC}/t/publishRate?applied=true")
-        assert status == 200 and found["publishThrottlingRateInMsg"] == 11
         await forget(broker, "maxPublishRatePerTopicInMessages")
         assert topic.policies.publish_rate.messages <= 0
 
