@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from magnetar.broker.topic.publish.publish_rate import TokenBucket
 from magnetar.model.names import TopicName
 from magnetar.testing.rawclient import RawClient
 from tests.support.at_once import at_once
@@ -88,13 +85,3 @@ def test_a_broker_wide_rate() -> None:
         assert 3.5 < await seconds_for(wires, await wires.open(), T, 50) < 7
 
     on_broker(test, maxPublishRatePerTopicInMessages=10)
-
-
-@pytest.mark.parametrize("rate", [1, 7, 1000])
-def test_a_bucket_lets_pass_what_it_may(rate: int) -> None:
-    """A client that waits as it is asked to takes at most a second's worth more than the rate."""
-    bucket, now, taken = TokenBucket(rate, 0.0), 0.0, 0
-    while now < 20:
-        now += bucket.take(1, now)
-        taken += 1
-    assert rate * 20 <= taken <= rate * 21 + 1

@@ -27,6 +27,7 @@ from magnetar.admin.routes import (
     not_implemented,
     permission_explanations,
     produce,
+    resource_groups,
     schemas,
     tenants,
     transactions,
@@ -121,6 +122,7 @@ def _groups(
     yield tenants.routes(ports.topics, ports.schemas, resources, settings)
     # before all with a word after a parameter: POST .../permissions/clearBacklog grants to the role of that name
     yield namespace_permissions.routes(ports.topics, resources, permissions)
+    yield resource_groups.routes(ports.topics, resources)
     yield topic_permissions.routes(ports.topics, resources, settings)
     yield namespaces.routes(ports.topics, ports.schemas, resources, settings, permissions)
     yield cluster_policies.routes(resources, permissions)

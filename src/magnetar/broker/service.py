@@ -17,6 +17,7 @@ from magnetar.broker.namespaces.topic_changes import TopicChanges
 from magnetar.broker.namespaces.topic_directory import TopicDirectory
 from magnetar.broker.namespaces.watched_lists import WatchedLists
 from magnetar.broker.offloader import Offloader
+from magnetar.broker.policies.broker_policies import broker_rates
 from magnetar.broker.policies.effective_policies import EffectivePolicies
 from magnetar.broker.policies.policy_events import PolicyEvents
 from magnetar.broker.policies.policy_notification import PolicyNotification
@@ -24,6 +25,7 @@ from magnetar.broker.policies.subscribe_rate_limiter import SubscribeRateLimiter
 from magnetar.broker.policies.topic_settings import dispatch_settings, publish_settings
 from magnetar.broker.schema_registry import SchemaRegistry
 from magnetar.broker.surroundings import Surroundings
+from magnetar.broker.throttling.shared_limits import SharedLimits
 from magnetar.broker.topic.nonpersistent.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.topic import Topic
@@ -113,9 +115,10 @@ class BrokerService:
         self.subscribe_rate_limiter = SubscribeRateLimiter()
         self.changes = TopicChanges()
         """Notifies watchers of lists of topics of new and deleted ones."""
+        self.shared_limits = SharedLimits(broker_rates(settings))
         self.nonpersistent_topics = NonPersistentTopics(
             self._dispatch, clock, settings.maxConcurrentNonPersistentMessagePerConnection, self.policies.of,
-            self._publishing,
+            self._publishing, self.shared_limits,
         )  # fmt: skip
         self.directory = TopicDirectory()
         """The topics that exist, of both domains."""
@@ -248,18 +251,16 @@ class BrokerService:
             raise ServiceNotReadyError("Topic is being deleted")
         if self.directory.add(name):
             self.changes.created(name)
-        policies = self.policies.of(name)
+        policies, shared = self.policies.of(name), None if is_system_topic(name) else self.shared_limits
         with self.activity.load():
-            topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, policies, self._publishing)
+            topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, policies, self._publishing, shared)
         self.topics[name.fqn] = topic
         self.coordinator.loaded(topic)
         return topic
 
     def _nonpersistent_changed(self, name: TopicName, there: bool) -> None:
-        if there:
-            self.directory.add(name)
-        else:
-            self.directory.remove(name)
+        change: Callable[[TopicName], object] = self.directory.add if there else self.directory.remove
+        change(name)
 
     def take_settings(self) -> None:
         """Take what was copied from the settings anew; loaded topics get it in turns of the loop."""

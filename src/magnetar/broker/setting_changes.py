@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from magnetar.broker.connection.grant_changes import GrantChanges
+from magnetar.broker.policies.broker_policies import broker_rates
 from magnetar.broker.service import BrokerService
 from magnetar.config.dynamic_settings import DynamicSettings, dynamic_names
 
@@ -25,6 +26,7 @@ class SettingChanges:
         every = dynamic_names()
         dynamic.on_change(every, service.take_settings)
         dynamic.on_change(every, self._take_limits)
+        dynamic.on_change(every, self._take_rates)
         dynamic.on_change(["managedLedgerCacheSizeMB"], self._take_cache_size)
         dynamic.on_change(["superUserRoles"], self._take_superusers)
         service.resources.dynamic_configuration.changed = self._follow
@@ -36,6 +38,15 @@ class SettingChanges:
 
     def _take_limits(self) -> None:
         self._service.resources.take_limits(self._service.settings)
+
+    def _take_rates(self) -> None:
+        service = self._service
+        service.shared_limits.set_rates(broker_rates(service.settings), self._choose_limits)
+
+    def _choose_limits(self) -> None:
+        for topic in list(self._service.topics.values()):
+            topic.shared_limits_changed()
+        self._service.nonpersistent_topics.policies_changed(lambda _: True)
 
     def _take_cache_size(self) -> None:
         self._service.store.cache.set_bytes_max(self._service.settings.managedLedgerCacheSizeMB << 20)

@@ -194,22 +194,37 @@ class PolicySettings:
         0, "Bytes per second that may be published to a topic; 0 without limit.", _RATES, 0, LONG_MAX
     )
     dispatchThrottlingRatePerTopicInMsg: int = setting(
-        0, "Messages per second that a topic sends to consumers; 0 without limit.", _RATES, 0, INT_MAX, effect=False
+        0, "Messages per second that a topic sends to consumers; 0 without limit.", _RATES, 0, INT_MAX
     )
     dispatchThrottlingRatePerTopicInByte: int = setting(
-        0, "Bytes per second that a topic sends to consumers; 0 without limit.", _RATES, 0, LONG_MAX, effect=False
+        0, "Bytes per second that a topic sends to consumers; 0 without limit.", _RATES, 0, LONG_MAX
     )
     dispatchThrottlingRatePerSubscriptionInMsg: int = setting(
-        0, "Messages per second that a subscription sends; 0 without limit.", _RATES, 0, INT_MAX, effect=False
+        0, "Messages per second that a subscription sends; 0 without limit.", _RATES, 0, INT_MAX
     )
     dispatchThrottlingRatePerSubscriptionInByte: int = setting(
-        0, "Bytes per second that a subscription sends; 0 without limit.", _RATES, 0, LONG_MAX, effect=False
+        0, "Bytes per second that a subscription sends; 0 without limit.", _RATES, 0, LONG_MAX
     )
     dispatchThrottlingRateRelativeToPublishRate: bool = setting(
-        False,
-        "Whether the dispatch rates come on top of the rate at which messages are published.",
-        _RATES,
-        effect=False,
+        False, "Whether the dispatch rates come on top of the rate at which messages are published.", _RATES
+    )
+    dispatchThrottlingRateInMsg: int = setting(
+        0, "Messages per second that all topics together send to consumers; 0 without limit.", _RATES, 0, INT_MAX
+    )
+    dispatchThrottlingRateInByte: int = setting(
+        0, "Bytes per second that all topics together send to consumers; 0 without limit.", _RATES, 0, LONG_MAX
+    )
+    dispatchThrottlingOnBatchMessageEnabled: bool = setting(
+        False, "Whether a batch counts as one message where dispatching is limited.", _RATES
+    )
+    dispatchThrottlingOnNonBacklogConsumerEnabled: bool = setting(
+        True, "Whether subscriptions with a backlog of at most 1000 entries are limited as well.", _RATES
+    )
+    brokerPublisherThrottlingMaxMessageRate: int = setting(
+        0, "Messages per second that may be published to all topics together; 0 without limit.", _RATES, 0, INT_MAX
+    )
+    brokerPublisherThrottlingMaxByteRate: int = setting(
+        0, "Bytes per second that may be published to all topics together; 0 without limit.", _RATES, 0, LONG_MAX
     )
     subscribeThrottlingRatePerConsumer: int = setting(
         0, "Subscribe requests that one consumer may make per period; 0 without limit.", _RATES, 0, INT_MAX

@@ -70,18 +70,6 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
         off=("org.apache.pulsar.common.util.defaultpulsarsslfactory",),
     ),
     # limits of shared resources
-    **_given(
-        *("brokerPublisherThrottlingMaxByteRate", "brokerPublisherThrottlingMaxMessageRate"),
-        instead="Leave it out; maxPublishRatePerTopicInMessages and ...InBytes limit single topics",
-        off=("0",),
-    ),
-    **_given(
-        *("dispatchThrottlingRateInByte", "dispatchThrottlingRateInMsg"),
-        *("dispatchThrottlingRatePerTopicInMsg", "dispatchThrottlingRatePerTopicInByte"),
-        *("dispatchThrottlingRatePerSubscriptionInMsg", "dispatchThrottlingRatePerSubscriptionInByte"),
-        instead="Leave it out; consumers limit themselves by the size of their receiver queue",
-        off=("0",),
-    ),
     **_given("maxUnackedMessagesPerBroker", "maxSameAddressConsumersPerTopic", instead=_NO_LIMIT, off=("0",)),
     **_given("managedLedgerMaxReadsInFlightSizeInMB", instead=_NO_LIMIT, off=("0",)),
     **_given("httpMaxRequestSize", instead="Leave it out; bodies of REST are bounded to 1 MiB", off=("-1", "0")),

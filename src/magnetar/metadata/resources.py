@@ -16,6 +16,7 @@ from magnetar.metadata.dynamic_configuration import DynamicConfiguration
 from magnetar.metadata.namespaces import Namespaces
 from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.metadata.placement import Placement
+from magnetar.metadata.resource_groups import ResourceGroups
 from magnetar.metadata.schemas import SchemaStore
 from magnetar.metadata.store import MetadataStore
 from magnetar.metadata.tenants import Tenants
@@ -44,6 +45,7 @@ class Resources:
             bundle_count=settings.defaultNumberOfNamespaceBundles,
             max_per_tenant=settings.maxNamespacesPerTenant,
         )
+        self.resource_groups = ResourceGroups(store)
         self.partitioned = PartitionedTopics(store, settings.maxNumPartitionsPerPartitionedTopic)
         self.topic_policies = TopicPolicyRecords(store)
         self.schemas = SchemaStore(store)

@@ -70,6 +70,14 @@ class SubscribeRate(NamedTuple):
     period_s: int = 30
 
 
+class ResourceGroup(NamedTuple):
+    """The rates that all namespaces of a group share, as (messages, bytes) per second; 0 or less without limit."""
+
+    name: str
+    publish: tuple[int, int] = (0, 0)
+    dispatch: tuple[int, int] = (0, 0)
+
+
 ALL_SUBSCRIPTION_TYPES: Final = frozenset(("Exclusive", "Shared", "Failover", "Key_Shared"))
 
 
@@ -132,6 +140,8 @@ class TopicPolicies(NamedTuple):
     dispatch_rates: Mapping[str, DispatchRate] = _NO_RATES
     """Limits by subscription, where one has its own."""
     subscribe_rate: SubscribeRate = SubscribeRate()
+    resource_group: ResourceGroup | None = None
+    """The group that the topic's namespace is in."""
 
     def dispatch_rate_of(self, subscription: str) -> DispatchRate:
         """Return what one subscription may send."""

@@ -127,7 +127,7 @@ def concrete(template: str, *, domain: str = "persistent", topic: str = "t", pol
     values = {
         "tenant": "ref", "namespace": "main", "domain": domain, "topic": topic, "subscription": "s1", "subName": "s1",
         "policy": policy, "bundle": "0x00000000_0x40000000", "path": "admin/v2/none",
-        "configName": "maxTenants", "configValue": "1",
+        "configName": "maxTenants", "configValue": "1", "resourcegroup": "g",
     }  # fmt: skip
     for name, value in values.items():
         template = template.replace("{" + name + "}", value)

@@ -152,7 +152,7 @@ def test_what_has_no_effect_is_not_listed() -> None:
     assert "maxUnackedMessagesPerConsumer=" in lines
     for name in setting_types():
         assert (f"\n{name}=" in "\n" + lines) == has_effect(name)
-    assert not has_effect("dispatchThrottlingRatePerTopicInMsg")
+    assert not has_effect("brokerDeduplicationSnapshotIntervalSeconds")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from magnetar.broker.connection.listener import Connections
+from magnetar.broker.throttling.rate_limit import LimitLevel, RateAmounts, RateLimit
 from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.model.errors import PersistenceError
 from magnetar.protocol import codec
@@ -95,7 +96,9 @@ def test_a_rate_limit_and_the_disk_each_hold_the_connection() -> None:
     async def scenario() -> None:
         listener, transport, connection, _ = publisher(Connections())
         listener.data_received(sends(WINDOW))
-        listener.session.throttle(0.02)
+        limit = RateLimit(LimitLevel.TOPIC, "publishRate", RateAmounts(messages=50))
+        limit.charge(5, 0)
+        listener.session.throttle((limit,))
         connection.receipts(3, 0, results(WINDOW))
         assert not transport.reading, "the rate limit still holds it"
         listener.data_received(sends(WINDOW))

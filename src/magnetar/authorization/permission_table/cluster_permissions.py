@@ -1,4 +1,4 @@
-"""Rows of the permission table for what the whole cluster has: brokers, clusters, tenants, quotas, bookies."""
+"""Rows of the permission table for what the whole cluster has: brokers, clusters, tenants, quotas, groups, bookies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from magnetar.authorization.permission_table.needs import Route, RoutePermission
 def cluster_permissions() -> dict[Route, RoutePermission]:
     """What each route of this group needs."""
     brokers, clusters, tenants = "/admin/v2/brokers", "/admin/v2/clusters", "/admin/v2/tenants"
+    groups = "/admin/v2/resourcegroups"
     change = superuser("change clusters")
     domains, policies = clusters + "/{cluster}/failureDomains", clusters + "/{cluster}/namespaceIsolationPolicies"
     quotas, bookies = "/admin/v2/resource-quotas", "/admin/v2/bookies"
@@ -47,6 +48,13 @@ def cluster_permissions() -> dict[Route, RoutePermission]:
         ("GET", bookies + "/all"): stored,
         ("GET", bookies + "/racks-info"): stored,
         **in_methods(bookies + "/racks-info/{bookie}", GET=stored, DELETE=plan),
+        ("GET", groups): superuser("list resource groups"),
+        **in_methods(
+            groups + "/{resourcegroup}",
+            GET=superuser("show resource groups"),
+            PUT=superuser("change resource groups"),
+            DELETE=superuser("change resource groups"),
+        ),
         ("GET", tenants): superuser("list tenants"),
         **in_methods(
             tenants + "/{tenant}",

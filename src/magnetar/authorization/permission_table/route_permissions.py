@@ -56,6 +56,12 @@ def _namespace_routes() -> dict[Route, RoutePermission]:
         ),
         **needs.in_methods(one + "/property/{key}", GET=needs.tenant_admin(), DELETE=needs.tenant_admin()),
         ("PUT", one + "/property/{key}/{value}"): needs.tenant_admin(),
+        **needs.in_methods(
+            one + "/resourcegroup",
+            GET=needs.namespace_policy(_READ, PolicyName.RESOURCEGROUP),
+            DELETE=needs.namespace_policy(_WRITE, PolicyName.RESOURCEGROUP),
+        ),
+        ("POST", one + "/resourcegroup/{resourcegroup}"): needs.namespace_policy(_WRITE, PolicyName.RESOURCEGROUP),
         ("GET", one + "/backlogQuotaMap"): needs.namespace_policy(_READ, PolicyName.BACKLOG),
         **needs.in_methods(
             one + "/backlogQuota",

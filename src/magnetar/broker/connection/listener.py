@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, cast
 
 from magnetar.broker.connection.bounds.outbox import Outbox
+from magnetar.broker.connection.bounds.socket_pauses import MEMORY, WORK
 from magnetar.broker.connection.bounds.turns import Turns
 from magnetar.broker.connection.bounds.unfinished_frames import UnfinishedFrames
 from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
 from magnetar.broker.connection.handlers.command_table import GUARDED_HANDLERS, HANDLERS
-from magnetar.broker.connection.session import MEMORY, WORK, Session
+from magnetar.broker.connection.session import Session
 from magnetar.broker.service import BrokerService
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol.commands import Command, CommandPing
@@ -124,6 +125,7 @@ class Listener(asyncio.Protocol):
         turns = self._connections.turns
         handlers = HANDLERS if self._service.authorizer is None else GUARDED_HANDLERS
         self.session = Session(self._service, self._out, transport, self._protocol, handlers, turns)
+        self.session.carry_on = self._carry_on
         self._connections.add(self)
         self._timer = loop.call_later(min(HANDSHAKE_SECONDS, self._interval), self._handshake_late)
 
@@ -185,9 +187,16 @@ class Listener(asyncio.Protocol):
         if session.closed:
             return
         session.stop_reading(WORK)
-        if not session.stuck and not self._queued:
+        if not session.stuck and not session.throttled and not self._queued:
             self._queued = True
             self._connections.turns.queue(self)
+
+    def _carry_on(self) -> None:
+        session = self.session
+        if session.busy or self._protocol.waiting:
+            self._wait()
+        else:
+            session.read_again(WORK)
 
     def pause_writing(self) -> None:
         self._out.pause()

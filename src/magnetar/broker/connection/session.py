@@ -20,11 +20,14 @@ from typing import Any, Final
 
 from magnetar.authorization.caller import Caller
 from magnetar.broker.connection.bounds.outbox import Outbox
+from magnetar.broker.connection.bounds.socket_pauses import RATE, PausableSocket
 from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns
 from magnetar.broker.connection.login import Login
 from magnetar.broker.connection.open_handles import OpenConsumer, OpenWatch, PendingOpen
 from magnetar.broker.service import BrokerService
+from magnetar.broker.throttling.rate_limit import RateLimit
 from magnetar.broker.topic.publish.producer import Producer
+from magnetar.broker.topic.publish.publish_rate import HeldConnection
 from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
@@ -49,16 +52,10 @@ _FEW_IDS: Final = 8
 _ACK: Final = c.CommandAck
 _SEND: Final = c.CommandSend
 
-# why a socket is not read
-PUBLISHES: Final = 1
-RATE: Final = 2
-WORK: Final = 4
-MEMORY: Final = 8
-
 Handler = Callable[["Session", Any], Iterator[int] | None]
 
 
-class Session:
+class Session(PausableSocket):
     """One client's session, owned by its listener; lives on the event loop."""
 
     def __init__(
@@ -70,6 +67,7 @@ class Session:
         handlers: Mapping[type, Handler],
         turns: Turns,
     ) -> None:
+        super().__init__(transport)
         self.service = service
         self.out = out
         self._turns = turns
@@ -80,7 +78,6 @@ class Session:
         self._waits_for_client = service.settings.pulsarChannelPauseReceivingRequestsIfUnwritable
         self.stuck = False
         """Whether the commands wait for the client to take its answers."""
-        self.transport = transport
         self.loop = asyncio.get_running_loop()
         self.protocol = protocol
         self._handlers = handlers
@@ -106,11 +103,11 @@ class Session:
         self.pending_publishes = 0
         self.journal = service.store.journal
         self.accepted = False  # whether the handshake ever succeeded
-        self.reading_paused = False
-        """Whether it is not read because its messages wait for the disk."""
-        self._not_reading = 0
-        self._throttled_until: float | None = None
-        self.closed = False
+        self._held: HeldConnection | None = None
+        self.carry_on: Callable[[], None] = _nothing
+        """Called when it may handle commands again that a limit of rates had held up."""
+        self.halted = False
+        """Whether it handles no more commands: it is closed, or it has published as fast as it may."""
         self._probes: list[Callable[[bool], None]] = []
         self._leaving: deque[Producer | OpenConsumer | OpenWatch] = deque()
         """What the lost client had opened and has still to leave."""
@@ -120,11 +117,13 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether there are commands to be handled before new ones."""
-        return self._steps is not None or bool(self._commands)
+        """Whether there are commands to be handled before new ones, or none may be handled now."""
+        return self._steps is not None or bool(self._commands) or self.halted
 
     def go_on(self) -> None:
         """Handle more of what was given to :meth:`handle`."""
+        if self.halted:
+            return
         if self._steps is not None:
             self._turns.spent(TURN - self._advance(TURN))
         elif self._commands:
@@ -158,8 +157,10 @@ class Session:
                     if self.acking:
                         self.hand_over_acks()
                     send(self, command)
-                    if self.closed:
-                        return
+                    if self.halted:
+                        if self.closed:
+                            return
+                        break
                     continue
             if kind is not _ACK and self.acking:
                 self.hand_over_acks()
@@ -258,14 +259,18 @@ class Session:
             self.complain("closed", "closing the connection: %s", reason)
         else:
             log.info("%s: closing the connection: %s", self.address, reason)
-        self.closed = True
-        self._drop_commands()
+        self._end()
         self.out.flush()
         self.transport.close()
 
-    def _drop_commands(self) -> None:
+    def _end(self) -> None:
+        self.closed = self.halted = True
+        self.carry_on = _nothing
         self._commands.clear()
         self._steps = None
+        if self._held is not None:
+            self._held.leave()
+            self._held = None
 
     def alive(self) -> None:
         """The client sent something while a probe was under way."""
@@ -307,8 +312,7 @@ class Session:
         Some leave at once and the rest in later turns of the loop, which thousands would hold up. A client that waits
         for a place of this one is answered when all of them have left.
         """
-        self.closed = True
-        self._drop_commands()
+        self._end()
         self.out.end()
         if self._probe_timer is not None:
             self._probe_timer.cancel()
@@ -337,59 +341,38 @@ class Session:
         else:
             opened.close()
 
-    # reading from the socket -------------------------------------------------------------------------------------
+    # limits of rates ---------------------------------------------------------------------------------------------
 
-    def stop_reading(self, reason: int) -> None:
-        """Stop reading the socket, for a reason that :meth:`read_again` takes back."""
-        if not self._not_reading and not self.closed:
-            self.transport.pause_reading()
-        self._not_reading |= reason
-
-    def read_again(self, reason: int) -> None:
-        """Read the socket again, unless there is another reason not to."""
-        if self._not_reading & reason:
-            self._not_reading &= ~reason
-            if not self._not_reading and not self.closed:
-                self.transport.resume_reading()
+    def throttle(self, limits: tuple[RateLimit, ...]) -> None:
+        """Handle nothing more until all ``limits`` have room: the client publishes faster than it may (rule 14.6)."""
+        if self._held is not None or self.closed:
+            return
+        held = HeldConnection(limits, self._let_go)
+        if held.wait():
+            self._held = held
+            self.halted = True
+            self.stop_reading(RATE)
 
     @property
-    def reading(self) -> bool:
-        """Whether the socket is read."""
-        return not self._not_reading
+    def throttled(self) -> bool:
+        """Whether a limit of rates holds it up."""
+        return self._held is not None
 
-    def pause_reading(self) -> None:
-        """Stop reading: its messages wait for the disk (rule 3.3.10)."""
-        self.reading_paused = True
-        self.stop_reading(PUBLISHES)
-
-    def resume_reading(self) -> None:
-        """Read again: its messages do not wait for the disk any more."""
-        self.reading_paused = False
-        self.read_again(PUBLISHES)
-
-    def throttle(self, seconds: float) -> None:
-        """Stop reading for so many seconds: the client publishes faster than it may (rule 14.6)."""
-        until = self.loop.time() + seconds
-        if self._throttled_until is None:
-            self.loop.call_at(until, self._throttle_over)
-            self._throttled_until = until
-            self.stop_reading(RATE)
-        else:
-            self._throttled_until = max(until, self._throttled_until)
-
-    def _throttle_over(self) -> None:
-        until = self._throttled_until
-        if until is not None and until > self.loop.time() and not self.closed:
-            self.loop.call_at(until, self._throttle_over)
-            return
-        self._throttled_until = None
-        self.read_again(RATE)
+    def _let_go(self) -> None:
+        self._held = None
+        if not self.closed:
+            self.halted = False
+            self.read_again(RATE)
+            self.carry_on()
 
     def writable_again(self) -> None:
         """Serve its consumers again: the socket takes more."""
         for held in list(self.consumers.values()):
             if isinstance(held, OpenConsumer):
                 held.subscription.resume(held.consumer)
+
+
+def _nothing() -> None: ...
 
 
 def _answered(command: c.Command) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from magnetar.broker.policies.policy_rules import CAUGHT_UP
+from magnetar.broker.throttling.rate_limit import RateAmounts
+from magnetar.broker.throttling.shared_limits import BrokerRates
 from magnetar.config.settings import Settings
 from magnetar.model.policies import Retention
 from magnetar.model.topic_policies import (
@@ -72,6 +74,16 @@ def of_broker(settings: Settings) -> TopicPolicies:
         subscribe_rate=SubscribeRate(
             settings.subscribeThrottlingRatePerConsumer, settings.subscribeRatePeriodPerConsumerInSecond
         ),
+    )
+
+
+def broker_rates(settings: Settings) -> BrokerRates:
+    """What limits all topics of the broker together."""
+    return BrokerRates(
+        RateAmounts(settings.brokerPublisherThrottlingMaxMessageRate, settings.brokerPublisherThrottlingMaxByteRate),
+        RateAmounts(settings.dispatchThrottlingRateInMsg, settings.dispatchThrottlingRateInByte),
+        entries_for_messages=settings.dispatchThrottlingOnBatchMessageEnabled,
+        also_caught_up=settings.dispatchThrottlingOnNonBacklogConsumerEnabled,
     )
 
 

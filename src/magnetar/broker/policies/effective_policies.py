@@ -39,6 +39,7 @@ class EffectivePolicies:
         """Those of one topic (the parent, for all its partitions) may have changed."""
         resources.namespaces.changed = self._namespace_changed
         resources.topic_policies.changed = self._topic_changed
+        resources.resource_groups.changed = self._group_changed
 
     def _take(self, broker: TopicPolicies) -> None:
         self.broker = broker
@@ -68,7 +69,7 @@ class EffectivePolicies:
         if not self._settings.topicLevelPoliciesEnabled or not any(own):
             return self.of_namespace(parent.namespace)
         namespace = self._namespace_policies(parent.namespace)
-        found = resolve(self.broker, namespace, *own, cluster=self._settings.clusterName)
+        found = self._grouped(namespace, resolve(self.broker, namespace, *own, cluster=self._settings.clusterName))
         self._by_topic[parent] = found
         return found
 
@@ -77,7 +78,7 @@ class EffectivePolicies:
         found = self._by_namespace.get(namespace)
         if found is None:
             policies = self._namespace_policies(namespace)
-            found = resolve(self.broker, policies, cluster=self._settings.clusterName)
+            found = self._grouped(policies, resolve(self.broker, policies, cluster=self._settings.clusterName))
             self._by_namespace[namespace] = found
         return found
 
@@ -104,6 +105,17 @@ class EffectivePolicies:
         for topic in [topic for topic in self._by_topic if topic.namespace == namespace]:
             del self._by_topic[topic]
         self.on_namespace(namespace)
+
+    def _grouped(self, namespace: JsonObject, found: TopicPolicies) -> TopicPolicies:
+        name = namespace.get("resource_group_name")
+        group = None if name is None else self._resources.resource_groups.find(name)
+        return found if group is None else found._replace(resource_group=group)
+
+    def _group_changed(self, group: str) -> None:
+        asked = {*self._by_namespace, *(topic.namespace for topic in self._by_topic)}
+        for namespace in asked:
+            if self._namespace_policies(namespace).get("resource_group_name") == group:
+                self._namespace_changed(namespace)
 
     def _topic_changed(self, topic: TopicName) -> None:
         self._by_topic.pop(topic, None)

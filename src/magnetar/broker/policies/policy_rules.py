@@ -3,7 +3,7 @@
 
 ``resolve`` is the whole rule and pure: one table says for each field of :class:`TopicPolicies` under which name the
 topic and the namespace may set it and how that is read. What cannot be read (a namespace may be created with anything)
-counts as not set.
+counts as not set, and so does a rate that is not above 0, as in Pulsar.
 """
 
 from __future__ import annotations
@@ -188,28 +188,31 @@ def _auto_subscription(value: Json) -> bool | None:
 def _publish_rate(value: Json) -> PublishRate | None:
     if not isinstance(value, dict):
         return None
-    return PublishRate(
+    rate = PublishRate(
         _number(value.get("publishThrottlingRateInMsg")), _number(value.get("publishThrottlingRateInByte"))
     )
+    return rate if max(rate) > 0 else None
 
 
 def _dispatch_rate(value: Json) -> DispatchRate | None:
     if not isinstance(value, dict):
         return None
-    return DispatchRate(
+    rate = DispatchRate(
         _number(value.get("dispatchThrottlingRateInMsg")),
         _number(value.get("dispatchThrottlingRateInByte")),
         _number(value.get("ratePeriodInSecond"), 1),
         value.get("relativeToPublishRate") is True,
     )
+    return rate if max(rate.messages, rate.bytes) > 0 else None
 
 
 def _subscribe_rate(value: Json) -> SubscribeRate | None:
     if not isinstance(value, dict):
         return None
-    return SubscribeRate(
+    rate = SubscribeRate(
         _number(value.get("subscribeThrottlingRatePerConsumer")), _number(value.get("ratePeriodInSecond"), 30)
     )
+    return rate if min(rate) > 0 else None
 
 
 _RULES: Final = (

@@ -12,6 +12,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final
 
+from magnetar.broker.throttling.shared_limits import SharedLimits
 from magnetar.broker.topic.cleanup.backlog_quotas import BacklogQuotas
 from magnetar.broker.topic.cleanup.termination import INTERNAL_PREFIXES, Termination
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
@@ -29,6 +30,7 @@ from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.publish.publish_results import PublishResults, detach
 from magnetar.broker.topic.publish.topic_epoch import LogEpoch
+from magnetar.broker.topic.subscription.dispatch_rates import DispatchRates, limits_dispatch
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.broker.topic.topic_api import SubscriptionApi
@@ -56,7 +58,7 @@ class Topic:
 
     def __init__(
         self, name: TopicName, store: LedgerStore, settings: DispatchSettings, clock: Clock, rng: Random,
-        policies: TopicPolicies, publishing: PublishSettings | None = None,
+        policies: TopicPolicies, publishing: PublishSettings | None = None, shared: SharedLimits | None = None,
     ) -> None:  # fmt: skip
         self.name = name
         self.policies = policies
@@ -76,7 +78,11 @@ class Topic:
         log.on_durable, log.on_failed = results.durable, results.failed
         log.on_group = self.subscriptions.entries_appended
 
-        self.checks = PublishChecks(name.fqn, self.producers, policies, clock, publishing or PublishSettings(), log)
+        self._shared = shared or SharedLimits()
+        self.checks = PublishChecks(
+            name.fqn, self.producers, policies, clock, publishing or PublishSettings(), log,
+            self._shared,
+        )  # fmt: skip
         self.chunking = Chunking(log, self.subscriptions.has_chunks)
         self.quotas = BacklogQuotas(log, self.producers, self.subscriptions, policies)
         self.termination = Termination(log, self.producers, self.subscriptions)
@@ -94,6 +100,9 @@ class Topic:
         if COMPACTION_SUBSCRIPTION in log.cursors:
             self.compaction()
         self._keep_uncompacted()
+        self.dispatch_rates: DispatchRates | None = None
+        """None while nothing limits what the topic dispatches."""
+        self._limit_dispatch()
 
     @property
     def msg_in(self) -> int:
@@ -286,8 +295,24 @@ class Topic:
             for feature in self._features:
                 feature.policies_changed(before, policies)
             self._keep_uncompacted()
+            self._limit_dispatch()
         for producer in self.producers.with_waiting():
             producer.append = self.delays.append
+
+    def _limit_dispatch(self) -> None:
+        if self.dispatch_rates is None and not self.closed and limits_dispatch(self.policies, self._shared):
+            results = self.results
+            self.dispatch_rates = DispatchRates(
+                self.subscriptions, self.policies, self._shared, lambda: (results.msg_in, results.bytes_in)
+            )
+            self._features.append(self.dispatch_rates)
+
+    def shared_limits_changed(self) -> None:
+        """The limits of the whole broker are others."""
+        self.checks.set_policies(self.policies)
+        if self.dispatch_rates is not None:
+            self.dispatch_rates.choose()
+        self._limit_dispatch()
 
     # upkeep ------------------------------------------------------------------------------------------------------
 

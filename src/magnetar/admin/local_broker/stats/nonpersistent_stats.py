@@ -8,7 +8,12 @@ the topic the sum of its publishers.
 from __future__ import annotations
 
 from magnetar.admin.local_broker.stats.client_counters import consumer_counters, producer_counters
-from magnetar.admin.local_broker.stats.subscription_stats import NEVER_COUNTED, consumer_shown, delivered
+from magnetar.admin.local_broker.stats.subscription_stats import (
+    NEVER_COUNTED,
+    consumer_shown,
+    delivered,
+    throttled_shown,
+)
 from magnetar.admin.local_broker.stats.topic_stats import average, epoch_shown, publisher_shown
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.values.counters import CounterOptions, SubscriptionCounters, TopicCounters
@@ -103,6 +108,7 @@ def _subscription(subscription: NonPersistentSubscription, rates: Rates, options
         "consumersAfterMarkDeletePosition": {},
         "subscriptionProperties": {**subscription.properties},
         **dict.fromkeys(NEVER_COUNTED, 0),
+        **throttled_shown(None),
         "msgDropRate": rate.dropped,
         "durable": False,
         "replicated": False,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+from typing import Final
 
 from magnetar.admin.local_broker.entries import publish_time_at
 from magnetar.admin.ports import StatsOptions
+from magnetar.broker.throttling.rate_limit import LimitLevel
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import ConsumerStats, SubscriptionStats
@@ -68,6 +70,7 @@ async def subscription_stats(
             name: value for name, value in subscription.cursor.properties.items() if not name.startswith("#")
         },
         **dict.fromkeys(NEVER_COUNTED, 0),
+        **throttled_shown(subscription),
         "durable": stats.is_durable,
         "replicated": replicated,
     }
@@ -78,14 +81,26 @@ NEVER_COUNTED = (
     "filterAcceptedMsgCount",
     "filterRejectedMsgCount",
     "filterRescheduledMsgCount",
-    "dispatchThrottledMsgEventsBySubscriptionLimit",
-    "dispatchThrottledBytesEventsBySubscriptionLimit",
-    "dispatchThrottledMsgEventsByTopicLimit",
-    "dispatchThrottledBytesEventsByTopicLimit",
-    "dispatchThrottledMsgEventsByBrokerLimit",
-    "dispatchThrottledBytesEventsByBrokerLimit",
 )
-"""Members about filtering and throttling, which do not exist here yet."""
+"""Members about entry filters, which do not exist here."""
+
+
+def throttled_shown(subscription: Subscription | None) -> JsonObject:
+    """How often a limit of rates held up a subscription; what a resource group held up counts as the broker's."""
+    throttle = None if subscription is None else subscription.pump.throttle
+    times = {} if throttle is None else throttle.times
+    return {
+        f"dispatchThrottled{measure}EventsBy{name}Limit": sum(times.get((level, by_bytes), 0) for level in levels)
+        for name, levels in _LEVELS.items()
+        for measure, by_bytes in (("Msg", False), ("Bytes", True))
+    }
+
+
+_LEVELS: Final = {
+    "Subscription": (LimitLevel.SUBSCRIPTION,),
+    "Topic": (LimitLevel.TOPIC,),
+    "Broker": (LimitLevel.BROKER, LimitLevel.RESOURCE_GROUP),
+}
 
 
 def delivered(rate: Throughput, counted: SubscriptionStats | ConsumerStats) -> JsonObject:

@@ -25,6 +25,7 @@ from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, DispatchFilter, DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.dispatch_throttle import DispatchThrottle
 from magnetar.broker.topic.dispatch.entry_reads import EntryReads
 from magnetar.broker.topic.dispatch.members import Members
 from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
@@ -37,7 +38,8 @@ class Pump:
 
     __slots__ = (
         "_clock", "_closed", "_cursor", "_log", "_next_turn", "_settings", "_sticky_key", "_turning", "chunk_of",
-        "consumers", "dispatch_filter", "members", "on_acknowledged", "parts", "read_at", "reads", "sizes",
+        "consumers", "dispatch_filter", "members", "on_acknowledged", "parts", "read_at", "reads", "run_at", "sent",
+        "sizes", "throttle",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +71,12 @@ class Pump:
         self._clock = clock
         self._sticky_key = sticky_key
         self.reads = EntryReads(name, source, cursor, settings, self)
+        self.run_at: Callable[[int, int], EntryRun | None] = self.reads.run_at
+        """Where entries come from; a limit of rates puts itself in between."""
+        self.sent: Callable[[Consumer, int, int, int, int], None] = Consumer.sent
+        """What counts what went out."""
+        self.throttle: DispatchThrottle | None = None
+        """None: no limit of rates."""
         self._turning = False
         self._next_turn: asyncio.Handle | None = None
         self._closed = False
@@ -145,6 +153,8 @@ class Pump:
         self._closed = True
         self.on_acknowledged = _nothing
         self.dispatch_filter = None
+        if self.throttle is not None:
+            self.throttle.close()
         self._cancel_next_turn()
         self.reads.close()
 
@@ -260,7 +270,7 @@ class Pump:
 
         ``start`` itself if no consumer takes one or the disk has to be asked first.
         """
-        run = self.reads.run_at(start, stop - start)
+        run = self.run_at(start, stop - start)
         if run is None:
             return start
         if run.first > start:
@@ -291,7 +301,7 @@ class Pump:
             return 1
         reach = start + self._settings.dispatcher_max_read_batch_size
         span = plan[bisect_left(plan, reach) - 1] + 1 - start
-        run = self.reads.run_at(start, span)
+        run = self.run_at(start, span)
         if run is None:
             return 0
         low = start - run.first
@@ -329,7 +339,7 @@ class Pump:
         if self.chunk_of is not None:
             consumer.chunks_out += sum(1 for entry in run.entries[low:high] if self.chunk_of(entry) is not None)
         messages = high - low if run.counts is None else sum(run.counts[low:high])
-        consumer.sent(high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
+        self.sent(consumer, high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
 
     def _send_marked(self, consumer: Consumer, run: EntryRun, low: int, high: int, counts: dict[int, int]) -> None:
         """Entries that carry a redelivery count or an ack set go one by one, the rest in slices."""

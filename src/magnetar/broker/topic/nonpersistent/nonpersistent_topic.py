@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from magnetar.broker.throttling.shared_limits import SharedLimits
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
@@ -43,6 +44,7 @@ class NonPersistentTopic:
         in_flight: InFlight,
         policies_of: Callable[[TopicName], TopicPolicies],
         publishing: PublishSettings,
+        shared: SharedLimits | None = None,
     ) -> None:
         self.name = name
         self.clock = clock
@@ -51,7 +53,7 @@ class NonPersistentTopic:
         self._identity = TopicIdentity(name.fqn, max(name.partition_index, 0))
         # Failover: a topic without partitions chooses as partition 0 does (rule 13.4)
         self.producers = Producers(name.fqn, MemoryEpoch())
-        self.checks = PublishChecks(name.fqn, self.producers, policies_of(name), clock, publishing)
+        self.checks = PublishChecks(name.fqn, self.producers, policies_of(name), clock, publishing, shared=shared)
         self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.closed = False
         self.msg_in = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from magnetar.broker.throttling.shared_limits import SharedLimits
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.nonpersistent.fan_out import InFlight
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
@@ -30,10 +31,12 @@ class NonPersistentTopics:
         in_flight_max: int,
         policies_of: Callable[[TopicName], TopicPolicies],
         publishing: PublishSettings | None = None,
+        shared: SharedLimits | None = None,
     ) -> None:
         self._settings = settings
         self._policies_of = policies_of
         self._publishing = publishing or PublishSettings()
+        self._shared = shared
         self._clock = clock
         self.in_flight = InFlight(in_flight_max)
         self.by_name: dict[str, NonPersistentTopic] = {}
@@ -43,7 +46,7 @@ class NonPersistentTopics:
     def make(self, name: TopicName) -> NonPersistentTopic:
         """The caller has seen that it does not exist and may."""
         topic = self.by_name[name.fqn] = NonPersistentTopic(
-            name, self._settings, self._clock, self.in_flight, self._policies_of, self._publishing
+            name, self._settings, self._clock, self.in_flight, self._policies_of, self._publishing, self._shared
         )
         self.on_change(name, True)
         return topic

@@ -6,13 +6,14 @@ and is exchanged when a policy changes (decision 006, point 4).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 from typing_extensions import override
 
+from magnetar.broker.throttling.rate_limit import LimitLevel, RateAmounts, RateLimit
+from magnetar.broker.throttling.shared_limits import SharedLimits
 from magnetar.broker.topic.publish.deduplication import DEDUPLICATION, Deduplication, DeduplicationSettings
 from magnetar.broker.topic.publish.producer import Producer, Publish
 from magnetar.broker.topic.publish.producers import ProducerLimits, Producers
@@ -39,7 +40,7 @@ class PublishChecks(TopicFeature):
 
     def __init__(
         self, topic: str, producers: Producers, policies: TopicPolicies, clock: Clock, settings: PublishSettings,
-        log: ManagedLedger | None = None,
+        log: ManagedLedger | None = None, shared: SharedLimits | None = None,
     ) -> None:  # fmt: skip
         """Without ``log`` nothing is deduplicated (rule 3.1.5)."""
         self._topic = topic
@@ -48,6 +49,8 @@ class PublishChecks(TopicFeature):
         self._policies = policies
         self._clock = clock
         self._settings = settings
+        self._shared = shared or SharedLimits()
+        self._own_limit: RateLimit | None = None
         self.limit: PublishLimit | None = None
         """None: no rate limit."""
         self._switch_limit()
@@ -97,11 +100,17 @@ class PublishChecks(TopicFeature):
             self._equip(producer)
 
     def _switch_limit(self) -> None:
-        rate = self._policies.publish_rate
-        if not PublishLimit.wanted(rate):
+        amounts, own = RateAmounts(*self._policies.publish_rate), self._own_limit
+        if own is None or own.amounts != amounts:
+            self._own_limit = RateLimit(LimitLevel.TOPIC, "publishRate", amounts) if amounts.limited else None
+        limits: tuple[RateLimit, ...] = () if self._own_limit is None else (self._own_limit,)
+        limits += self._shared.publish(self._policies.resource_group)
+        if not limits:
             self.limit = None
-        elif self.limit is None or self.limit.rate != rate:
-            self.limit = PublishLimit(rate, asyncio.get_running_loop().time)
+        elif self.limit is None or self.limit.limits != limits:
+            self.limit = PublishLimit(limits)
+        if own is not None and own is not self._own_limit:
+            own.close()
 
     def _switch_deduplication(self) -> None:
         if self._log is None:

@@ -1,9 +1,8 @@
-"""How fast clients may publish to one topic (rule 14.6): its policy ``publishRate``.
+"""How fast clients may publish to one topic: its own rate, its resource group's and the broker's (rule 14.6).
 
-A token bucket for messages and one for bytes, each as large as what may come in a second. What has arrived is taken,
-never refused; then the connection is read no further until both buckets hold something again. So every producer of
-that connection waits, as with Apache Pulsar. A topic without a limit has no object of this kind, and its producers keep
-their way in.
+What has arrived is taken, never refused. When that used a limit up, its connection stands in the line of that limit:
+it handles no further command and is not read until it is called. So every producer of that connection waits, as with
+Apache Pulsar. A topic without a limit has no object of this kind, and its producers keep their way in.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, runtime_checkable
 
+from magnetar.broker.throttling.rate_limit import RateLimit
 from magnetar.broker.topic.publish.producer import Producer, Publish
-from magnetar.model.topic_policies import PublishRate
 from magnetar.protocol.commands import CommandSend
 from magnetar.protocol.entries import messages_in
 
@@ -22,44 +21,52 @@ from magnetar.protocol.entries import messages_in
 class Throttled(Protocol):
     """A connection that can be made to wait."""
 
-    def throttle(self, seconds: float) -> None:
-        """Take nothing from the client for so long."""
+    def throttle(self, limits: tuple[RateLimit, ...]) -> None:
+        """Take nothing from the client until all of these have room."""
         ...
 
 
-class TokenBucket:
-    """Tokens that come back at a steady rate; may be overdrawn by what was taken last."""
+class HeldConnection:
+    """A connection that waits until each of some limits has room; stands in one line at a time."""
 
-    __slots__ = ("_at", "_level", "_rate")
+    __slots__ = ("_go_on", "_limits", "_waits_for")
 
-    def __init__(self, rate: int, now: float) -> None:
-        self._rate = rate
-        self._level = float(rate)
-        self._at = now
+    def __init__(self, limits: tuple[RateLimit, ...], go_on: Callable[[], None]) -> None:
+        self._limits = limits
+        self._go_on = go_on
+        self._waits_for: RateLimit | None = None
 
-    def take(self, tokens: int, now: float) -> float:
-        """Seconds until there is a token again, 0 if there is one."""
-        rate = self._rate
-        self._level = min(self._level + (now - self._at) * rate, rate) - tokens
-        self._at = now
-        return 0.0 if self._level >= 1 else (1 - self._level) / rate
+    def wait(self) -> bool:
+        """Join the line of the limit that takes longest; returns False if all have room."""
+        short = [limit for limit in self._limits if limit.room() is None]
+        if not short:
+            return False
+        self._waits_for = max(short, key=RateLimit.wait_s)
+        self._waits_for.wait(self)
+        return True
+
+    def leave(self) -> None:
+        """The connection is lost."""
+        if self._waits_for is not None:
+            self._waits_for.leave(self)
+            self._waits_for = None
+
+    def wake(self) -> bool:
+        """A limit has room: what the client sends next is charged when it comes."""
+        self._waits_for = None
+        if self.wait():
+            return False
+        self._go_on()
+        return True
 
 
 class PublishLimit:
-    """The limit of one topic; ``now`` is a steady clock, in seconds."""
+    """The limits of one topic, from the narrowest to the widest."""
 
-    def __init__(self, rate: PublishRate, now: Callable[[], float]) -> None:
-        self.rate = rate
-        self._now = now
-        self._messages = TokenBucket(rate.messages, now()) if rate.messages > 0 else None
-        self._bytes = TokenBucket(rate.bytes, now()) if rate.bytes > 0 else None
+    def __init__(self, limits: tuple[RateLimit, ...]) -> None:
+        self.limits = limits
         self.times = 0
         """How often a connection was made to wait."""
-
-    @staticmethod
-    def wanted(rate: PublishRate) -> bool:
-        """Whether there is anything to limit."""
-        return rate.messages > 0 or rate.bytes > 0
 
     def way_in(self, producer: Producer, publish: Publish) -> Publish:
         """What that producer is to publish with."""
@@ -67,15 +74,13 @@ class PublishLimit:
 
     def _publish(self, producer: Producer, publish: Publish, message: CommandSend) -> None:
         publish(message)
-        now, wait = self._now(), 0.0
-        if self._messages is not None:
-            # all producers share the tokens: a claim beside the entry must not take them all
-            messages = messages_in(message.entry, message.num_messages)
-            wait = self._messages.take(messages, now)
-        if self._bytes is not None:
-            wait = max(wait, self._bytes.take(len(message.entry), now))
-        if wait > 0:
+        # all producers share the tokens: a claim beside the entry must not take them all
+        messages, size = messages_in(message.entry, message.num_messages), len(message.entry)
+        used_up = False
+        for limit in self.limits:
+            used_up |= limit.charge(messages, size)
+        if used_up:
             session = producer.connection.session
             if isinstance(session, Throttled):
                 self.times += 1
-                session.throttle(wait)
+                session.throttle(self.limits)

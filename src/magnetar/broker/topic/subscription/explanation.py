@@ -22,8 +22,9 @@ class Obstacle(NamedTuple):
     """One obstacle, or the word that there is none."""
 
     what: str
-    """For programs: no-consumer, caught-up, waits-for-acks, gate, delayed, no-permits, blocked-unacked, socket-full,
-    activation, draining-hash, uncovered-hash, owner-busy, look-ahead-full, read-failed, unreadable, reading, stuck."""
+    """For programs: no-consumer, caught-up, waits-for-acks, gate, delayed, throttled, no-permits, blocked-unacked,
+    socket-full, activation, draining-hash, uncovered-hash, owner-busy, look-ahead-full, read-failed, unreadable,
+    reading, stuck."""
     text: str
     do: str
 
@@ -35,7 +36,10 @@ def explain(subscription: Subscription) -> list[Obstacle]:
         return [Obstacle("caught-up", "Every message of the topic is acknowledged.", "Nothing: publish something.")]
     if dispatcher is None or not subscription.consumers:
         return [Obstacle("no-consumer", f"{backlog} entries wait and no consumer is connected.", "Connect a consumer.")]
-    found = [*_filtered(subscription), *_disk(subscription), *_consumers(subscription, dispatcher)]
+    found = [
+        *_filtered(subscription), *_disk(subscription), *_throttled(subscription),
+        *_consumers(subscription, dispatcher),
+    ]  # fmt: skip
     if isinstance(dispatcher, KeyShared):
         found += _keys(subscription, dispatcher)
     out = sum(len(consumer.pending) for consumer in dispatcher.consumers)
@@ -102,6 +106,18 @@ def _filtered(subscription: Subscription) -> list[Obstacle]:
             Obstacle("delayed", f"{delayed} entries wait for the time they were sent for.", "Wait until they are due.")
         )
     return found
+
+
+def _throttled(subscription: Subscription) -> list[Obstacle]:
+    throttle = subscription.pump.throttle
+    limit = None if throttle is None else throttle.waits_for
+    if limit is None:
+        return []
+    waiting = "" if limit.waiting <= 1 else f"; {limit.waiting} subscriptions wait for it in turn"
+    text = (
+        f"The {limit.level.value} is at its limit of {limit}, the next can be sent in {limit.wait_s():.2g} s{waiting}."
+    )
+    return [Obstacle("throttled", text, "Wait, or raise the limit (docs/limits.md says where each is set).")]
 
 
 def _disk(subscription: Subscription) -> list[Obstacle]:

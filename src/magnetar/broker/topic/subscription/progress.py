@@ -52,6 +52,8 @@ def should_send(pump: Pump, cursor: SubscriptionCursor) -> str:
     dispatcher = pump.dispatcher
     if dispatcher is None or not pump.consumers:
         return ""
+    if pump.throttle is not None and pump.throttle.waiting:
+        return ""
     able = [consumer for consumer in _served(dispatcher) if _able(dispatcher, consumer)]
     if not able:
         return ""

@@ -26,7 +26,7 @@ class Subscriptions(Mapping[str, Subscription]):
     """The subscriptions by name, in the order in which they were made."""
 
     __slots__ = (
-        "_by_name", "_chunks", "_clock", "_closed", "_log", "_sent_before", "_settings", "_topic", "rules",
+        "_by_name", "_chunks", "_clock", "_closed", "_log", "_sent_before", "_settings", "_topic", "added", "rules",
         "terminated",
     )  # fmt: skip
 
@@ -40,6 +40,8 @@ class Subscriptions(Mapping[str, Subscription]):
         self._chunks = False
         self.rules: tuple[DispatchRule, ...] = ()
         """What every subscription asks before it sends; see :mod:`magnetar.broker.topic.dispatch.dispatch_filter`."""
+        self.added: Callable[[Subscription], None] | None = None
+        """Called with each new subscription."""
         self.terminated = False
         """Whether nothing more is published to the topic."""
         self._sent_before = SentTotals(0, 0)
@@ -105,6 +107,8 @@ class Subscriptions(Mapping[str, Subscription]):
         if self._chunks:
             subscription.has_chunks(chunk)
         self._by_name[cursor.name] = subscription
+        if self.added is not None:
+            self.added(subscription)
         return subscription
 
     def remove(self, name: str) -> Subscription:

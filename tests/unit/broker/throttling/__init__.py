@@ -1,0 +1,1 @@
+"""Limits of rates in virtual time."""
