@@ -1,0 +1,50 @@
+"""Every route of Apache Pulsar is served by a running broker, or refused for a reason that is written down."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tools.coverage.routes import LAST, SERVED, WRONG, asked, judged
+
+from tests.support.standalone import ports, standalone
+
+NOT_BUILT = Path(__file__).resolve().parents[1] / "admin" / "routes" / "not_implemented_routes.txt"
+NOT_APPLICABLE = 360
+"""v1, functions, sources, sinks, packages, and racks of bookies."""
+
+
+def test_a_running_broker_serves_or_refuses_every_route(tmp_path: Path) -> None:
+    with standalone(tmp_path) as (process, line):
+        answers = list(asked(ports(line)[1]))
+        # the last one asked it to stop, and it does so cleanly
+        assert (answers[-1].method, answers[-1].template) == LAST
+        assert process.wait(30) == 0
+    wrong = sorted(f"{answer.method} {answer.template}" for answer in answers if answer.kind == WRONG)
+    assert wrong == NOT_BUILT.read_text("utf-8").splitlines()
+    counted = Counter(answer.kind for answer in answers)
+    assert len(answers) == 894
+    assert counted["not applicable"] == NOT_APPLICABLE
+    assert counted[SERVED] == len(answers) - NOT_APPLICABLE - counted["refused"] - len(wrong)
+
+
+@pytest.mark.parametrize(
+    ("template", "status", "reason", "kind"),
+    [
+        ("/admin/v2/clusters", 200, None, SERVED),
+        ("/admin/v2/clusters", 404, "Cluster does not exist", SERVED),
+        ("/admin/v2/clusters", 405, "a non-persistent topic has no such thing", SERVED),
+        ("/admin/v2/clusters", 501, "nobody said why", WRONG),
+        ("/admin/v2/clusters", 404, "Not Found", WRONG),
+        ("/admin/v2/clusters", 405, "this path takes POST only", WRONG),
+        ("/admin/v2/clusters", 500, "a bug", WRONG),
+        ("/admin/v2/clusters", 0, "no answer: timed out", WRONG),
+        ("/admin/v2/functions/connectors", 501, "named", "not applicable"),
+        ("/admin/v2/functions/connectors", 200, None, WRONG),
+    ],
+)
+def test_what_an_answer_means(template: str, status: int, reason: str | None, kind: str) -> None:
+    body = b"" if reason is None else json.dumps({"reason": reason}).encode()
+    assert judged("GET", template, status, body).kind == kind
