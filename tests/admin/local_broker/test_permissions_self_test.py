@@ -157,3 +157,20 @@ def test_the_cases_are_the_whole_table() -> None:
         "CommandAddPartitionToTxn", "CommandAddSubscriptionToTxn", "CommandEndTxnOnPartition",
         "CommandEndTxnOnSubscription",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "reason", "refused"),
+    [
+        ("GET", 401, "", True),
+        ("GET", 401, "Unauthorized to validateTopicOperation for operation [LOOKUP]", True),
+        ("HEAD", 403, "", True),
+        ("GET", 403, "", False),
+        ("PUT", 400, "", False),
+        ("GET", 404, "Topic not found", False),
+        ("GET", 200, "", False),
+    ],
+)
+def test_what_is_a_refusal(method: str, status: int, reason: str, refused: bool) -> None:
+    """Apache Pulsar gives those without a login no reason."""
+    assert self_test._refused(method, status, reason) is refused
