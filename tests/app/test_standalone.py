@@ -17,7 +17,7 @@ from magnetar.testing.rawclient import RawClient
 from tests.support.standalone import ports, standalone
 
 RESIDENT_BYTES_MAX = 92_000_000
-"""Some 88.5 MB; a route takes 15 to 20 KB of it."""
+"""Some 88.5 MB with all routes."""
 
 
 FIRST_RECEIPT_SECONDS_MAX = 5.0

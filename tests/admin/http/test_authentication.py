@@ -165,10 +165,11 @@ def test_refused_logins_are_recorded() -> None:
 
 
 def test_what_is_open() -> None:
-    """/metrics needs no credentials unless authenticateMetricsEndpoint; everything else does."""
+    """/metrics needs no credentials unless authenticateMetricsEndpoint, /status.html none; everything else does."""
     found = world(Settings())
     app = create_app(found.broker.ports(), found.resources, Settings(), service())
     assert asked(app, {}, "/metrics").status_code == 200
+    assert asked(app, {}, "/status.html").status_code == 404  # there is no file: it was answered
     for path in (
         "/docs",
         "/openapi.json",

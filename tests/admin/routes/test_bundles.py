@@ -130,6 +130,22 @@ def test_split_at_positions(rest: RestClient) -> None:
     )
 
 
+def test_a_topic_on_a_boundary_belongs_to_the_bundle_that_begins_there(
+    rest: RestClient, topics: list[TopicName]
+) -> None:
+    topic = topics[0]
+    place = crc32(topic.fqn.encode())
+    bundle = rest.get("/lookup/v2/topic/persistent/ref/main/a/bundle").text
+    path = f"{NS}/{bundle}/split?splitAlgorithmName=specified_positions_divide"
+    assert said(rest, "PUT", path, [place]) == (204, None)
+    low, _, high = bundle.partition("_")
+    below, above = f"{low}_0x{place:08x}", f"0x{place:08x}_{high}"
+    assert rest.get("/lookup/v2/topic/persistent/ref/main/a/bundle").text == above
+    assert topic.fqn in rest.get(f"{NS}/{above}/topicHashPositions").json()["topicHashPositions"]
+    assert topic.fqn not in rest.get(f"{NS}/{below}/topicHashPositions").json()["topicHashPositions"]
+    assert topic.fqn in rest.get(f"/admin/v2/persistent/ref/main?bundle={above}").json()
+
+
 def test_the_largest_and_the_hottest_bundle(rest: RestClient, broker: FakeBroker, topics: list[TopicName]) -> None:
     by_bundle = [len(within(topics, low, low + 0x40000000)) for low in range(0, 1 << 32, 0x40000000)]
     assert said(rest, "PUT", f"{NS}/LARGEST/split") == (204, None)
@@ -166,6 +182,8 @@ def test_the_largest_and_the_hottest_bundle(rest: RestClient, broker: FakeBroker
          "expected a position in the hash space as a JSON number, got 1.5"),
         (FIRST, "specified_positions_divide", {"a": 1}, 400,
          'expected a list of positions in the hash space, got {"a": 1}'),
+        (FIRST, "specified_positions_divide", [1] * 65537, 400,
+         "expected 65536 positions in the hash space at most, got 65537"),
         (FIRST, "flow_or_qps_equally_divide", None, 412,
          "flow_or_qps_equally_divide needs the rates that a load manager measures, which a request does not bring; "
          "name another algorithm: range_equally_divide, topic_count_equally_divide or specified_positions_divide"),
@@ -233,5 +251,6 @@ def test_boundaries_stay_ordered_and_bounded() -> None:
     assert divided(whole, 0, 0xFFFFFFFF, COUNT, [7], []) == whole
     assert divided(whole, 0, 0xFFFFFFFF, COUNT, [9, 7, 100], []) == [0, 8, 0xFFFFFFFF]
     assert divided(whole, 0, 0xFFFFFFFF, COUNT, [7, 7], []) == [0, 7, 0xFFFFFFFF]
+    assert divided(whole, 0, 0xFFFFFFFF, COUNT, [30, 10, 1, 2, 20], []) == [0, 6, 0xFFFFFFFF]
     with pytest.raises(PreconditionFailedError, match="65536 bundles at most"):
         divided(whole, 0, 0xFFFFFFFF, POSITIONS, [], list(range(1, BUNDLES_MAX + 1)))

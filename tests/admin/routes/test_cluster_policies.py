@@ -59,6 +59,20 @@ def test_namespaces_of_an_anti_affinity_group(two: RestClient) -> None:
     assert said(two, "GET", f"{NS}/nope/antiAffinity/group?tenant=ref") == (412, "Cluster nope does not exist.")
 
 
+def test_anti_affinity_groups_are_shown_to_administrators_of_the_tenant() -> None:
+    guarded = world(Settings(authorizationEnabled=True, superUserRoles="root"))
+    at_once(guarded.resources.tenants.update("ref", {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}))
+    path = NS + "/standalone/antiAffinity/group?tenant="
+    asked = {
+        (role, tenant): guarded.rest.as_caller(role).get(path + tenant).status_code
+        for role in ("admin", "root", "stranger")
+        for tenant in ("ref", "pulsar")
+    }
+    allowed = {one for one, status in asked.items() if status == 200}
+    assert allowed == {("admin", "ref"), ("root", "ref"), ("root", "pulsar")}
+    assert set(asked.values()) == {200, 401}
+
+
 def test_allowed_clusters(two: RestClient) -> None:
     path = MAIN + "/allowedClusters"
     assert said(two, "GET", path) == (200, [])

@@ -99,6 +99,8 @@ def _expressions(body: JsonObject, name: str, *, may_be_empty: bool = False) -> 
     given = body.get(name)
     if not isinstance(given, list) or not (given or may_be_empty):
         raise InvalidValueError(f"expected a list of regular expressions as {name}, got {excerpt(given)}")
+    if len(given) > EXPRESSIONS_MAX:
+        raise InvalidValueError(f"expected {EXPRESSIONS_MAX} regular expressions as {name} at most, got {len(given)}")
     found = [coercion.text(item, f"a text in {name}") for item in given]
     for text in found:
         if len(text) > _EXPRESSION_MAX:

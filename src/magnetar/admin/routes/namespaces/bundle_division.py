@@ -43,6 +43,8 @@ def positions_of(body: Json) -> list[int]:
         return []
     if not isinstance(body, list):
         raise InvalidValueError(f"expected a list of positions in the hash space, got {excerpt(body)}")
+    if len(body) > BUNDLES_MAX:
+        raise InvalidValueError(f"expected {BUNDLES_MAX} positions in the hash space at most, got {len(body)}")
     return sorted({coercion.number(item, "a position in the hash space") for item in body})
 
 
