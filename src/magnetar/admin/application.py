@@ -33,6 +33,7 @@ from magnetar.admin.routes import (
     transactions,
 )
 from magnetar.admin.routes.clusters import bookies, clusters, failure_domains, isolation_policies
+from magnetar.admin.routes.broker_stats import broker_stats
 from magnetar.admin.routes.metrics import scrape
 from magnetar.admin.routes.namespaces import (
     bundle_operations,
@@ -150,4 +151,5 @@ def _groups(
     yield lookups.routes(ports.broker, resources)
     yield messages.routes(ports.topics, ports.messages, ports.statistics, resources)
     yield produce.routes(ports.topics, ports.schemas, ports.clients, resources, settings)
+    yield broker_stats.routes(ports.broker, ports.statistics, resources, settings)
     yield scrape.routes(ports.broker, resources, settings)

@@ -45,6 +45,9 @@ class MetricsSettings:
         "Whether one answer of /metrics serves all who ask within `managedLedgerStatsPeriodSeconds`.",
         "Metrics",
     )
+    exposePublisherStats: bool = _setting(
+        True, "Whether `/admin/v2/broker-stats/topics` shows the producers of each topic.", "Metrics"
+    )
     managedLedgerStatsPeriodSeconds: int = _setting(
         60, "How many seconds an answer of /metrics is kept with `metricsBufferResponse`.", "Metrics", 1, _INT_MAX
     )

@@ -5,5 +5,6 @@ Reading order: ``clock`` (wall-clock time as a seam), ``tasks`` (background task
 (lines on standard error), ``rotated_lines`` (lines in files that are begun anew), ``descriptors`` and ``acceptor``
 (file descriptors, and the connections that may take them), ``memory_trim`` (freed memory back to the system),
 ``command_line`` (commands whose help answers at once), ``distributions`` (buckets and quantiles of what is measured),
-``process_figures`` (what the system says of this process), ``log_counts`` (lines by level).
+``process_figures`` (what the system says of this process), ``host_load`` (how much of the machine
+is used), ``log_counts`` (lines by level).
 """

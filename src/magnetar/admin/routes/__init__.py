@@ -4,5 +4,6 @@ Reading order: ``clusters`` (a room: clusters, and where things shall lie), ``te
 namespaces and their policies), ``resource_groups`` (rates that namespaces share), ``topics`` (a room: topics,
 partitions, their subscriptions and messages), ``schemas``, ``produce`` (publishing), ``lookups``,
 ``permission_explanations``, ``transactions``, ``brokers``, ``broker_operations`` (what one of them can be asked to do),
-``metrics`` (a room: what Prometheus reads), ``not_implemented`` (what Pulsar has and magnetar has not).
+``metrics`` (a room: what Prometheus reads), ``broker_stats`` (a room: the same as JSON), ``not_implemented``
+(what Pulsar has and magnetar has not).
 """

@@ -5,6 +5,13 @@ from __future__ import annotations
 from magnetar.authorization.operations import TenantOperation
 from magnetar.authorization.permission_table.needs import Route, RoutePermission, anyone, in_methods, superuser, tenant
 
+_STATS = (
+    "/admin/v2/broker-stats/metrics",
+    "/admin/v2/broker-stats/topics",
+    "/admin/v2/broker-stats/load-report",
+    "/admin/v2/broker-stats/broker-resource-availability/{tenant}/{namespace}",
+)
+
 
 def cluster_permissions() -> dict[Route, RoutePermission]:
     """What each route of this group needs."""
@@ -33,6 +40,7 @@ def cluster_permissions() -> dict[Route, RoutePermission]:
             "change a setting of the running brokers"
         ),
         ("DELETE", brokers + "/configuration/{configName}"): superuser("forget a change of a setting"),
+        **{("GET", path): superuser("show the statistics of the broker") for path in _STATS},
         ("GET", clusters): anyone(),
         **in_methods(clusters + "/{cluster}", GET=show, PUT=change, POST=change, DELETE=change),
         **in_methods(clusters + "/{cluster}/peers", GET=show, POST=change),

@@ -16,9 +16,9 @@ from magnetar.admin.routes.metrics.text_format import Group, quoted
 from magnetar.admin.values.counters import StoredCounters, TopicCounters, WriteCounters
 from magnetar.config.settings import Settings
 
-_LATENCY_BOUNDS: Final = ("0.0_0.5", "0.5_1.0", "1.0_5.0", "5.0_10.0", "10.0_20.0", "20.0_50.0", "50.0_100.0",
+LATENCY_BOUNDS: Final = ("0.0_0.5", "0.5_1.0", "1.0_5.0", "5.0_10.0", "10.0_20.0", "20.0_50.0", "50.0_100.0",
                           "100.0_200.0", "200.0_1000.0")  # fmt: skip
-_SIZE_BOUNDS: Final = ("0.0_128.0", "128.0_512.0", "512.0_1024.0", "1024.0_2048.0", "2048.0_4096.0", "4096.0_16384.0",
+SIZE_BOUNDS: Final = ("0.0_128.0", "128.0_512.0", "512.0_1024.0", "1024.0_2048.0", "2048.0_4096.0", "4096.0_16384.0",
                        "16384.0_102400.0", "102400.0_1048576.0")  # fmt: skip
 _NO_WRITES: Final = WriteCounters((0,) * 11, (0,) * 11, (0,) * 10, 0)
 _NOT_STORED: Final = StoredCounters(*(0,) * len(StoredCounters._fields))
@@ -152,8 +152,8 @@ class NamespaceSums:
             labels, found = self._labels(namespace), sums.writes
             ledgers.add(labels, ledger_numbers(sums))
             for group, bounds, counts in (
-                (entry, _LATENCY_BOUNDS, found.latency), (disk, _LATENCY_BOUNDS, found.disk),
-                (size, _SIZE_BOUNDS, found.sizes),
+                (entry, LATENCY_BOUNDS, found.latency), (disk, LATENCY_BOUNDS, found.disk),
+                (size, SIZE_BOUNDS, found.sizes),
             ):  # fmt: skip
                 for bound, number in zip(bounds, counts, strict=False):
                     group.add(f'{labels},quantile="{bound}"', (number,))

@@ -41,6 +41,11 @@ class Group:
         self.labels.append(labels)
         self._rows.append(numbers)
 
+    def numbers(self) -> Iterator[tuple[Family, float]]:
+        """Families with the numbers of the only row."""
+        (row,) = self._rows
+        return zip(self.families, row, strict=True)
+
     def samples(self, column: int) -> Iterator[str]:
         """The lines of one family, in pieces. Nothing is done per line in Python."""
         name = self.families[column].name

@@ -1,0 +1,80 @@
+"""How the disk took a topic's entries: every bucket, once per group commit, and nothing per message."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from typing import Any, cast
+
+import pytest
+
+from magnetar.admin.routes.metrics.topic_families import WRITES
+from magnetar.admin.routes.metrics.topic_series import write_numbers
+from magnetar.admin.values.counters import WriteCounters
+from magnetar.broker.topic.publish.write_stats import ENTRY_BYTES, LATENCY_MS, WriteStats
+from magnetar.storage.log.write_group import ExtentOwner, PendingExtent
+
+
+def extent(*sizes: int, waited_ms: float = 0.0, wrote_ms: float = 0.0) -> PendingExtent:
+    made = PendingExtent(cast("ExtentOwner", None), 1, 0, 0, 0, 0)
+    made.entries = [b"x" * size for size in sizes]
+    made.size = sum(sizes)
+    made.began = perf_counter() - waited_ms / 1000
+    made.wrote = wrote_ms / 1000
+    return made
+
+
+def shown(stats: WriteStats) -> dict[str, float]:
+    stats.turn()
+    numbers = write_numbers(WriteCounters(*stats.last))
+    return {family.name: number for family, number in zip(WRITES, numbers, strict=True)}
+
+
+@pytest.mark.parametrize(("place", "bound"), list(enumerate((*LATENCY_MS, 2000.0))))
+def test_each_latency_has_its_bucket(place: int, bound: float) -> None:
+    stats = WriteStats()
+    stats.stored(extent(1, 1, waited_ms=bound * 0.9 - 0.01, wrote_ms=bound * 0.9))
+    found = shown(stats)
+    for prefix in ("pulsar_storage_write_latency_", "pulsar_storage_ledger_write_latency_"):
+        buckets = [number for name, number in found.items() if name.startswith(prefix)]
+        assert [at for at, number in enumerate(buckets[:10]) if number] == [place], prefix
+        assert buckets[10] == 2
+    assert found["pulsar_storage_ledger_write_latency_sum"] == pytest.approx(2 * bound * 900)
+
+
+@pytest.mark.parametrize(("place", "bound"), list(enumerate((*ENTRY_BYTES, 2 << 20))))
+def test_each_size_has_its_bucket(place: int, bound: int) -> None:
+    stats = WriteStats()
+    stats.stored(extent(bound))
+    found = shown(stats)
+    sizes = [number for name, number in found.items() if name.startswith("pulsar_entry_size_")]
+    assert [at for at, number in enumerate(sizes[:9]) if number] == [place]
+    assert sizes[9:] == [1, bound]
+
+
+def test_a_period_shows_what_it_brought_and_no_more() -> None:
+    stats = WriteStats()
+    stats.stored(extent(10))
+    stats.refused(extent(1, 1))
+    stats.turn()
+    assert (sum(stats.last.latency[:-1]), stats.last.failed) == (1, 2)
+    stats.turn()
+    assert (sum(stats.last.latency[:-1]), stats.last.failed) == (0, 0)
+
+
+def test_a_group_of_a_thousand_costs_as_many_calls_as_one_of_ten() -> None:
+    def calls(entries: int) -> int:
+        stats, made, count = WriteStats(), extent(*([100] * (entries - 1)), 5000), 0
+
+        def counted(frame: Any, event: str, argument: Any) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(counted)
+        try:
+            stats.stored(made)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert calls(1000) == calls(10)
