@@ -290,7 +290,8 @@ STAGES: Final = (
         pulsar_ml_cache_entries pulsar_ml_cache_inserted_entries_total pulsar_producer_* pulsar_bundle_msg_rate_in
         pulsar_bundle_msg_throughput_in pulsar_bundle_topics_count pulsar_bundle_producer_count
         pulsar_bundle_consumer_count pulsar_subscription_back_log pulsar_subscription_back_log_no_delayed
-        pulsar_subscription_consumers_count process_cpu_seconds process_open_fds magnetar_journal_writes_total
+        pulsar_subscription_consumers_count process_cpu_seconds process_open_fds pulsar_lb_cpu_usage
+        pulsar_lb_memory_usage magnetar_journal_writes_total
         magnetar_journal_entries_total
         magnetar_journal_syncs_total magnetar_journal_written_bytes_total magnetar_subscription_backlog_bytes""",
     ),

@@ -17,6 +17,7 @@ from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersisten
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import Totals
 from magnetar.broker.topic.topic import Topic
+from magnetar.runtime.host_load import HostLoad, Usage
 from magnetar.runtime.tasks import TaskGroup, in_turns
 
 
@@ -64,6 +65,9 @@ class Rates:
         self._seen: dict[object, Throughput] = {}
         self._rates: dict[object, Throughput] = {}
         self._missed: dict[int, Missed] = {}
+        self._host = HostLoad()
+        self.host: dict[str, Usage] = {}
+        """How much of the machine was used in the last period."""
         self.loads = 0.0
         """Topics that were loaded per second."""
         self._loaded = 0
@@ -114,6 +118,7 @@ class Rates:
 
     def _end_period(self, seconds: float) -> None:
         service = self._service
+        self.host = self._host.look()
         loaded = service.activity.loads.count
         self.loads, self._loaded = (loaded - self._loaded) / seconds, loaded
         service.activity.turn()

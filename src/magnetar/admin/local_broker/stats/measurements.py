@@ -40,6 +40,10 @@ def measurements(service: BrokerService, rates: Rates, connections: Connections)
     yield from _security(service)
     logged = [Measured("log4j2_appender", n, (("level", level),), "_total") for level, n in counted().by_level.items()]
     yield from _begun(since, logged)
+    for word in ("cpu", "memory"):
+        if word in rates.host:
+            used, labels = rates.host[word], _named(service, "loadBalancing")
+            yield Measured(f"pulsar_lb_{word}_usage", 100 * used.usage / used.limit, labels)
     for family, value in process_figures().items():
         yield Measured(family, value, (), "_total" if family == "process_cpu_seconds" else "")
 

@@ -199,6 +199,8 @@ MEASURED: Final = (
         pulsar_connection_create_success_count gauge Handshakes that succeeded since the start.
         pulsar_connection_create_fail_count gauge Connections that ended before a handshake succeeded, since the start.
         pulsar_connection_closed_total_count gauge Connections that ended since the start.
+        pulsar_lb_cpu_usage gauge Percent of the machine's processors that the broker used, in the last period.
+        pulsar_lb_memory_usage gauge Percent of the machine's memory that the broker holds.
         pulsar_topic_load_time_median_ms gauge Milliseconds within which half of the topics were loaded.
         pulsar_topic_load_time_75percentile_ms gauge Milliseconds within which 75 % of the topics were loaded.
         pulsar_topic_load_time_95percentile_ms gauge Milliseconds within which 95 % of the topics were loaded.

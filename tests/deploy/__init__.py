@@ -1,0 +1,1 @@
+"""What is in deploy/: dashboards and alerts ask for what /metrics shows."""
