@@ -291,7 +291,7 @@ STAGES: Final = (
         pulsar_bundle_msg_throughput_in pulsar_bundle_topics_count pulsar_bundle_producer_count
         pulsar_bundle_consumer_count pulsar_subscription_back_log pulsar_subscription_back_log_no_delayed
         pulsar_subscription_consumers_count process_cpu_seconds process_open_fds pulsar_lb_cpu_usage
-        pulsar_lb_memory_usage magnetar_journal_writes_total
+        magnetar_journal_writes_total
         magnetar_journal_entries_total
         magnetar_journal_syncs_total magnetar_journal_written_bytes_total magnetar_subscription_backlog_bytes""",
     ),
