@@ -32,8 +32,8 @@ from magnetar.admin.routes import (
     tenants,
     transactions,
 )
-from magnetar.admin.routes.clusters import bookies, clusters, failure_domains, isolation_policies
 from magnetar.admin.routes.broker_stats import broker_stats
+from magnetar.admin.routes.clusters import bookies, clusters, failure_domains, isolation_policies
 from magnetar.admin.routes.metrics import scrape
 from magnetar.admin.routes.namespaces import (
     bundle_operations,

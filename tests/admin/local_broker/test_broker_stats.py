@@ -81,7 +81,7 @@ def test_producers_are_left_out_if_a_setting_says_so_and_no_topics_are_an_empty_
 @pytest.mark.parametrize(
     ("path", "status", "word"),
     [
-        ("mbeans", 501, "Java"),
+        ("mbeans", 501, "a Java virtual machine"),
         ("allocator-stats/default", 501, "Netty"),
         ("bookieops", 501, "bookies"),
         ("broker-resource-availability/public/default", 409, "does not support this operation"),
