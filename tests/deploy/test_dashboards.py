@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # publishes no types
+import yaml
 from tools.coverage.metrics import Shown, families_of, page_after_work
 from tools.dashboards import DASHBOARDS, PLACE, text
 
