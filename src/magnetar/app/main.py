@@ -170,6 +170,7 @@ PASSED_ON: Final = {
     "produce": "cli.messages.produce",
     "consume": "cli.messages.consume",
     "read": "cli.messages.read",
+    "perf": "cli.perf",
 }
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
@@ -242,6 +243,12 @@ def consume(context: typer.Context) -> None:
 @app.command(context_settings=_ALL, add_help_option=False)
 def read(context: typer.Context) -> None:
     """Read messages of a topic, with the flags of `pulsar-client read`."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def perf(context: typer.Context) -> None:
+    """Load and figures: produce, consume, read and transaction, with the flags of `pulsar-perf`."""
     _pass_on(context)
 
 

@@ -8,6 +8,9 @@ from typing import Final
 _STORED: Final = 1.0
 """Seconds of turns that are made up for at most; a longer pause is gone."""
 
+_ROUNDING: Final = 1e-6
+"""Of a turn: a wake-up at the very moment of a turn must not find that it has not come."""
+
 
 class Pace:
     """Turns at a rate; 0 is as fast as possible."""
@@ -22,7 +25,7 @@ class Pace:
         behind = (now - self._start) - self._taken / self.rate
         if behind > _STORED:
             self._start += behind - _STORED
-        return int((now - self._start) * self.rate) + 1 - self._taken
+        return int((now - self._start) * self.rate + _ROUNDING) + 1 - self._taken
 
     def take(self, count: int = 1) -> None:
         """Take turns."""

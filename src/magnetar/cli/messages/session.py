@@ -33,8 +33,9 @@ def run(
     *,
     listener_name: str | None = None,
     connections: int = 1,
+    failed: int = FAILED,
 ) -> None:
-    """Do the work with a client, then ``at_end``, whatever happened. Raises typer.Exit."""
+    """Do the work with a client, then ``at_end``, whatever happened. Raises typer.Exit; ``failed`` is its code."""
     code = 0
     try:
         asyncio.run(_main(flags, work, listener_name, connections))
@@ -42,10 +43,10 @@ def run(
         code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # who read what is printed has gone
-        code = FAILED
+        code = failed
     except (MagnetarError, OSError) as error:
         typer.echo(f"magnetar: {error}", err=True)
-        code = FAILED
+        code = failed
     finally:
         at_end()
     if code:

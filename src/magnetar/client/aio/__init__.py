@@ -14,6 +14,7 @@ In reading order:
 * ``topic_pattern``     topics that a pattern matches
 * ``reader``            a consumer that leaves no trace
 * ``client_transaction`` messages and acknowledgements that count together or not at all
+* ``not_built``         what the official client has beyond this one
 * ``client``            what opens all of them
 
 Everything runs on one event loop and in one task at a time between two awaits. A call that is cancelled leaves what it

@@ -13,13 +13,14 @@ from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.client_transaction import ClientTransaction, CoordinatorSession
 from magnetar.client.aio.connection_pool import ConnectionPool, Dial
 from magnetar.client.aio.consumer import Consumer
+from magnetar.client.aio.not_built import refuse_unknown
 from magnetar.client.aio.producer import Producer
 from magnetar.client.aio.reader import Reader
 from magnetar.client.aio.topic_consumer import ConsumerOptions
 from magnetar.client.aio.topic_lookup import TopicLookup
 from magnetar.client.aio.topic_pattern import WantedTopics, mode_of
 from magnetar.client.aio.topic_producer import ProducerOptions
-from magnetar.client.errors import AlreadyClosedError, ClientError, NotBuiltError
+from magnetar.client.errors import AlreadyClosedError, ClientError
 from magnetar.client.login import UNKNOWN, ClientLogin
 from magnetar.client.machines.consumption import ConsumptionLimits
 from magnetar.client.machines.message_id import MessageId
@@ -70,6 +71,8 @@ class Client:
         """
         if connections_per_broker < 1 or operation_timeout_seconds <= 0 or connection_timeout_ms <= 0:
             raise InvalidValueError("connections_per_broker and the time-outs are above 0")
+        self._again = (service_url, authentication, operation_timeout_seconds)
+        self._more = (connection_timeout_ms, listener_name, connections_per_broker)
         self._rng = rng or random.Random()
         self._pool = ConnectionPool(
             service_url,
@@ -88,6 +91,13 @@ class Client:
         self._handles: list[Producer | Consumer | Reader] = []
         self._watchers: set[asyncio.Task[None]] = set()
         self._closed = False
+
+    def twin(self) -> Client:
+        """Return another client of the same cluster, with connections of its own."""
+        timeout, listener, connections = self._more
+        return Client(
+            *self._again, connection_timeout_ms=timeout, listener_name=listener, connections_per_broker=connections
+        )
 
     async def __aenter__(self) -> Client:
         return self
@@ -125,7 +135,7 @@ class Client:
         ``schema`` is registered as it is; messages stay bytes. Raises RefusedError, ConnectionLostError and
         ClientTimeoutError once operation_timeout_seconds are over, NotBuiltError, InvalidValueError.
         """
-        _refuse(other, "create_producer")
+        refuse_unknown(other, "create_producer")
         if chunking_enabled and batching_enabled:
             raise InvalidValueError("chunking_enabled and batching_enabled exclude each other")
         if min(send_timeout_millis, max_pending_messages, batching_max_publish_delay_ms) < 0:
@@ -198,7 +208,7 @@ class Client:
 
         ``receiver_queue_size`` 0 fetches a message when it is asked for. Raises as `create_producer`.
         """
-        _refuse(other, "subscribe")
+        refuse_unknown(other, "subscribe")
         if receiver_queue_size < 0 or negative_ack_redelivery_delay_ms < _NACK_DELAY_MIN_MS:
             raise InvalidValueError(
                 f"receiver_queue_size is not below 0, negative_ack_redelivery_delay_ms not below {_NACK_DELAY_MIN_MS}"
@@ -303,7 +313,7 @@ class Client:
         **other: Any,
     ) -> Reader:
         """Open a reader on a topic, on all its partitions if it has some. Raises as `create_producer`."""
-        _refuse(other, "create_reader")
+        refuse_unknown(other, "create_reader")
         if receiver_queue_size < 0:
             raise InvalidValueError("receiver_queue_size is not below 0")
         name = TopicName.parse(topic).fqn
@@ -380,20 +390,3 @@ class Client:
         for task in list(self._watchers):
             task.cancel()
         self._pool.close()
-
-
-_NOT_BUILT: Final = {
-    "encryption_key", "crypto_key_reader", "crypto_failure_action", "message_listener", "reader_listener",
-    "unacked_messages_timeout_ms", "dead_letter_policy", "batch_receive_policy", "lazy_start_partitioned_producers",
-    "broker_consumer_stats_cache_time_ms", "max_pending_messages_across_partitions", "batching_type",
-    "start_message_id_inclusive",
-}  # fmt: skip
-"""Parameters of the official client that this one does not have yet (docs/client.md)."""
-
-
-def _refuse(other: Mapping[str, Any], where: str) -> None:
-    """Raise NotBuiltError or TypeError about parameters that are not there."""
-    for name in other:
-        if name in _NOT_BUILT:
-            raise NotBuiltError(f"{where}: {name} is not built; docs/client.md says what is")
-        raise TypeError(f"{where}() got an unexpected keyword argument {name!r}")

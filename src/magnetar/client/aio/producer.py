@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from magnetar.client.aio.client_environment import Environment
-from magnetar.client.aio.topic_producer import ProducerOptions, Receipt, TopicProducer
+from magnetar.client.aio.topic_producer import FateToken, ProducerOptions, Receipt, TopicProducer
 from magnetar.client.errors import AlreadyClosedError
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing_message import OutgoingMessage
@@ -94,13 +95,9 @@ class Producer:
             content, properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
-        if txn is not None:
-            return await self._send_in(txn, message)
-        return await asyncio.shield(await self.enqueue(message))
+        return await self.send_message(message, txn)
 
     async def _send_in(self, txn: ClientTransaction, message: OutgoingMessage) -> MessageId:
-        from dataclasses import replace
-
         chosen = self._choose(message)
         await txn.publishes_to(chosen.topic)
         receipt = chosen.add(replace(message, txn=txn.txn_id))
@@ -169,6 +166,16 @@ class Producer:
         """
         message = OutgoingMessage(content) if isinstance(content, bytes) else content
         return self._choose(message).add(message)
+
+    def send_with(self, message: OutgoingMessage, token: FateToken) -> None:
+        """Do the same without a future: ``token`` is completed as one would be, and cannot be awaited."""
+        self._choose(message).add_with(message, token)
+
+    async def send_message(self, message: OutgoingMessage, txn: ClientTransaction | None = None) -> MessageId:
+        """Publish a message that was made before, and return its id once it is stored. Raises as `send`."""
+        if txn is not None:
+            return await self._send_in(txn, message)
+        return await asyncio.shield(await self.enqueue(message))
 
     async def room(self) -> None:
         """Wait until there is room in the queue, on every partition."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from magnetar.client.aio.attachment import Attachment
 from magnetar.client.aio.client_environment import Environment
@@ -29,6 +29,16 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
 
 Receipt = asyncio.Future[MessageId]
+
+
+class FateToken(Protocol):
+    """What hears the fate of one message: a future, or something cheaper with a future's names."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: MessageId, /) -> None: ...
+    def set_exception(self, error: Exception, /) -> None: ...
+    def exception(self) -> object: ...
+
 
 _WRITE_BYTES: Final = 256 << 10
 _SENT_AGAIN: Final = frozenset({ServerError.ChecksumError, ServerError.PersistenceError})
@@ -137,21 +147,25 @@ class TopicProducer:
     def add(self, message: OutgoingMessage) -> Receipt:
         """Add a message; its future gets the message's id. Raises QueueFullError, MessageTooLargeError, and why the
         producer ended."""
+        receipt: Receipt = self._loop.create_future()
+        self.add_with(message, receipt)
+        return receipt
+
+    def add_with(self, message: OutgoingMessage, token: FateToken) -> None:
+        """Add a message whose fate ``token`` gets. Raises as `add`."""
         queue = self._usable()
         if queue.full:
             raise QueueFullError(
                 f"{self.topic}: {queue.messages} messages of producer {self.name} wait for their receipts; "
                 "await some of them, raise max_pending_messages or turn block_if_queue_full on"
             )
-        receipt: Receipt = self._loop.create_future()
-        queue.add(message, receipt, self._loop.time(), self._environment.clock.now_ms())
+        queue.add(message, token, self._loop.time(), self._environment.clock.now_ms())
         if queue.unwritten:
             self._write_soon()
         if queue.batch_due != NEVER and self._batch_timer is None:
             self._batch_timer = self._loop.call_at(queue.batch_due, self._batch_is_due)
         if self._deadline_timer is None and queue.next_deadline != NEVER:
             self._deadline_timer = self._loop.call_at(queue.next_deadline, self._deadline)
-        return receipt
 
     def _usable(self) -> Publication:
         if self._failure is not None:

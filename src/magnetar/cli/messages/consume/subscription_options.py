@@ -17,9 +17,9 @@ def subscription_options(
 ) -> dict[str, Any]:
     """Return the parameters of a subscription. Raises InvalidValueError naming the flag."""
     found: dict[str, Any] = {
-        "consumer_type": _chosen("--subscription-type", kind, SubType.__members__),
-        "initial_position": _chosen("--subscription-position", position, InitialPosition.__members__),
-        "durable": _chosen("--subscription-mode", mode, _MODES),
+        "consumer_type": chosen("--subscription-type", kind, SubType.__members__),
+        "initial_position": chosen("--subscription-position", position, InitialPosition.__members__),
+        "durable": chosen("--subscription-mode", mode, _MODES),
         "auto_ack_oldest_chunked_message_on_queue_full": ack_oldest,
         "replicate_subscription_state_enabled": replicated,
     }
@@ -32,7 +32,8 @@ def subscription_options(
     return found
 
 
-def _chosen(flag: str, text: str, choices: Any) -> Any:
+def chosen(flag: str, text: str, choices: Any) -> Any:
+    """Return the value of a choice by its name. Raises InvalidValueError naming the flag."""
     for name, value in choices.items():
         if name.lower() == text.lower():
             return value

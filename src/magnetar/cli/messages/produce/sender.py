@@ -13,7 +13,7 @@ import typer
 
 from magnetar.cli.messages.pace import Pace
 from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inline_value, key_value_schema
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, MagnetarError
 
 if TYPE_CHECKING:
     from magnetar.aio import Client, MessageId
@@ -24,13 +24,13 @@ WAITING_MAX: Final = 1_000
 
 
 @contextmanager
-def usage() -> Iterator[None]:
-    """Exit with 2 about flags that cannot be, as ``pulsar-client``."""
+def usage(code: int = 2) -> Iterator[None]:
+    """Exit about flags that cannot be, with 2 as ``pulsar-client``."""
     try:
         yield
-    except (InvalidValueError, OSError) as error:
+    except (MagnetarError, OSError) as error:
         typer.echo(f"magnetar: {error}", err=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(code) from None
 
 
 def pairs(texts: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,121 @@
+"""Flags of ``magnetar perf`` as rows, from which commands are made: there are some sixty for one command."""
+
+from __future__ import annotations
+
+import inspect
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+
+from magnetar.cli.connection import ConnectionFlags
+from magnetar.cli.messages.flags import connection_flags, refuse
+
+TOPICS: Final = "topics"
+Body = Callable[[Namespace], None]
+"""What a command does with the values of its flags."""
+
+
+class Flag(NamedTuple):
+    """One flag: the name of its value, how it is written, its default (which says its type), what it is for."""
+
+    name: str
+    written: str
+    default: Any
+    help: str = ""
+    """Empty: it is known, and not shown."""
+    kind: Any = None
+    """Its type, where the default does not say it."""
+
+
+def flagged(rows: Sequence[Flag], *, topics: bool = True) -> Callable[[Body], Callable[..., None]]:
+    """Make a command of a function that gets all values by name."""
+
+    def make(function: Body) -> Callable[..., None]:
+        def command(**values: Any) -> None:
+            function(Namespace(**values))
+
+        parameters = []
+        if topics:
+            argument = typer.Argument(help="One topic, or as many as --num-topics says.", metavar="TOPIC")
+            parameters.append(_parameter(TOPICS, Annotated[list[str], argument], inspect.Parameter.empty))
+        for row in (*rows, *_CONNECTION):
+            option = typer.Option(*row.written.split(), help=row.help or None, hidden=not row.help)
+            kind = row.kind or (str | None if row.default is None else type(row.default))
+            parameters.append(_parameter(row.name, Annotated[kind, option], row.default))
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        return command
+
+    return make
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+_CONNECTION: Final = (
+    Flag("connections", "--max-connections -c", 1, "Connections to each broker."),
+    Flag("duration", "--test-duration -time", 0.0, "Seconds; 0: until it is done."),
+    Flag("url", "--service-url -u --url", None, "The broker: pulsar://host:port."),
+    Flag("auth_plugin", "--auth-plugin --auth_plugin", None, "The class that logs in."),
+    Flag("auth_params", "--auth-params", None, "Its parameters."),
+    Flag("trust", "--trust-cert-file --tlsTrustCertsFilePath", None, "The authorities to trust."),
+    Flag("allow_insecure", "--tls-allow-insecure", False, "Trust any certificate."),
+    Flag("context", "--context", None, "A saved connection."),
+    Flag("client_conf", "--client-conf", None, "Pulsar's client.conf."),
+    Flag("token", "--token", None, "The token: env:NAME, file:/path."),
+    Flag("listener_name", "--listener-name", None, "Which of a broker's addresses to use."),
+    Flag("host_names", "--tls-enable-hostname-verification", False),
+    Flag("proxy_url", "--proxy-url", None),
+    Flag("proxy_protocol", "--proxy-protocol", None),
+    Flag("memory_limit", "--memory-limit -ml", 0),
+    Flag("ssl_factory", "--ssl-factory-plugin", None),
+    Flag("ssl_factory_params", "--ssl-factory-plugin-params", None),
+    Flag("num_io_threads", "--num-io-threads -ioThreads", 1),
+    Flag("num_listener_threads", "--num-listener-threads -lt", 1),
+    Flag("max_lookup_request", "--max-lookup-request -mlr", 50_000),
+    Flag("stats_interval_seconds", "--stats-interval-seconds -i", 0),
+    Flag("busy_wait", "--busy-wait -bw", False),
+)
+_JAVA: Final = (*(row for row in _CONNECTION if not row.help and row.name in (
+    "num_io_threads", "num_listener_threads", "max_lookup_request", "stats_interval_seconds", "busy_wait")),
+)  # fmt: skip
+
+
+def connection_of(given: Namespace) -> ConnectionFlags:
+    """Return what the flags say about the connection; says which flags have no meaning. Raises InvalidValueError."""
+    refuse(
+        proxy_url=given.proxy_url, proxy_protocol=given.proxy_protocol, memory_limit=given.memory_limit,
+        ssl_factory_plugin=given.ssl_factory or given.ssl_factory_params,
+    )  # fmt: skip
+    without_meaning(given, _JAVA)
+    found = connection_flags(
+        given.url, given.auth_plugin, given.auth_params, given.trust, given.context, given.client_conf, given.token
+    )
+    from dataclasses import replace
+
+    return replace(found, allow_insecure=given.allow_insecure or None)
+
+
+def without_meaning(given: Namespace, rows: Sequence[Flag]) -> None:
+    """Say which flags were given that tune the Java client and change nothing here."""
+    names = [row.written.split()[0] for row in rows if getattr(given, row.name) != row.default]
+    if names:
+        typer.echo(f"magnetar: {', '.join(names)}: of the Java client; no meaning here", err=True)
+
+
+TRANSACTIONS: Final = (
+    Flag("txn", "--txn-enable -txn", False, "Use transactions."),
+    Flag("txn_timeout", "--txn-timeout -tto", 10, "Seconds a transaction may take."),
+    Flag("txn_size", "--numMessage-perTransaction -nmt", 50, "Messages of a transaction."),
+    Flag("abort", "-abort", False, "Abort them."),
+)
+TOPIC_COUNT: Final = Flag("topic_count", "--num-topics --num-topic -t", 1, "Topics; of one name NAME-0, NAME-1, …")
+HISTOGRAM_FILE: Final = Flag("histogram_file", "--histogram-file", None, "Write a log of HdrHistogram there.")
+PARTITIONS: Final = (
+    Flag("partitions", "--partitions -np", None, "Create the topics with so many partitions.", int | None),
+    Flag("admin_url", "--admin-url -au", None, "The broker's HTTP address, for --partitions."),
+)

@@ -1,0 +1,97 @@
+"""One test: its tasks, its time, a report every ten seconds, and the end.
+
+It ends when its tasks have, after --test-duration, or by Ctrl-C; the final lines are printed in each case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from magnetar.cli.messages.session import run as run_session
+from magnetar.cli.perf.report import INTERVAL
+
+if TYPE_CHECKING:
+    from magnetar.aio import Client
+    from magnetar.cli.connection import ConnectionFlags
+
+
+class Load(Protocol):
+    """What a kind of test does and says."""
+
+    async def prepare(self, clients: Sequence[Client]) -> Sequence[Coroutine[Any, Any, None]]:
+        """Open what is needed; returns what is done then, each in a task of its own."""
+        ...
+
+    def report(self, seconds: float) -> None:
+        """Print the line of an interval that lasted so long."""
+        ...
+
+    def conclude(self, seconds: float) -> None:
+        """Print the final lines of a test that lasted so long."""
+        ...
+
+
+def run_load(
+    flags: ConnectionFlags,
+    load: Load,
+    *,
+    seconds: float,
+    clients: int = 1,
+    connections: int = 1,
+    listener_name: str | None = None,
+) -> None:
+    """Run a test; ``seconds`` 0: until it ends by itself. Raises typer.Exit."""
+    clock = _Clock()
+
+    async def work(client: Client) -> None:
+        others = [client.twin() for _ in range(clients - 1)]
+        try:
+            await _test(load, [client, *others], seconds, clock)
+        finally:
+            for other in others:
+                other.shutdown()
+
+    run_session(
+        flags, work, lambda: clock.conclude(load), listener_name=listener_name, connections=connections, failed=1
+    )
+
+
+class _Clock:
+    """When the test began and ended; final lines only if it began."""
+
+    def __init__(self) -> None:
+        self.begun: float | None = None
+        self.ended: float | None = None
+
+    def conclude(self, load: Load) -> None:
+        if self.begun is not None and self.ended is not None:
+            load.conclude(max(self.ended - self.begun, 1e-9))
+
+
+async def _test(load: Load, clients: Sequence[Client], seconds: float, clock: _Clock) -> None:
+    loop = asyncio.get_running_loop()
+    work = await load.prepare(clients)
+    clock.begun = loop.time()
+    tasks = [loop.create_task(one) for one in work]
+    reporter = loop.create_task(_report(load, loop))
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=seconds or None, return_when=asyncio.FIRST_EXCEPTION)
+        clock.ended = loop.time()
+        for task in done:
+            task.result()
+    finally:
+        clock.ended = clock.ended or loop.time()
+        for task in [*tasks, reporter]:
+            task.cancel()
+        await asyncio.gather(*tasks, reporter, return_exceptions=True)
+
+
+async def _report(load: Load, loop: asyncio.AbstractEventLoop) -> None:
+    last = loop.time()
+    while True:
+        await asyncio.sleep(INTERVAL)
+        now = loop.time()
+        load.report(now - last)
+        last = now

@@ -1,0 +1,69 @@
+"""Every flag of `pulsar-perf` 4.0.8 is known by its name, with a value or without; so is every command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from magnetar.cli.perf.command import REFUSED, app
+
+FLAGS = {
+    "consume": (
+        "--acks-delay-millis= --auto-scaled-receiver-queue-size --auto_ack_chunk_q_full --batch-index-ack "
+        "--encryption-key-value-file= --expire_time_incomplete_chunked_messages= --histogram-file= "
+        "--max_chunked_msg= --num-consumers= --num-messages= --num-subscriptions= --num-topic= --num-topics= "
+        "--numMessage-perTransaction= --pool-messages= --rate= --receiver-queue-size-across-partitions= "
+        "--receiver-queue-size= --replicated --subscriber-name= --subscription-position= --subscription-type= "
+        "--subscriptions= --txn-enable --txn-timeout= -abort -ac -aq -e= -m= -mc= -n= -nmt= -ns= -ntxn= -p= "
+        "-pm= -q= -r= -rs -s= -sp= -ss= -st= -t= -tto= -txn -v= "
+    ),
+    "produce": (
+        "--access-mode= --admin-url= --batch-max-bytes= --batch-max-messages= --batch-time-window= --chunking "
+        "--compression= --delay-range= --delay= --disable-batching --encryption-key-name= "
+        "--encryption-key-value-file= --exit-on-failure --format-class= --format-payload --histogram-file= "
+        "--max-outstanding-across-partitions= --max-outstanding= --message-key-generation-mode= "
+        "--num-messages= --num-producers= --num-test-threads= --num-topic= --num-topics= "
+        "--numMessage-perTransaction= --partitions= --payload-delimiter= --payload-file= --producer-name= "
+        "--rate= --send-timeout= --separator= --set-event-time --size= --txn-enable --txn-timeout= "
+        "--warmup-time= -abort -am= -au= -b= -bb= -bm= -ch -d= -db -dr= -e= -ef -f= -fc= -fp -k= -m= -mk= -n= "
+        "-nmt= -np= -o= -p= -pn= -r= -s= -set -t= -threads= -tto= -txn -v= -z= "
+    ),
+    "read": (
+        "--num-messages= --num-topic= --num-topics= --rate= --receiver-queue-size= --start-message-id= "
+        "--use-tls -m= -n= -q= -r= -t= "
+    ),
+    "transaction": (
+        "--admin-url= --num-subscriptions= --num-test-threads= --numMessage-perTransaction-consume= "
+        "--numMessage-perTransaction-produce= --number-txn= --partitions= --receiver-queue-size= --replicated "
+        "--subscription-position= --subscription-type= --subscriptions= --topics-c= --topics-p= --txn-disable "
+        "--txn-timeout= -abort -au= -nmc= -nmp= -np= -ns= -ntxn= -q= -rs -sp= -ss= -st= -threads= -tto= "
+        "-txnRate= "
+    ),
+}
+COMMON = (
+    "--auth-params= --auth-plugin= --auth_plugin= --busy-wait --listener-name= --max-connections= "
+    "--max-lookup-request= --memory-limit= --num-io-threads= --num-listener-threads= --proxy-protocol= "
+    "--proxy-url= --service-url= --ssl-factory-plugin-params= --ssl-factory-plugin= "
+    "--stats-interval-seconds= --test-duration= --tls-allow-insecure --tls-enable-hostname-verification "
+    "--trust-cert-file= -bw -c= -i= -ioThreads= -lt= -ml= -mlr= -time= -u= "
+)
+
+
+@pytest.mark.parametrize("command", FLAGS)
+def test_every_flag_is_known(command: str) -> None:
+    made: Any = typer.main.get_command(app)
+    known: dict[str, bool] = {}
+    for parameter in made.commands[command].params:
+        known |= {name: not getattr(parameter, "is_flag", False) for name in parameter.opts}
+    wanted = {flag.removesuffix("="): flag.endswith("=") for flag in (FLAGS[command] + COMMON).split()}
+    assert len(wanted) > 25
+    assert {flag: known.get(flag) for flag in wanted} == wanted
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_other_commands_are_refused_by_name(command: str) -> None:
+    done = CliRunner().invoke(app, [command, "--some", "flag"])
+    assert (done.exit_code, done.stdout) == (1, "") and f"perf {command} is not here" in done.stderr
