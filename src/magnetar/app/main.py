@@ -57,6 +57,8 @@ def standalone(
     set_up()
     try:
         configuration = config.load(file=conf, environment=os.environ, flags=setting or [])
+        if configuration.settings.logFormat == "json":
+            set_up(as_json=True)
         _require_packages(configuration)
         _require_providers(configuration)
         for notice in configuration.notices:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from magnetar.config.setting_field import INT_MAX as _INT_MAX
 from magnetar.config.setting_field import setting as _setting
@@ -44,6 +45,12 @@ class MetricsSettings:
         False,
         "Whether one answer of /metrics serves all who ask within `managedLedgerStatsPeriodSeconds`.",
         "Metrics",
+    )
+    logFormat: Literal["text", "json"] = _setting(
+        "text",
+        "magnetar's own: the form of the log on standard error; `json`: one object for each line, with connection, "
+        "topic, subscription and role where they are known.",
+        "Monitoring",
     )
     exposePublisherStats: bool = _setting(
         True, "Whether `/admin/v2/broker-stats/topics` shows the producers of each topic.", "Metrics"

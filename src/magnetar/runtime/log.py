@@ -8,8 +8,10 @@ pass per minute and then says how many it held back.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
@@ -22,10 +24,18 @@ _LEVELS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 _KINDS_MAX: Final = 1024
 
 
-def set_up(level: str = "INFO", stream: TextIO | None = None) -> None:
+FIELDS: Final = ("connection", "topic", "subscription", "role")
+"""What a line may say besides, as members of JSON; given by ``extra`` of the standard library."""
+
+
+def set_up(level: str = "INFO", stream: TextIO | None = None, *, as_json: bool = False) -> None:
     """Send everything from ``level`` up to ``stream`` (standard error), replacing earlier handlers."""
     target = stream or sys.stderr
-    handler = _terminal_handler() if stream is None and target.isatty() else _plain_handler(target)
+    if as_json:
+        handler: logging.Handler = logging.StreamHandler(target)
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler = _terminal_handler() if stream is None and target.isatty() else _plain_handler(target)
     logging.basicConfig(level=level.upper(), handlers=[handler, LogCounts()], force=True)
     # a request over REST is not an event of the broker
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
@@ -63,6 +73,27 @@ class PlainFormatter(logging.Formatter):
         return line
 
 
+class JsonFormatter(logging.Formatter):
+    """One object for each line: ``time``, ``level``, ``logger``, ``message``, and of :data:`FIELDS` what is known."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+        line: dict[str, object] = {
+            "time": f"{time}Z",
+            "level": _LEVELS.get(record.levelname, record.levelname),
+            "logger": record.name.removeprefix("magnetar."),
+            "message": record.getMessage(),
+        }
+        for name in FIELDS:
+            value = getattr(record, name, None)
+            if value:
+                line[name] = str(value)
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
 class RateLimitedLog:
     """Warnings about one subject (clients' faults): at most ``burst`` of a kind in ``window_ms``.
 
@@ -79,8 +110,11 @@ class RateLimitedLog:
         self._clock = clock or SystemClock()
         self._kinds: dict[str, _Window] = {}
 
-    def warning(self, kind: str, message: str, *args: object) -> None:
-        """Log ``message % args`` at WARNING unless ``burst`` of this kind were logged in the window."""
+    def warning(self, kind: str, message: str, *args: object, extra: Mapping[str, object] | None = None) -> None:
+        """Log ``message % args`` at WARNING unless ``burst`` of this kind were logged in the window.
+
+        ``extra``: of :data:`FIELDS` what is known.
+        """
         now = self._clock.now_ms()
         window = self._kinds.get(kind)
         if window is None:
@@ -98,7 +132,7 @@ class RateLimitedLog:
         window.passed += 1
         if held_back:
             message, args = message + " (%d more of this kind since the last such line)", (*args, held_back)
-        self._log.warning(message, *args)
+        self._log.warning(message, *args, extra=extra)
 
     def _forget_oldest(self) -> None:
         # the dictionary keeps the order of arrival, so this bounds memory for any kinds that clients cause

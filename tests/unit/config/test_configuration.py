@@ -197,6 +197,7 @@ def test_every_setting_accepts_its_own_default() -> None:
         "webServiceAllowedHosts",
         "livenessCheckSeconds",
         "brokerDeduplicationStreamInactivityTimeoutMinutes",
+        "logFormat",
         "offloadUrl",
         "spaceReclaimBytesPerSecond",
         "auditLogFile",

@@ -247,7 +247,12 @@ class Session(PausableSocket):
         text = message % args
         if len(text) > _COMPLAINT_MAX:
             text = f"{text[:_COMPLAINT_MAX]}... ({len(text)} characters)"
-        self.service.complaints.warning(f"{self.host} {kind}", "%s: %s", self.address, text)
+        self.service.complaints.warning(f"{self.host} {kind}", "%s: %s", self.address, text, extra=self._known)
+
+    @property
+    def _known(self) -> dict[str, object]:
+        """What a line of the log can say of this connection besides."""
+        return {"connection": self.address, "role": self.caller.role}
 
     # life --------------------------------------------------------------------------------------------------------
 
@@ -258,7 +263,7 @@ class Session(PausableSocket):
         if fault:
             self.complain("closed", "closing the connection: %s", reason)
         else:
-            log.info("%s: closing the connection: %s", self.address, reason)
+            log.info("%s: closing the connection: %s", self.address, reason, extra=self._known)
         self._end()
         self.out.flush()
         self.transport.close()

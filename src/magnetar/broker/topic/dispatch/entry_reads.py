@@ -119,7 +119,8 @@ class EntryReads:
             if isinstance(result, UnreadableError) and self._source is self._topic_log:
                 self._met_unreadable(owner, result)
                 return
-            log.warning("subscription %s: read failed, next try in %.0f s: %s", self._name, self._retry_s, result)
+            text = "subscription %s: read failed, next try in %.0f s: %s"
+            log.warning(text, self._name, self._retry_s, result, extra=self._known)
             self._try_again_in(self._retry_s)
             self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
             return
@@ -133,7 +134,7 @@ class EntryReads:
         start, stop = self._asked, min(error.stop, self._source.end)
         if self.unreadable.met(start, stop):
             ids = f"{self._source.position(start)} to {self._source.position(stop - 1)}"
-            log.error("subscription %s: messages %s cannot be read: %s", self._name, ids, error)
+            log.error("subscription %s: messages %s cannot be read: %s", self._name, ids, error, extra=self._known)
         if self._settings.auto_skip_non_recoverable_data:
             owner.skip_unreadable()
         else:
@@ -146,11 +147,17 @@ class EntryReads:
         start, stop = self.unreadable.waiting
         left = [ordinal for ordinal in range(start, stop) if not self._cursor.acknowledged(ordinal)]
         self.unreadable.passed(len(left))
-        log.error("subscription %s: %d messages that cannot be read are skipped", self._name, len(left))
+        text = "subscription %s: %d messages that cannot be read are skipped"
+        log.error(text, self._name, len(left), extra=self._known)
         self._cursor.acknowledge(left)
         self.trouble = ""
         self._cancel_retry()
         return left
+
+    @property
+    def _known(self) -> dict[str, object]:
+        """What a line of the log can say besides."""
+        return {"subscription": self._name, "topic": getattr(self._topic_log, "name", "")}
 
     def _try_again_in(self, seconds: float) -> None:
         self._retry = asyncio.get_running_loop().call_later(seconds, self._try_again)
