@@ -10,7 +10,7 @@ import pytest
 from tests.support.real_broker import RealBroker, run_on_broker
 from tests.support.snippets import python
 
-SAID = {"docs/rest.md": ":0:-1\n"}
+SAID = {"docs/rest.md": ":0:-1\n", "docs/websocket.md": "ok\nalice b'three apples'\n"}
 """By page, the end of what it prints."""
 
 

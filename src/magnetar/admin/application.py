@@ -62,6 +62,8 @@ from magnetar.admin.routes.topics import (
     topics,
 )
 from magnetar.admin.routes.topics import permissions as topic_permissions
+from magnetar.admin.websocket import routes as websocket
+from magnetar.admin.websocket.upgrade import Upgrades
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
@@ -99,6 +101,7 @@ def create_app(
         )
     app.add_middleware(EncodedPath)
     app.add_middleware(OriginCheck, names=HostNames.of(settings))
+    app.add_middleware(Upgrades)
     return app
 
 
@@ -152,4 +155,5 @@ def _groups(
     yield messages.routes(ports.topics, ports.messages, ports.statistics, resources)
     yield produce.routes(ports.topics, ports.schemas, ports.clients, resources, settings)
     yield broker_stats.routes(ports.broker, ports.statistics, resources, settings)
+    yield websocket.routes(ports.clients, settings)
     yield scrape.routes(ports.broker, resources, settings)

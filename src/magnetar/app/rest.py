@@ -68,7 +68,7 @@ def _build(
     connection_limit: ConnectionLimit,
 ) -> AdminServer:
     from magnetar.admin.application import create_app
-    from magnetar.admin.http.server import AdminServer
+    from magnetar.admin.http.server import AdminServer, WebSocketLimits
     from magnetar.admin.http.warm_up import prepare
     from magnetar.admin.local_broker.broker import local_ports
 
@@ -80,4 +80,10 @@ def _build(
         service.authorizer,
     )
     prepare(app)
-    return AdminServer(app, entrances, connection_limit)
+    settings = service.settings
+    sockets = WebSocketLimits(
+        settings.webSocketMaxTextFrameSize,
+        settings.webSocketSessionIdleTimeoutMillis / 1000,
+        settings.webSocketPingDurationSeconds,
+    )
+    return AdminServer(app, entrances, connection_limit, sockets if settings.webSocketServiceEnabled else None)

@@ -114,6 +114,19 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         0,
         _INT_MAX,
     )
+    webSocketServiceEnabled: bool = _setting(
+        True, "Whether the web ports serve producers, consumers and readers over WebSocket. Pulsar's standalone does.",
+        "WebSocket",
+    )  # fmt: skip
+    webSocketMaxTextFrameSize: int = _setting(
+        1 << 20, "Bytes of the largest message that a WebSocket may send.", "WebSocket", 1024, 64 << 20
+    )
+    webSocketSessionIdleTimeoutMillis: int = _setting(
+        300_000, "Milliseconds after which a WebSocket is closed that nothing went through.", "WebSocket", 1, _INT_MAX
+    )
+    webSocketPingDurationSeconds: int = _setting(
+        -1, "Seconds between two pings to each WebSocket; 0 or less: none.", "WebSocket", -1, _INT_MAX
+    )
     pulsarChannelPauseReceivingRequestsIfUnwritable: bool = _setting(
         True,
         "While a client does not take what it was sent, its commands wait, except those without an answer. Pulsar's "

@@ -2,8 +2,7 @@
 
 Reading order: ``parameters`` (parts of paths and queries), ``bodies`` (request bodies and answers),
 ``error_responses`` (from errors to answers), ``encoded_path`` (paths stay as they were sent), ``origins`` (who may
-ask), ``authentication`` (who asks), ``peer`` (the same, for later), ``authorization`` (may they),
-``docs_page`` (the page at ``/docs``), ``warm_up``
-(routes are built before the first request), ``connection`` (one connection with time limits), ``server`` (uvicorn
-inside the broker's event loop).
+ask), ``authentication`` (who asks), ``peer`` (the same, for later), ``authorization`` (may they), ``docs_page`` (the
+page at ``/docs``), ``warm_up`` (routes are built before the first request), ``connection`` (one connection with time
+limits) and ``websocket_connection`` (what it may become), ``server`` (uvicorn inside the broker's event loop).
 """

@@ -39,9 +39,13 @@ class HttpConnection(H11Protocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         release: Callable[[], None],
+        idle_seconds: float = 0,
     ) -> None:
+        """``idle_seconds``: how long a WebSocket may be silent; 0 for ever."""
         super().__init__(config, server_state, app_state)
         self._release = release
+        self._idle_seconds = idle_seconds
+        self._handed_over = False
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._unsent = 0
@@ -62,11 +66,30 @@ class HttpConnection(H11Protocol):
             self.transport.abort()
             return
         super().data_received(data)
+        if self._handed_over:
+            return
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             if self._reading is None:
                 self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
         else:
             self._request_whole()
+
+    @override
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Hand the connection over, with the request that began it."""
+        # a door without a WebSocket loads none of it
+        from magnetar.admin.http.websocket_connection import WebSocketConnection
+
+        self._handed_over = True
+        self._request_whole()
+        self._unset_keepalive_if_required()
+        self.connections.discard(self)
+        lines = [b"%s %s HTTP/1.1\r\n" % (event.method, event.target)]
+        lines += [b"%s: %s\r\n" % (name, value) for name, value in self.headers]
+        found = WebSocketConnection(self.config, self.server_state, self.app_state, self._release, self._idle_seconds)
+        found.connection_made(self.transport)
+        self.transport.set_protocol(found)
+        found.data_received(b"".join([*lines, b"\r\n"]))
 
     def _request_whole(self) -> None:
         if self._reading is not None:

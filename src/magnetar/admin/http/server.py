@@ -13,7 +13,7 @@ import logging
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -29,13 +29,29 @@ _IDLE_SECONDS: Final = 5
 """Seconds after which a connection without a request is closed."""
 
 
+class WebSocketLimits(NamedTuple):
+    """What WebSockets on this server may do."""
+
+    frame_max: int
+    """Bytes of a message."""
+    idle_seconds: float
+    """Silence after which one is closed; 0: never."""
+    ping_seconds: float
+    """Seconds between two pings; 0 or less: none."""
+
+
 class _Server(uvicorn.Server):
     """Leaves signals to the program it runs in, and new connections to an :class:`Acceptor`."""
 
     def __init__(
-        self, config: uvicorn.Config, entrances: Sequence[Entrance], connection_limit: ConnectionLimit
+        self,
+        config: uvicorn.Config,
+        entrances: Sequence[Entrance],
+        connection_limit: ConnectionLimit,
+        sockets: WebSocketLimits,
     ) -> None:
         super().__init__(config)
+        self._sockets = sockets
         self._acceptors = [
             Acceptor.at(entrance, connection_limit, self._connection, _too_many) for entrance in entrances
         ]
@@ -60,21 +76,31 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def _connection(self, release: Release) -> HttpConnection:
-        return HttpConnection(self.config, self.server_state, self.lifespan.state, release)
+        return HttpConnection(self.config, self.server_state, self.lifespan.state, release, self._sockets.idle_seconds)
 
 
 class AdminServer:
     """The REST interface on its listening sockets."""
 
-    def __init__(self, app: ASGIApp, entrances: Sequence[Entrance], connection_limit: ConnectionLimit) -> None:
-        """Takes over the listening sockets."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        entrances: Sequence[Entrance],
+        connection_limit: ConnectionLimit,
+        sockets: WebSocketLimits | None = None,
+    ) -> None:
+        """Takes over the listening sockets; without ``sockets`` there are no WebSockets."""
+        ping = 0.0 if sockets is None else sockets.ping_seconds
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11",
+            app, log_config=None, access_log=False, lifespan="off", http="h11",
+            ws="none" if sockets is None else asyncio.Protocol,  # the connection itself makes what it becomes
+            ws_max_size=0 if sockets is None else sockets.frame_max, ws_per_message_deflate=False,
+            ws_ping_interval=ping if ping > 0 else None, ws_ping_timeout=None,
             timeout_graceful_shutdown=5, timeout_keep_alive=_IDLE_SECONDS,
         )  # fmt: skip
         logging.getLogger("uvicorn.error").addFilter(_few_warnings)
         self._entrances = entrances
-        self._server = _Server(config, entrances, connection_limit)
+        self._server = _Server(config, entrances, connection_limit, sockets or WebSocketLimits(0, 0, 0))
         self._tasks = TaskGroup("admin")
         self._serving: asyncio.Task[object] | None = None
 

@@ -9,6 +9,7 @@ from magnetar.broker.connection.inner_connection import connect_inside
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.connection.login import Admission, Login
 from magnetar.broker.service import BrokerService
+from magnetar.client.errors import ConnectionLostError
 
 if TYPE_CHECKING:
     from magnetar.client.aio.client import Client
@@ -34,6 +35,12 @@ class InnerClients:
         admission = Admission(peer.caller, None if identity is None else Login(identity.method, identity))
 
         def dial(wire: WireConnection) -> WireConnection:
+            # it may connect again later, when credentials have expired or were revoked
+            found = service.authentication
+            if found is not None and identity is not None:
+                revoked = found.revoked(identity) or found.revoked_original(peer.caller.original_role)
+                if revoked or found.expired(identity):
+                    raise ConnectionLostError(f"the credentials of {peer.caller.named} do not count any more")
             return connect_inside(service, self._connections, wire, peer.address, admission)
 
         return Client(

@@ -239,6 +239,13 @@ def _other_routes() -> dict[Route, RoutePermission]:
         ("GET", schemas + "/metadata"): metadata,
         ("POST", schemas + "/version"): metadata,
         ("POST", schemas + "/compatibility"): needs.tenant_admin(),
+        ("GET", "/ws/v2/producer/{domain}/" + topic): needs.topic(TopicOperation.PRODUCE),
+        ("GET", "/ws/v2/consumer/{domain}/" + topic + "/{subscription}"): acks,
+        ("GET", "/ws/v2/reader/{domain}/" + topic): needs.topic(TopicOperation.CONSUME),
+        ("GET", "/ws/v3/consumer"): needs.anyone("a login; the answer is always 400 or 405"),
+        ("GET", "/ws/v3/consumer/{subscription}"): RoutePermission(
+            "a login", lambda target: (), "CONSUME on every topic with the subscription"
+        ),
         ("POST", "/topics/{domain}/{tenant}/{namespace}/{topic}"): needs.topic(TopicOperation.PRODUCE),
         ("POST", "/topics/{domain}/{tenant}/{namespace}/{topic}/partitions/{partition}"): needs.topic(
             TopicOperation.PRODUCE

@@ -221,6 +221,10 @@ class Consumer:
         """Have a message come again after negative_ack_redelivery_delay_ms."""
         self._member(message).refuse(_id(message))
 
+    def redeliver(self, message: Message | MessageId) -> None:
+        """Have a message come again now, as when the time for its acknowledgement is over."""
+        self._member(message).refuse(_id(message), at_once=True)
+
     async def redeliver_unacknowledged_messages(self) -> None:
         """Have everything come again that is not acknowledged."""
         for one in self._open():

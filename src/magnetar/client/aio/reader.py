@@ -37,6 +37,10 @@ class Reader:
         """Return the topic."""
         return self._consumer.topic()
 
+    def has_reached_end_of_topic(self) -> bool:
+        """Whether the topic was terminated and everything was read."""
+        return self._consumer.has_reached_end_of_topic()
+
     def is_connected(self) -> bool:
         """Whether all its partitions are open at a broker at the moment."""
         return self._consumer.is_connected()

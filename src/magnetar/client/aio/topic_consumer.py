@@ -208,9 +208,13 @@ class TopicConsumer:
         if commands:
             connection.write(b"".join([encode(command) for command in commands]))
 
-    def refuse(self, message_id: MessageId) -> None:
-        """Have a message come again after the delay."""
-        self.consumption.refuse(message_id, self._loop.time())
+    def refuse(self, message_id: MessageId, *, at_once: bool = False) -> None:
+        """Have a message come again, after the delay unless ``at_once``."""
+        early = self._options.limits.negative_ack_delay if at_once else 0.0
+        self.consumption.refuse(message_id, self._loop.time() - early)
+        if self._nack_timer is not None and at_once:
+            self._nack_timer.cancel()
+            self._nack_timer = None
         if self._nack_timer is None:
             self._nack_timer = self._loop.call_at(self.consumption.negative.next_due, self._redeliver_due)
 

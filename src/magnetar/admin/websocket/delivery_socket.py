@@ -1,0 +1,76 @@
+"""What sockets of consumers and readers have in common: messages go out while there is room, frames come in beside."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Final
+
+from magnetar.admin.websocket.frames import read_object
+from magnetar.admin.websocket.upgrade import Socket
+from magnetar.client.errors import AlreadyClosedError, ClientError
+from magnetar.model.errors import MagnetarError
+from magnetar.model.policies import JsonObject
+
+NOT_UNDERSTOOD: Final = 1007
+BROKEN: Final = 1011
+PREFETCHED: Final = 10
+"""Messages that wait in memory for a socket: it is in the same process as the broker, so more would gain nothing."""
+
+
+class CloseSocketError(Exception):
+    """The socket is to be closed."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class DeliverySocket(ABC):
+    """One socket. Two tasks: frames of the peer are taken in one, messages sent in the other."""
+
+    def __init__(self, socket: Socket) -> None:
+        self._socket = socket
+        self._room = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve the socket until the peer leaves, which is a SocketGoneError, or it has to be closed."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._pump())
+            tasks.create_task(self._watch())
+            while True:
+                frame = await self._socket.receive()
+                try:
+                    given = read_object(frame)
+                except MagnetarError as error:
+                    raise CloseSocketError(NOT_UNDERSTOOD, f"Failed to de-serialize from JSON: {error}") from None
+                await self._take(given)
+
+    async def _pump(self) -> None:
+        try:
+            while True:
+                while not self._has_room():
+                    self._room.clear()
+                    await self._room.wait()
+                text = await self._next()
+                if text is not None:
+                    await self._socket.send(text)
+        except AlreadyClosedError:
+            return  # unsubscribed: the peer may go on asking
+        except ClientError as error:
+            raise CloseSocketError(BROKEN, str(error)) from error
+
+    async def _watch(self) -> None:  # noqa: B027  # readers have nothing to watch
+        """Do what else there is to do."""
+
+    @abstractmethod
+    def _has_room(self) -> bool:
+        """Whether another message may go out."""
+
+    @abstractmethod
+    async def _next(self) -> str | None:
+        """The next message as a frame, which is out from now on; ``None`` for one that the peer is not to have."""
+
+    @abstractmethod
+    async def _take(self, given: JsonObject) -> None:
+        """Do what a frame asks. Raises CloseSocketError."""

@@ -1,0 +1,168 @@
+"""JSON of the frames, in Apache Pulsar's shapes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from magnetar.admin.values import coercion
+from magnetar.admin.values.json_document import read_document
+from magnetar.client.machines.message import Message
+from magnetar.client.machines.message_id import MessageId
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.policies import Json, JsonObject
+
+NOT_JSON, WRONG_PAYLOAD, FAILED = 3, 7, 8
+"""Pulsar's numbers of what can be wrong with a message that is sent."""
+
+
+class FrameError(Exception):
+    """A message that cannot be sent."""
+
+    def __init__(self, code: int, reason: str, context: str | None) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.context = context
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """A message that a producer's socket was given."""
+
+    payload: bytes
+    context: str | None
+    key: str | None
+    properties: Mapping[str, str]
+    event_time: int | None
+    sequence_id: int | None
+    deliver_at: int | None
+    deliver_after_ms: int | None
+    replication_clusters: tuple[str, ...]
+    disable_replication: bool
+
+
+def sent_message(text: str) -> SentMessage:
+    """What a frame of a producer says. Raises FrameError."""
+    try:
+        given = read_object(text)
+        context = None if given.get("context") is None else coercion.text(given["context"])
+        key = None if given.get("key") is None else coercion.text(given["key"])
+        properties = coercion.texts(given.get("properties"), "properties as a JSON object of texts")
+        at, after = _number(given, "deliverAt"), _number(given, "deliverAfterMs")
+        sequence, clusters = _number(given, "sequenceId"), _names(given.get("replicationClusters"))
+        alone = coercion.flag(given.get("disableReplication") or False)
+    except MagnetarError as error:
+        raise FrameError(NOT_JSON, str(error), None) from None
+    if given.get("encryptionContext") is not None:
+        raise FrameError(WRONG_PAYLOAD, "encryptionContext: encrypted messages are not taken here", context)
+    return SentMessage(
+        _payload(given.get("payload"), context), context, key, properties, _event_time(given, context), sequence, at,
+        after, clusters, alone,
+    )  # fmt: skip
+
+
+def read_object(text: str) -> JsonObject:
+    """A frame as a JSON object. Raises InvalidValueError."""
+    try:
+        found = read_document(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidValueError("the frame is not UTF-8") from None
+    if not isinstance(found, dict):
+        raise InvalidValueError("expected a JSON object")
+    return found
+
+
+def _payload(given: Json, context: str | None) -> bytes:
+    if not isinstance(given, str):
+        raise FrameError(WRONG_PAYLOAD, 'expected "payload" as a text in base64', context)
+    try:
+        return base64.b64decode(given + "=" * (-len(given) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise FrameError(WRONG_PAYLOAD, f"Invalid Base64 message-payload error={error}", context) from None
+
+
+def _event_time(given: JsonObject, context: str | None) -> int | None:
+    text = given.get("eventTime")
+    if text is None:
+        return None
+    try:
+        at = datetime.datetime.fromisoformat(str(text))
+        if at.tzinfo is None or not isinstance(text, str):
+            raise ValueError(text)
+        return int(at.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise FrameError(WRONG_PAYLOAD, f"Text '{str(text)[:80]}' could not be parsed at index 0", context) from None
+
+
+def _number(given: JsonObject, name: str) -> int | None:
+    value = given.get(name)
+    return None if value is None else max(coercion.number(value, f"a whole number as {name}"), 0) or None
+
+
+def _names(given: Json) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise InvalidValueError("expected replicationClusters as a list of texts")
+    return tuple(coercion.text(one) for one in given)
+
+
+def id_text(message_id: MessageId) -> str:
+    """An id as clients get it and send it back."""
+    data = message_id.serialize()
+    # Java's client writes the size of the batch for every message
+    return base64.b64encode(data if message_id.batch_size else data + b"\x30\x00").decode()
+
+
+def stored(message_id: MessageId, context: str | None) -> str:
+    """The answer to a message that is stored."""
+    return _text({"result": "ok", "messageId": id_text(message_id), **_context(context), **_NO_ERROR})
+
+
+def not_stored(code: int, reason: str, context: str | None) -> str:
+    """The answer to one that is not."""
+    return _text({"result": f"send-error:{code}", "errorMsg": reason, **_context(context), **_NO_ERROR})
+
+
+_NO_ERROR: JsonObject = {"errorCode": 0, "schemaVersion": 0}
+
+
+def _context(context: str | None) -> JsonObject:
+    return {} if context is None else {"context": context}
+
+
+def delivered(message: Message, identity: str) -> str:
+    """A message for a consumer or reader; ``identity`` is its id as a text."""
+    shown: JsonObject = {
+        "messageId": identity,
+        "payload": base64.b64encode(message.data()).decode(),
+        "properties": {**message.properties()},
+        "publishTime": _instant(message.publish_timestamp()),
+        "redeliveryCount": message.redelivery_count(),
+    }
+    if message.event_timestamp():
+        shown["eventTime"] = _instant(message.event_timestamp())
+    if message.has_key():
+        shown["key"] = message.partition_key()
+    return _text(shown)
+
+
+def end_of_topic(reached: bool) -> str:
+    """The answer to ``isEndOfTopic``."""
+    return _text({"endOfTopic": reached})
+
+
+def _instant(ms: int) -> str:
+    try:
+        at = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
+    except (OverflowError, ValueError, OSError):
+        at = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _text(shown: JsonObject) -> str:
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,96 @@
+"""A producer's socket: each frame is a message, each answer says whether it is stored.
+
+What a peer may have under way is bounded in messages and bytes until its answers were taken; its next frame is not
+read before there is room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+from magnetar.admin.websocket.frames import FAILED, FrameError, SentMessage, not_stored, sent_message, stored
+from magnetar.admin.websocket.upgrade import Socket
+from magnetar.client.aio.producer import Producer
+from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing_message import OutgoingMessage
+from magnetar.model.errors import MagnetarError
+
+_BYTES_MAX: Final = 8 << 20
+"""Characters of frames whose answers are not sent."""
+
+
+class ProducerSocket:
+    """One socket with its producer."""
+
+    def __init__(self, socket: Socket, producer: Producer, most: int) -> None:
+        """``most``: messages that may be under way."""
+        self._socket = socket
+        self._producer = producer
+        self._most = most
+        self._count = self._held = 0
+        self._answers: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+        """What is to be sent, with the size of the frame that it answers."""
+        self._room = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve the socket until the peer leaves, which is a SocketGoneError."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._answer())
+            while True:
+                while self._count >= self._most or self._held >= _BYTES_MAX:
+                    self._room.clear()
+                    await self._room.wait()
+                self._take(await self._socket.receive())
+
+    def _take(self, frame: str) -> None:
+        size = len(frame)
+        self._count += 1
+        self._held += size
+        try:
+            message = sent_message(frame)
+        except FrameError as error:
+            self._say(not_stored(error.code, str(error), error.context), size)
+            return
+        context = message.context
+        try:
+            receipt = self._producer.send_nowait(_outgoing(self._producer, message))
+        except MagnetarError as error:
+            self._say(not_stored(FAILED, str(error), context), size)
+            return
+        receipt.add_done_callback(lambda done: self._met(done, context, size))
+
+    def _met(self, receipt: asyncio.Future[MessageId], context: str | None, size: int) -> None:
+        """A message has met its fate."""
+        if not receipt.cancelled():
+            error = receipt.exception()
+            text = stored(receipt.result(), context) if error is None else not_stored(FAILED, str(error), context)
+            self._say(text, size)
+
+    def _say(self, text: str, size: int) -> None:
+        self._answers.put_nowait((text, size))
+
+    async def _answer(self) -> None:
+        while True:
+            text, size = await self._answers.get()
+            await self._socket.send(text)
+            self._count -= 1
+            self._held -= size
+            self._room.set()
+
+
+def _outgoing(producer: Producer, message: SentMessage) -> OutgoingMessage:
+    after = message.deliver_after_ms
+    return producer.message(
+        message.payload,
+        message.properties,
+        message.key,
+        None,
+        message.sequence_id,
+        message.replication_clusters,
+        message.disable_replication,
+        message.event_time,
+        message.deliver_at,
+        timedelta(milliseconds=after) if after and not message.deliver_at else None,
+    )

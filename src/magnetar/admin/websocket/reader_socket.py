@@ -1,0 +1,40 @@
+"""A reader's socket: messages go out, and any frame that comes in makes room for another one."""
+
+from __future__ import annotations
+
+from typing_extensions import override
+
+from magnetar.admin.websocket.delivery_socket import DeliverySocket
+from magnetar.admin.websocket.frames import delivered, end_of_topic, id_text
+from magnetar.admin.websocket.upgrade import Socket
+from magnetar.client.aio.reader import Reader
+from magnetar.model.policies import JsonObject
+
+
+class ReaderSocket(DeliverySocket):
+    """One socket with its reader."""
+
+    def __init__(self, socket: Socket, reader: Reader, most: int) -> None:
+        """``most``: messages that may be out."""
+        super().__init__(socket)
+        self._reader = reader
+        self._most = most
+        self._out = 0
+
+    @override
+    def _has_room(self) -> bool:
+        return self._out < self._most
+
+    @override
+    async def _next(self) -> str:
+        message = await self._reader.read_next()
+        self._out += 1
+        return delivered(message, id_text(message.message_id()))
+
+    @override
+    async def _take(self, given: JsonObject) -> None:
+        if given.get("type") == "isEndOfTopic":
+            await self._socket.send(end_of_topic(self._reader.has_reached_end_of_topic()))
+        elif self._out:
+            self._out -= 1
+            self._room.set()

@@ -1,0 +1,192 @@
+"""Paths of the WebSocket service: ``/ws/v2/producer|consumer|reader/...`` and ``/ws/v3/consumer/{subscription}``.
+
+Paths with a cluster in them (``/ws/producer/...``) are answered with those that magnetar does not have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from magnetar.admin.http.bodies import done
+from magnetar.admin.http.parameters import PathText, topic_name
+from magnetar.admin.http.peer import peer_of
+from magnetar.admin.values.client_refusals import status_of
+from magnetar.admin.values.inner_peer import InnerClientMaker
+from magnetar.admin.websocket.upgrade import Socket, SocketGoneError, socket_of
+from magnetar.client.errors import ClientError
+from magnetar.config.settings import Settings
+from magnetar.model.errors import InvalidValueError, MagnetarError
+
+_TOPIC: Final = "/{domain:domain}/{tenant}/{namespace}/{topic}"
+_FAILED: Final = "Failed to create producer/consumer: "
+_TOPICS_MAX: Final = 1000
+_AWAY_SECONDS: Final = 3
+"""How long a producer or consumer may be without its topic, as while it is unloaded."""
+
+
+def routes(clients: InnerClientMaker, settings: Settings) -> APIRouter:
+    """Build the routes of this group."""
+    router = APIRouter(tags=["websocket"])
+    sockets = _Sockets(clients, settings)
+
+    @router.get("/ws/v2/producer" + _TOPIC)
+    async def websocket_producer(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        return await sockets.produce(topic_name(domain, tenant, namespace, topic).fqn, request)
+
+    @router.get("/ws/v2/consumer" + _TOPIC + "/{subscription}")
+    async def websocket_consumer(
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: PathText,
+        subscription: PathText,
+        request: Request,
+    ) -> Response:
+        name = topic_name(domain, tenant, namespace, topic).fqn
+        return await sockets.consume(name, name, subscription, request)
+
+    @router.get("/ws/v2/reader" + _TOPIC)
+    async def websocket_reader(
+        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+    ) -> Response:
+        return await sockets.read(topic_name(domain, tenant, namespace, topic).fqn, request)
+
+    @router.get("/ws/v3/consumer/{subscription}")
+    async def websocket_consumer_of_topics(subscription: PathText, request: Request) -> Response:
+        sockets.asked(request)
+        listed, pattern = request.query_params.get("topics"), request.query_params.get("topicsPattern")
+        if listed:
+            topics = [one for one in listed.split(",") if one]
+            if not 0 < len(topics) <= _TOPICS_MAX:
+                raise InvalidValueError(f"Invalid query params: topics names up to {_TOPICS_MAX} topics")
+            return await sockets.consume(topics, topics[0], subscription, request)
+        if not pattern:
+            raise InvalidValueError("Invalid query params: topics or topicsPattern is needed")
+        from magnetar.admin.websocket.query import topics_pattern
+
+        return await sockets.consume(topics_pattern(pattern), pattern, subscription, request)
+
+    @router.get("/ws/v3/consumer")
+    async def websocket_consumer_without_subscription(request: Request) -> Response:
+        sockets.asked(request)
+        raise InvalidValueError("Invalid query params: the path ends with the subscription: /ws/v3/consumer/{name}")
+
+    return router
+
+
+class _Sockets:
+    """What becomes of a handshake that is let in."""
+
+    def __init__(self, clients: InnerClientMaker, settings: Settings) -> None:
+        self._clients = clients
+        self._enabled = settings.webSocketServiceEnabled
+
+    def asked(self, request: Request) -> Socket:
+        """The socket. Raises HTTPException if there is no service, or no handshake."""
+        if not self._enabled:
+            raise HTTPException(404, "there is no WebSocket service: webSocketServiceEnabled=false")
+        return socket_of(request)
+
+    async def produce(self, topic: str, request: Request) -> Response:
+        """Serve a producer to its end."""
+        found = self.asked(request)
+        from magnetar.admin.websocket.producer_socket import ProducerSocket
+        from magnetar.admin.websocket.query import pending_max, producer_options
+
+        options, most = producer_options(request.query_params), pending_max(request.query_params)
+        async with self._clients(peer_of(request)) as client:
+            with _refusing():
+                producer = await client.create_producer(topic, max_pending_messages=most, **options)
+            await _serve(found, ProducerSocket(found, producer, most), producer.is_connected)
+        return done()
+
+    async def consume(
+        self, topics: str | list[str] | re.Pattern[str], named: str, subscription: str, request: Request
+    ) -> Response:
+        """Serve a consumer to its end; ``named`` is the topic whose dead letters these are."""
+        found = self.asked(request)
+        from magnetar.admin.websocket.consumer_socket import ConsumerSocket
+        from magnetar.admin.websocket.dead_letters import DeadLetters
+        from magnetar.admin.websocket.delivery_socket import PREFETCHED
+        from magnetar.admin.websocket.query import consuming_options
+
+        options = consuming_options(request.query_params, named, subscription)
+        async with self._clients(peer_of(request)) as client:
+            queue = min(options.queue, PREFETCHED)
+            with _refusing():
+                consumer = await client.subscribe(topics, subscription, receiver_queue_size=queue, **options.subscribe)
+            dead = DeadLetters(client, options.dead_letter_topic, subscription, options.max_redeliveries)
+            await _serve(found, ConsumerSocket(found, consumer, options, dead), consumer.is_connected)
+        return done()
+
+    async def read(self, topic: str, request: Request) -> Response:
+        """Serve a reader to its end."""
+        found = self.asked(request)
+        from magnetar.admin.websocket.delivery_socket import PREFETCHED
+        from magnetar.admin.websocket.query import reading_options
+        from magnetar.admin.websocket.reader_socket import ReaderSocket
+
+        options = reading_options(request.query_params)
+        async with self._clients(peer_of(request)) as client:
+            queue = min(options.queue, PREFETCHED)
+            with _refusing():
+                reader = await client.create_reader(
+                    topic, options.start, receiver_queue_size=queue, reader_name=options.name
+                )
+            await _serve(found, ReaderSocket(found, reader, options.queue), reader.is_connected)
+        return done()
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Answer the handshake with why something could not be opened."""
+    try:
+        yield
+    except ClientError as error:
+        raise HTTPException(status_of(error), f"{_FAILED}{error}") from error
+    except InvalidValueError as error:
+        raise InvalidValueError(f"Invalid query params: {error}") from None
+
+
+class _Served(Protocol):
+    async def run(self) -> None: ...
+
+
+async def _serve(socket: Socket, served: _Served, connected: Callable[[], bool]) -> None:
+    """Accept, and serve until the peer leaves or the broker serves it no more: who lost a right, or a topic."""
+    from magnetar.admin.websocket.delivery_socket import BROKEN, CloseSocketError
+
+    async def watch() -> None:
+        missed = 0
+        while missed < _AWAY_SECONDS:
+            await asyncio.sleep(1)
+            missed = 0 if connected() else missed + 1
+        raise CloseSocketError(BROKEN, "the broker does not serve this any more; open it again to hear why")
+
+    try:
+        await socket.accept()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(watch())
+            await served.run()
+    except* SocketGoneError:
+        pass
+    except* CloseSocketError as group:
+        error = _first(group)
+        await socket.close(error.code if isinstance(error, CloseSocketError) else BROKEN, str(error))
+    except* MagnetarError as group:
+        await socket.close(BROKEN, str(_first(group)))
+
+
+def _first(group: BaseExceptionGroup[Exception]) -> Exception:
+    found = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found

@@ -1,0 +1,1 @@
+"""Producers, consumers and readers over WebSocket, on a real broker."""
