@@ -177,6 +177,7 @@ def _fact(call: str, path: str, body: object = None, *before: tuple[str, str, ob
 _NEW_CLUSTER: Final = ("PUT", "/admin/v2/clusters/new", {"serviceUrl": "http://new:8080"})
 _NEW_TENANT: Final = ("PUT", _TENANT, {"adminRoles": [], "allowedClusters": ["standalone"]})
 _NEW_SPACE: Final = ("PUT", _SPACE, None)
+_NEW_GROUP: Final = ("PUT", "/admin/v2/resourcegroups/new", {"publishRateInMsgs": 1000})
 KEPT_IN_METADATA: Final = (
     _fact("PUT /admin/v2/clusters/{cluster}", *_NEW_CLUSTER[1:]),
     _fact("POST /admin/v2/clusters/{cluster}", _NEW_CLUSTER[1], {"serviceUrl": "http://b:8080"}, _NEW_CLUSTER),
@@ -246,6 +247,13 @@ KEPT_IN_METADATA: Final = (
     _fact(
         f"DELETE {PATH}/{{subscription}}/dispatchRate", f"{REST}/t/{SUB}/dispatchRate", None,
         ("POST", f"{PATH}/{SUB}/dispatchRate", _RATE),
+    ),
+    _fact("PUT /admin/v2/resourcegroups/{resourcegroup}", *_NEW_GROUP[1:]),
+    _fact("DELETE /admin/v2/resourcegroups/{resourcegroup}", _NEW_GROUP[1], None, _NEW_GROUP),
+    _fact(f"POST {NAMESPACE}/resourcegroup/{{resourcegroup}}", f"{NAMESPACE}/resourcegroup/new", None, _NEW_GROUP),
+    _fact(
+        f"DELETE {NAMESPACE}/resourcegroup", f"{_SPACE}/resourcegroup", None, _NEW_SPACE, _NEW_GROUP,
+        ("POST", f"{_SPACE}/resourcegroup/new", None),
     ),
     _fact("POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema", _OF_SCHEMA, _SCHEMA),
     _fact(

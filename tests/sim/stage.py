@@ -33,6 +33,7 @@ _FACTS = (
     "/admin/v2/namespaces/public/default/properties",
     *(f"{REST}/t/{policy}" for policy in _POLICIES),
     *(f"/admin/v2/schemas/public/default/{topic}/schemas" for topic in ("t", "new")),
+    *("/admin/v2/resourcegroups", "/admin/v2/resourcegroups/new", "/admin/v2/namespaces/public/default/resourcegroup"),
 )
 """Where to look for facts."""
 
