@@ -27,6 +27,7 @@ from tests.sim.promises import Promise
 from tests.sim.stage import RefusedByRestError, Sight, Stage, without_counters
 from tests.sim.world import Simulation, World, caught, run_seeds
 from tests.support.at_once import at_once
+from tests.support.described_routes import by_route
 
 SETTINGS = Settings(transactionCoordinatorEnabled=True)
 HUNG_SECONDS = 5.0
@@ -132,8 +133,8 @@ def test_every_call_of_rest_that_is_no_get_is_in_a_list() -> None:
     resources = Resources(MemoryMetadataStore(), Settings())
     at_once(resources.ensure_defaults())
     app = create_app(FakeBroker(resources, Settings()).ports(), resources, Settings())
-    paths: dict[str, dict[str, object]] = app.openapi()["paths"]
-    calls = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods if method != "get"}
+    routes = by_route(app.openapi())
+    calls = {f"{method.upper()} {path}" for path, methods in routes.items() for method in methods if method != "get"}
     promised = {what for promise in (*PROMISES.values(), *FACTS.values()) for what in promise.covers}
     listed = {what for what in promised if isinstance(what, str)} | set(promises_of_rest.PROMISES_NOTHING)
     assert listed == calls

@@ -12,7 +12,6 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
-from magnetar import __version__
 from magnetar.admin.http import docs_page
 from magnetar.admin.http.authentication import AuthenticationCheck
 from magnetar.admin.http.authorization import Permissions, guard
@@ -83,13 +82,15 @@ def create_app(
     ``authentication``: who judges credentials; ``None``: nobody has to show any. ``authorizer``: who may do what;
     ``None``: everybody everything. Raises LookupError for a route that the permission table does not know.
     """
-    app = FastAPI(title="magnetar", version=__version__, redirect_slashes=False, docs_url=None, redoc_url=None)
+    app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
     app.add_exception_handler(MagnetarError, known_failure)
     app.add_exception_handler(HTTPException, http_failure)
     app.add_exception_handler(RequestValidationError, wrong_parameter)
-    groups = [*_groups(ports, resources, settings, Permissions(authorizer)), docs_page.routes(app)]
+    documents = docs_page.Documents(authentication=authentication is not None)
+    groups = [*_groups(ports, resources, settings, Permissions(authorizer)), docs_page.routes(documents)]
     for group in groups:
         app.include_router(group)
+    app.openapi = documents.described  # type: ignore[method-assign]  # FastAPI's way to describe oneself
     app.router.routes.append(not_implemented.route())
     if authorizer is not None:
         guard(all_routes(app, groups), authorizer)
@@ -106,7 +107,7 @@ def create_app(
 
 
 def all_routes(app: FastAPI, groups: Iterable[APIRouter]) -> list[BaseRoute]:
-    """Every route of the application: those of its groups, and its own, such as /openapi.json."""
+    """Every route of the application: those of its groups, and its own."""
     # a group that is included stands in the application's list as a whole
     own = [route for route in app.router.routes if not hasattr(route, "original_router")]
     return [*(route for group in groups for route in group.routes), *own]

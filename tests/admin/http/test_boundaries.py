@@ -24,6 +24,7 @@ from magnetar.admin.local_broker.broker import local_ports
 from magnetar.admin.routes.namespaces.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.routes.topics.topic_policies import POLICIES as TOPIC_POLICIES
 from magnetar.model.policies import POLICY_FIELDS
+from tests.support.described_routes import by_route
 from tests.support.real_broker import RealBroker, real_broker
 
 ROUNDS: Final = int(os.environ.get("MAGNETAR_BOUNDARY_ROUNDS", "8"))
@@ -297,11 +298,11 @@ async def _attack(broker: RealBroker, described: dict[str, Any], http: httpx.Asy
     before = await _witness(http)
     requests, asked = Requests(seed), 0
     for _ in range(ROUNDS):
-        for template, operations in described["paths"].items():
+        for template, operations in by_route(described).items():
             await prepare(http, "odd")
-            for method, operation in operations.items():
-                parameters = {found["name"]: found.get("schema", {}) for found in operation.get("parameters", ())}
-                in_query = [found["name"] for found in operation.get("parameters", ()) if found["in"] == "query"]
+            for method, taken in operations.items():
+                parameters = {name: found["schema"] for name, found in taken.items()}
+                in_query = [name for name, found in taken.items() if found["in"] == "query"]
                 path = requests.path(template, parameters)
                 query = requests.query(in_query)
                 body = requests.body(template) if method in ("post", "put") else b""

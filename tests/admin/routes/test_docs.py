@@ -8,14 +8,15 @@ from pathlib import Path
 from magnetar.admin.routes.namespaces.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.routes.topics.topic_policies import POLICIES as TOPIC_POLICIES
 from tests.admin.conftest import World
+from tests.support.described_routes import by_route
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "rest.md").read_text("utf-8")
 TOPIC_PATH = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 
 def test_the_page_names_every_route_and_no_other(shared_world: World) -> None:
-    paths = shared_world.rest.get("/openapi.json").json()["paths"]
-    built = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    routes = by_route(shared_world.rest.get("/openapi.json").json())
+    built = {(method.upper(), path) for path, methods in routes.items() for method in methods}
     rows = re.findall(r"^\| ([A-Z ]+) \| `([^`]+)` \|", PAGE, re.MULTILINE)
     written = {
         (method, path.replace("{topic path}", TOPIC_PATH)) for methods, path in rows for method in methods.split()

@@ -15,6 +15,7 @@ import pytest
 from magnetar.admin.routes.not_implemented import KINDS, known_routes, refusal_of, refusals
 from magnetar.config.settings import Settings
 from tests.admin.conftest import World, world
+from tests.support.described_routes import by_route
 
 LIST = Path(__file__).with_name("not_implemented_routes.txt")
 _ELSEWHERE = (
@@ -86,7 +87,7 @@ def test_every_row_of_the_table_of_reasons_is_about_a_route_of_pulsar() -> None:
 
 def test_a_parameter_swallows_no_word_of_another_route(shared_world: World) -> None:
     """The route of a path has parameters only where Pulsar's has them, or a word that it takes itself."""
-    routes = shared_world.rest.get("/openapi.json").json()["paths"]
+    routes = by_route(shared_world.rest.get("/openapi.json").json())
     shapes = {(method.upper(), _shape(path)) for path, found in routes.items() for method in found}
     policies = {(method, shape) for method, shape in shapes if shape.endswith("{policy}")}
     listed = set(LIST.read_text("utf-8").splitlines())

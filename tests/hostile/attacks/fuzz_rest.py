@@ -87,7 +87,7 @@ def routes(target: Target, scale: float) -> str:
             path = _path(template, rng)
             if method != "GET" and not _harmless(path):
                 continue
-            wanted = [p["name"] for p in operation.get("parameters", ()) if p["in"] == "query"]
+            wanted = [p["name"] for p in operation.get("parameters", ()) if p.get("in") == "query"]
             query = "&".join(
                 f"{name}={quote(str(rng.choice(_VALUES)), errors='replace')[:5000]}"
                 for name in wanted

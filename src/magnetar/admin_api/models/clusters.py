@@ -1,0 +1,47 @@
+"""Clusters and brokers."""
+
+from __future__ import annotations
+
+from magnetar.admin_api.models.record import ApiModel
+
+
+class ClusterData(ApiModel):
+    """The addresses of a cluster, and how brokers of other clusters connect to it."""
+
+    service_url: str | None = None
+    """Address of its REST interface: http://host:port."""
+    service_url_tls: str | None = None
+    broker_service_url: str | None = None
+    """Address of its binary port: pulsar://host:port."""
+    broker_service_url_tls: str | None = None
+    proxy_service_url: str | None = None
+    proxy_protocol: str | None = None
+    """SNI, or nothing."""
+    authentication_plugin: str | None = None
+    authentication_parameters: str | None = None
+    peer_cluster_names: list[str] | None = None
+    broker_client_tls_enabled: bool = False
+    tls_allow_insecure_connection: bool = False
+    broker_client_tls_enabled_with_key_store: bool = False
+    broker_client_tls_trust_store_type: str | None = None
+    broker_client_tls_trust_store: str | None = None
+    broker_client_tls_trust_store_password: str | None = None
+    broker_client_tls_key_store_type: str | None = None
+    broker_client_tls_key_store: str | None = None
+    broker_client_tls_key_store_password: str | None = None
+    broker_client_trust_certs_file_path: str | None = None
+    broker_client_certificate_file_path: str | None = None
+    broker_client_key_file_path: str | None = None
+    broker_client_ssl_factory_plugin: str | None = None
+    broker_client_ssl_factory_plugin_params: str | None = None
+    listener_name: str | None = None
+    migrated: bool | None = None
+
+
+class BrokerInfo(ApiModel):
+    """A broker."""
+
+    service_url: str = ""
+    """Address of its REST interface."""
+    broker_id: str = ""
+    """host:port, as the list of brokers has it."""

@@ -1,0 +1,1 @@
+"""The table of operations held against the application and its answers."""
