@@ -38,6 +38,18 @@ PATH_PARAMETERS: Final = _named(
     Parameter("entryId", int, "Number of the entry in its ledger.", example=0),
     Parameter("mostSigBits", int, "The first part of the transaction's id.", example=0),
     Parameter("leastSigBits", int, "The second part of the transaction's id.", example=1),
+    Parameter("configName", str, "Name of the setting.", example="brokerDeleteInactiveTopicsEnabled"),
+    Parameter("configValue", str, "Its value.", example="false"),
+    Parameter("domainName", str, "Name of the failure domain.", example="rack-1"),
+    Parameter("policyName", str, "Name of the isolation policy.", example="orders-only"),
+    Parameter("broker", str, "A broker, host:port.", example="127.0.0.1:8080"),
+    Parameter("brokerId", str, "A broker, host:port.", example="127.0.0.1:8080"),
+    Parameter("clusterName", str, "Name of the cluster.", example="standalone"),
+    Parameter("bookie", str, "A bookie, host:port.", example="127.0.0.1:3181"),
+    Parameter("resourcegroup", str, "Name of the resource group.", example="batch"),
+    Parameter("group", str, "Name of the anti-affinity group.", example="group-a"),
+    Parameter("coordinatorId", int, "Number of the coordinator.", example=0),
+    Parameter("partition", int, "Number of the partition, from 0.", example=0),
     Parameter("timeout", int, "Milliseconds that the transaction has been open.", example=60000),
 )
 """Every parameter of a path."""

@@ -1,4 +1,4 @@
-"""Clusters and brokers."""
+"""Clusters, brokers and tenants."""
 
 from __future__ import annotations
 
@@ -45,3 +45,12 @@ class BrokerInfo(ApiModel):
     """Address of its REST interface."""
     broker_id: str = ""
     """host:port, as the list of brokers has it."""
+
+
+class TenantInfo(ApiModel):
+    """A tenant: who administers it, and in which clusters it may have topics."""
+
+    admin_roles: list[str] = []
+    """Roles that administer the tenant."""
+    allowed_clusters: list[str] = []
+    """Clusters that its namespaces may be replicated to; a new tenant needs at least one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from magnetar.admin_api.models.record import ApiModel
 
 
-class MessageId(ApiModel):
+class MessagePlace(ApiModel):
     """The place of a message."""
 
     ledger_id: int
@@ -17,7 +17,7 @@ class MessageId(ApiModel):
     batch_size: int = 0
 
 
-class ResetCursorData(MessageId):
+class ResetCursorData(MessagePlace):
     """The place that a cursor moves to."""
 
     is_excluded: bool | None = None
@@ -51,3 +51,48 @@ class AnalyzeBacklogResult(ApiModel):
     """Whether the time or the number of entries that may be read ended before the backlog did."""
     first_message_id: str | None = None
     last_message_id: str | None = None
+
+
+class RestProducerMessage(ApiModel):
+    """One message; how its payload is written depends on the schema."""
+
+    payload: str
+    key: str | None = None
+    properties: dict[str, str] | None = None
+    event_time: int | None = None
+    """Milliseconds since 1970."""
+    sequence_id: int | None = None
+    deliver_at: int | None = None
+    deliver_after_ms: int | None = None
+    replication_clusters: list[str] | None = None
+    disable_replication: bool | None = None
+
+
+class ProducerMessages(ApiModel):
+    """Messages that are published together."""
+
+    messages: list[RestProducerMessage]
+    producer_name: str | None = None
+    key_schema: str | None = None
+    """A schema as a text of JSON, its definition in base64; STRING if none is given."""
+    value_schema: str | None = None
+    schema_version: int | None = None
+    """A version of the topic's schema instead."""
+
+
+class PublishedMessage(ApiModel):
+    """What became of a message."""
+
+    message_id: str | None = None
+    """ledger:entry:partition"""
+    error_msg: str | None = None
+    error_code: int = 0
+    """0: stored; 1: it may succeed later; 2: it will not."""
+    schema_version: int = 0
+
+
+class PublishedMessages(ApiModel):
+    """What became of each message, in their order."""
+
+    message_publish_results: list[PublishedMessage] = []
+    schema_version: int = 0

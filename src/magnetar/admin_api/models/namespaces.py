@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from pydantic import ConfigDict
 
@@ -13,13 +13,16 @@ from magnetar.admin_api.models.policies import (
     BacklogQuotaLimit,
     CompatibilityChoice,
     DelayedDeliveryPolicies,
+    DispatchRateLimit,
     EntryFilters,
     InactiveTopicPolicies,
+    OffloadPolicies,
     PersistencePolicies,
+    PublishRateLimit,
     RetentionPolicies,
+    SubscribeRateLimit,
     SubscriptionTypeName,
 )
-from magnetar.admin_api.models.rates import DispatchRateLimit, PublishRateLimit, SubscribeRateLimit
 from magnetar.admin_api.models.record import ApiModel, outside_name
 
 _CAMEL: Final = frozenset(
@@ -102,7 +105,7 @@ class Policies(ApiModel):
     offload_threshold: int = -1
     offload_threshold_in_seconds: int = -1
     offload_deletion_lag_ms: int | None = None
-    offload_policies: dict[str, Any] | None = None
+    offload_policies: OffloadPolicies | None = None
     schema_auto_update_compatibility_strategy: AutoUpdateChoice | None = None
     schema_compatibility_strategy: CompatibilityChoice = "UNDEFINED"
     is_allow_auto_update_schema: bool | None = None

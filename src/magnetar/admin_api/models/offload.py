@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from magnetar.admin_api.models.messages import MessageId
+from typing import Any
+
+from magnetar.admin_api.models.messages import MessagePlace
 from magnetar.admin_api.models.record import ApiModel
 from magnetar.admin_api.models.topics import LongRunningProcessStatus
 
@@ -10,7 +12,7 @@ from magnetar.admin_api.models.topics import LongRunningProcessStatus
 class OffloadProcessStatus(LongRunningProcessStatus):
     """The last run of offloading."""
 
-    first_unoffloaded_message: MessageId | None = None
+    first_unoffloaded_message: MessagePlace | None = None
 
 
 class LedgerCopy(ApiModel):
@@ -92,3 +94,12 @@ class CompactedFiles(ApiModel):
     generation: int
     horizon: int
     removed: int
+
+
+class ScannedLedgers(ApiModel):
+    """Copies of ledgers in the object store."""
+
+    objects: list[dict[str, Any]] = []
+    total: int = 0
+    errors: int = 0
+    unknown: int = 0

@@ -20,6 +20,37 @@ SubscriptionTypeName = Literal["Exclusive", "Shared", "Failover", "Key_Shared"]
 QuotaTypeName = Literal["destination_storage", "message_age"]
 
 
+class DispatchRateLimit(ApiModel):
+    """How fast messages are sent to consumers."""
+
+    dispatch_throttling_rate_in_msg: int = -1
+    """Messages in a period; -1 is no limit."""
+    dispatch_throttling_rate_in_byte: int = -1
+    """Bytes in a period; -1 is no limit."""
+    relative_to_publish_rate: bool = False
+    """Whether the limits come on top of the rate at which the topic is published to."""
+    rate_period_in_second: int = 1
+    """Length of a period in seconds."""
+
+
+class PublishRateLimit(ApiModel):
+    """How fast messages are taken from producers."""
+
+    publish_throttling_rate_in_msg: int = -1
+    """Messages a second; -1 is no limit."""
+    publish_throttling_rate_in_byte: int = -1
+    """Bytes a second; -1 is no limit."""
+
+
+class SubscribeRateLimit(ApiModel):
+    """How often a consumer may connect."""
+
+    subscribe_throttling_rate_per_consumer: int = -1
+    """Subscriptions in a period; -1 is no limit."""
+    rate_period_in_second: int = 30
+    """Length of a period in seconds."""
+
+
 class RetentionPolicies(ApiModel):
     """How long and how much is kept of what every subscription acknowledged."""
 
@@ -91,3 +122,28 @@ class EntryFilters(ApiModel):
 
     entry_filter_names: str = ""
     """Names, with commas between them."""
+
+
+class OffloadPolicies(ApiModel):
+    """When ledgers are copied to an object store, and which; the rest of Pulsar's members are kept as they are."""
+
+    managed_ledger_offload_driver: str | None = None
+    """S3, aws-s3, google-cloud-storage, azureblob, aliyun-oss or filesystem."""
+    managed_ledger_offload_bucket: str | None = None
+    managed_ledger_offload_region: str | None = None
+    file_system_uri: str | None = None
+    file_system_profile_path: str | None = None
+    offloaders_directory: str | None = None
+    managed_ledger_offload_max_threads: int | None = None
+    managed_ledger_offload_read_threads: int | None = None
+    managed_ledger_offload_prefetch_rounds: int | None = None
+    managed_ledger_offload_threshold_in_bytes: int | None = None
+    managed_ledger_offload_threshold_in_seconds: int | None = None
+    managed_ledger_offload_deletion_lag_in_millis: int | None = None
+    managed_ledger_offloaded_read_priority: str | None = None
+    managed_ledger_extra_configurations: dict[str, str] | None = None
+    s3_managed_ledger_offload_max_block_size_in_bytes: int | None = None
+    s3_managed_ledger_offload_read_buffer_size_in_bytes: int | None = None
+    s3_managed_ledger_offload_role_session_name: str | None = None
+    gcs_managed_ledger_offload_max_block_size_in_bytes: int | None = None
+    gcs_managed_ledger_offload_read_buffer_size_in_bytes: int | None = None

@@ -16,6 +16,10 @@ _SPELLED: Final[Mapping[str, str]] = {
     "retention_size_in_mb": "retentionSizeInMB",
     "schema_text": "schema",
     "copy_place": "copy",
+    "range_from": "from",
+    "range_to": "to",
+    "file_system_uri": "fileSystemURI",
+    "offloaded_context_uuid": "offloadedContextUuid",
 }
 """Members whose name outside is another than the camel case of their name here."""
 

@@ -107,3 +107,12 @@ class PendingAckInternalStatistics(ApiModel):
     """How a subscription's part in transactions is stored."""
 
     pending_ack_log_stats: TransactionLogStatistics | None = None
+
+
+class BufferInternalStatistics(ApiModel):
+    """How a topic's part in transactions is stored."""
+
+    snapshot_type: str | None = None
+    single_snapshot_system_topic_internal_stats: TransactionLogStatistics | None = None
+    segment_internal_stats: TransactionLogStatistics | None = None
+    segment_index_internal_stats: TransactionLogStatistics | None = None

@@ -1,13 +1,26 @@
-"""Brokers, and what they tell of themselves."""
+"""Brokers, what they tell of themselves, and the groups and quotas that they share."""
 
 from __future__ import annotations
 
 from typing import Final, Literal
 
 from magnetar.admin_api.models.clusters import BrokerInfo
+from magnetar.admin_api.models.placement import (
+    BundleOwnership,
+    BundleQuota,
+    InternalConfiguration,
+    ResourceGroupRates,
+)
 from magnetar.admin_api.operation import MetricsText, Operation, Parameter, PlainText
 
 _ALL: Final = "/admin/v2/brokers"
+_GROUPS: Final = "/admin/v2/resourcegroups"
+_GROUP: Final = _GROUPS + "/{resourcegroup}"
+_QUOTAS: Final = "/admin/v2/resource-quotas"
+_BUNDLE: Final = _QUOTAS + "/{tenant}/{namespace}/{bundle}"
+_QUOTA: Final = {"msgRateIn": 40.0, "msgRateOut": 120.0, "bandwidthIn": 100000.0, "bandwidthOut": 300000.0,
+                 "memory": 80.0, "dynamic": True}  # fmt: skip
+_NO_GROUP: Final = {404: "ResourceGroup does not exist"}
 _TOPIC_VERSION: Final = Parameter(
     "topicVersion", Literal["V1", "V2"], "Which heartbeat topic is used; V2 has no cluster in its name.", "V1"
 )
@@ -32,6 +45,70 @@ BROKERS: Final = (
         "brokers.runtime_configuration", "GET", _ALL + "/configuration/runtime", "Show the settings in effect",
         answer=dict[str, str | None], description="Secrets are left out.",
     ),
+    Operation(
+        "brokers.internal_configuration", "GET", _ALL + "/internal-configuration", "Show where metadata are kept",
+        answer=InternalConfiguration,
+    ),
+    Operation(
+        "brokers.list_dynamic_configuration_names", "GET", _ALL + "/configuration", "List the settings that may change",
+        answer=list[str],
+    ),
+    Operation(
+        "brokers.get_dynamic_configuration", "GET", _ALL + "/configuration/values",
+        "Show the settings that were changed", answer=dict[str, str],
+    ),
+    Operation(
+        "brokers.set_dynamic_configuration", "POST", _ALL + "/configuration/{configName}/{configValue}",
+        "Change a setting", success=200, errors={412: "It is not dynamic, or the value is not valid"},
+    ),
+    Operation(
+        "brokers.delete_dynamic_configuration", "DELETE", _ALL + "/configuration/{configName}",
+        "Take back the change of a setting", success=200, errors={412: "It is not dynamic"},
+    ),
+    Operation(
+        "brokers.check_backlog_quotas", "GET", _ALL + "/backlog-quota-check", "Enforce all backlog quotas now"
+    ),
+    Operation(
+        "brokers.shutdown", "POST", _ALL + "/shutdown", "Stop the broker", success=200,
+        query=(
+            Parameter("maxConcurrentUnloadPerSec", int, "Of several brokers: topics handed over a second.", 0),
+            Parameter("forcedTerminateTopic", bool, "Of several brokers: hand over by force.", True),
+        ),
+    ),
+    Operation(
+        "brokers.get_owned_namespaces", "GET", _ALL + "/{clusterName}/{brokerId}/ownedNamespaces",
+        "Show the bundles that a broker serves", answer=dict[str, BundleOwnership],
+        errors={404: "There is no such broker"},
+    ),
+    Operation(
+        "brokers.status", "GET", "/status.html", "Say whether the broker takes part, for load balancers",
+        answer=PlainText, errors={404: "There is no file at statusFilePath"},
+    ),
+    Operation(
+        "resource_groups.list", "GET", _GROUPS, "List the resource groups", answer=list[str]
+    ),
+    Operation(
+        "resource_groups.get", "GET", _GROUP, "Show a resource group", answer=ResourceGroupRates, errors=_NO_GROUP
+    ),
+    Operation(
+        "resource_groups.put", "PUT", _GROUP, "Create or change a resource group", body=ResourceGroupRates,
+        example={"publishRateInMsgs": 1000},
+    ),
+    Operation(
+        "resource_groups.delete", "DELETE", _GROUP, "Delete a resource group",
+        errors={**_NO_GROUP, 412: "ResourceGroup is in use"},
+    ),
+    Operation(
+        "resource_quotas.get_default", "GET", _QUOTAS, "Show the quota of bundles", answer=BundleQuota
+    ),
+    Operation(
+        "resource_quotas.set_default", "POST", _QUOTAS, "Set the quota of bundles", body=BundleQuota, example=_QUOTA
+    ),
+    Operation("resource_quotas.get", "GET", _BUNDLE, "Show the quota of a bundle", answer=BundleQuota),
+    Operation(
+        "resource_quotas.set", "POST", _BUNDLE, "Set the quota of a bundle", body=BundleQuota, example=_QUOTA
+    ),
+    Operation("resource_quotas.reset", "DELETE", _BUNDLE, "Remove the quota of a bundle"),
     Operation(
         "metrics.prometheus", "GET", "/metrics", "Show metrics for Prometheus", answer=MetricsText,
         description="In the text format 0.0.4, with Apache Pulsar's names.",

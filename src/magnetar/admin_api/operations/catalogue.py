@@ -37,7 +37,10 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 GROUPS: Final = {
     "brokers": "Brokers: health, version, settings.",
     "metrics": "What the broker measures.",
-    "clusters": "Clusters and their addresses.",
+    "clusters": "Clusters and their addresses, failure domains and isolation policies.",
+    "bookies": "Bookies, of which magnetar has none.",
+    "resource_groups": "Namespaces that share rates.",
+    "resource_quotas": "What bundles may need of a broker.",
     "tenants": "Tenants with their roles and clusters.",
     "namespaces": "Namespaces, their policies and permissions.",
     "topics": "Topics, their partitions, statistics and messages.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from magnetar.admin_api.models.offload import ScannedLedgers
 from magnetar.admin_api.models.policies import (
     AutoSubscriptionCreationOverride,
     AutoTopicCreationOverride,
@@ -11,14 +12,17 @@ from magnetar.admin_api.models.policies import (
     BacklogQuotaLimit,
     CompatibilityChoice,
     DelayedDeliveryPolicies,
+    DispatchRateLimit,
     EntryFilters,
     InactiveTopicPolicies,
+    OffloadPolicies,
     PersistencePolicies,
+    PublishRateLimit,
     QuotaTypeName,
     RetentionPolicies,
+    SubscribeRateLimit,
     SubscriptionTypeName,
 )
-from magnetar.admin_api.models.rates import DispatchRateLimit, PublishRateLimit, SubscribeRateLimit
 from magnetar.admin_api.operation import Operation, Parameter, PlainText
 from magnetar.admin_api.operations.namespaces import NAMESPACE
 from magnetar.admin_api.operations.policy_rows import PolicyRow, policy_operations
@@ -34,6 +38,9 @@ INACTIVE: Final = {
 }  # fmt: skip
 DELAYED: Final = {"tickTime": 1000, "active": True, "maxDeliveryDelayInMillis": 0}
 PERSISTENCE: Final = {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1}
+OFFLOAD_POLICIES: Final = {
+    "managedLedgerOffloadDriver": "filesystem", "managedLedgerOffloadThresholdInBytes": 1073741824,
+}  # fmt: skip
 QUOTA: Final = {"limitSize": 1073741824, "limitTime": -1, "policy": "producer_request_hold"}
 QUOTA_TYPE: Final = Parameter("backlogQuotaType", QuotaTypeName, "Which of both quotas.", "destination_storage")
 
@@ -148,6 +155,23 @@ NAMESPACE_POLICIES: Final = (
     Operation(
         "namespaces.remove_backlog_quota", "DELETE", NAMESPACE + "/backlogQuota",
         "Remove a backlog quota from a namespace", query=(QUOTA_TYPE,),
+    ),
+    Operation(
+        "namespaces.get_offload_policies", "GET", NAMESPACE + "/offloadPolicies",
+        "Show when ledgers of a namespace are offloaded", answer=OffloadPolicies, unset=200,
+    ),
+    Operation(
+        "namespaces.set_offload_policies", "POST", NAMESPACE + "/offloadPolicies",
+        "Set when ledgers of a namespace are offloaded", body=OffloadPolicies, example=OFFLOAD_POLICIES,
+        errors={412: "It is not the object store of this broker"},
+    ),
+    Operation(
+        "namespaces.remove_offload_policies", "DELETE", NAMESPACE + "/removeOffloadPolicies",
+        "Remove when ledgers are offloaded from a namespace",
+    ),
+    Operation(
+        "namespaces.scan_offloaded_ledgers", "GET", NAMESPACE + "/scanOffloadedLedgers",
+        "List the copies of ledgers in the object store", answer=ScannedLedgers,
     ),
 )  # fmt: skip
 """The operations of this group."""

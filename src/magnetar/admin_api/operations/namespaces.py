@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from magnetar.admin_api.models.namespaces import BundlesData, Policies
+from magnetar.admin_api.models.placement import BookieAffinity, TopicHashPositions
 from magnetar.admin_api.operation import Operation, Parameter, PlainText
 
 NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 _BUNDLE: Final = NAMESPACE + "/{bundle}"
+_AFFINITY: Final = NAMESPACE + "/persistence/bookieAffinity"
+_GROUP: Final = NAMESPACE + "/resourcegroup"
 _PROPERTIES: Final = NAMESPACE + "/properties"
 _PROPERTY: Final = NAMESPACE + "/property/{key}"
 SYSTEM_TOPICS: Final = Parameter("includeSystemTopic", bool, "Name the broker's own topics as well.", False)
@@ -93,5 +96,61 @@ NAMESPACES: Final = (
         "namespaces.remove_property", "DELETE", _PROPERTY, "Remove a property of a namespace", answer=PlainText,
         unset=200, description="Answers the value that it had.",
     ),
+    Operation(
+        "namespaces.split_bundle", "PUT", _BUNDLE + "/split", "Split a bundle",
+        query=(
+            Parameter("unload", bool, "Unload its topics.", False),
+            Parameter("splitAlgorithmName", str, "How: range_equally_divide, topic_count_equally_divide, ..."),
+        ),
+        body=list[int], body_required=False, example=[536870912], errors=_NO_BUNDLE,
+        description="The body is places of the hash space, for specified_positions_divide.",
+    ),
+    Operation(
+        "namespaces.delete_bundle", "DELETE", _BUNDLE, "Give up a bundle",
+        query=(Parameter("force", bool, "Although it has topics.", False),),
+        errors={**_NO_BUNDLE, 409: "Cannot delete non empty bundle"},
+    ),
+    Operation(
+        "namespaces.get_topic_hash_positions", "GET", _BUNDLE + "/topicHashPositions",
+        "Show where topics of a bundle lie in the hash space", answer=TopicHashPositions, errors=_NO_BUNDLE,
+        query=(Parameter("topics", list[str], "These only; full names."),),
+    ),
+    Operation(
+        "namespaces.list_anti_affinity_namespaces", "GET", "/admin/v2/namespaces/{cluster}/antiAffinity/{group}",
+        "List the namespaces of an anti-affinity group", answer=list[str],
+        query=(Parameter("tenant", str, "Their tenant.", required=True, example="public"),),
+        errors={412: "There is no such cluster, or no group"},
+    ),
+    Operation(
+        "namespaces.get_allowed_clusters", "GET", NAMESPACE + "/allowedClusters", "List the clusters that are allowed",
+        answer=list[str],
+    ),
+    Operation(
+        "namespaces.set_allowed_clusters", "POST", NAMESPACE + "/allowedClusters", "Set the clusters that are allowed",
+        body=list[str], example=["standalone"], success=200, errors={403: "Not allowed to the tenant"},
+    ),
+    Operation(
+        "namespaces.set_migrated", "POST", NAMESPACE + "/migration",
+        "Set whether clients of a namespace go where their cluster goes", body=bool, example=False,
+    ),
+    Operation(
+        "namespaces.get_bookie_affinity_group", "GET", _AFFINITY, "Show the racks that a namespace prefers",
+        answer=BookieAffinity, unset=204,
+    ),
+    Operation(
+        "namespaces.set_bookie_affinity_group", "POST", _AFFINITY, "Set the racks that a namespace prefers",
+        body=BookieAffinity, example={"bookkeeperAffinityGroupPrimary": "rack-1"},
+    ),
+    Operation(
+        "namespaces.delete_bookie_affinity_group", "DELETE", _AFFINITY, "Remove the racks that a namespace prefers"
+    ),
+    Operation(
+        "namespaces.get_resource_group", "GET", _GROUP, "Show the resource group of a namespace", answer=str, unset=200
+    ),
+    Operation(
+        "namespaces.set_resource_group", "POST", _GROUP + "/{resourcegroup}", "Put a namespace into a resource group",
+        errors={412: "ResourceGroup does not exist"},
+    ),
+    Operation("namespaces.remove_resource_group", "DELETE", _GROUP, "Take a namespace out of its resource group"),
 )  # fmt: skip
 """The operations of this group, without those of single policies."""

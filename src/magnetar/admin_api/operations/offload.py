@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.admin_api.models.messages import MessageId
+from magnetar.admin_api.models.messages import MessagePlace
 from magnetar.admin_api.models.offload import (
     CompactedFiles,
     CompactionPlanFacts,
@@ -41,7 +41,7 @@ OFFLOAD: Final = (
     ),
     Operation(
         "topics.trigger_offload", "PUT", TOPIC + "/offload", "Copy ledgers before a message id to the object store",
-        body=MessageId, example={"ledgerId": 12, "entryId": 0},
+        body=MessagePlace, example={"ledgerId": 12, "entryId": 0},
         errors={**_NOT_KEPT, 409: "An offload is running", 412: "offloadUrl is not set"},
     ),
     Operation(

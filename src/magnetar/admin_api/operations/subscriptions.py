@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from magnetar.admin_api.models.explanations import SkippedEntries, SubscriptionExplanation, UnacknowledgedMessages
-from magnetar.admin_api.models.messages import AnalyzeBacklogResult, MessageId, ResetCursorData, SubscriptionStart
+from magnetar.admin_api.models.messages import AnalyzeBacklogResult, MessagePlace, ResetCursorData, SubscriptionStart
 from magnetar.admin_api.operation import Operation, Parameter, RawMessage
 from magnetar.admin_api.operations.topics import TOPIC
 
@@ -40,6 +40,16 @@ SUBSCRIPTIONS: Final = (
     Operation(
         "subscriptions.set_properties", "PUT", _PROPERTIES, "Replace the properties of a subscription",
         body=dict[str, str], example={"team": "payments"}, errors={404: _SUBSCRIPTION},
+    ),
+    Operation(
+        "subscriptions.get_replicated", "GET", _ONE + "/replicatedSubscriptionStatus",
+        "Say whether the state of a subscription is for other clusters", answer=dict[str, bool],
+        errors={404: _SUBSCRIPTION, 405: "The topic is not persistent"}, description="By topic or partition.",
+    ),
+    Operation(
+        "subscriptions.set_replicated", "POST", _ONE + "/replicatedSubscriptionStatus",
+        "Set whether the state of a subscription is for other clusters", body=bool, example=True,
+        errors={404: _SUBSCRIPTION, 405: "The topic is not persistent"},
     ),
     Operation(
         "subscriptions.skip_all_messages", "POST", _ONE + "/skip_all", "Acknowledge everything",
@@ -82,7 +92,7 @@ SUBSCRIPTIONS: Final = (
     ),
     Operation(
         "subscriptions.analyze_backlog", "POST", _ONE + "/analyzeBacklog", "Count a backlog by reading it",
-        body=MessageId | _End, body_required=False, example="earliest", answer=AnalyzeBacklogResult,
+        body=MessagePlace | _End, body_required=False, example="earliest", answer=AnalyzeBacklogResult,
         errors={404: _SUBSCRIPTION, 405: _ONE_TOPIC},
     ),
     Operation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.admin_api.models.tenants import TenantInfo
+from magnetar.admin_api.models.clusters import TenantInfo
 from magnetar.admin_api.operation import Operation, Parameter
 
 _ALL: Final = "/admin/v2/tenants"

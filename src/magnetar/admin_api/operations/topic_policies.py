@@ -9,18 +9,22 @@ from magnetar.admin_api.models.policies import (
     BacklogQuotaLimit,
     CompatibilityChoice,
     DelayedDeliveryPolicies,
+    DispatchRateLimit,
     EntryFilters,
     InactiveTopicPolicies,
+    OffloadPolicies,
     PersistencePolicies,
+    PublishRateLimit,
     RetentionPolicies,
+    SubscribeRateLimit,
     SubscriptionTypeName,
 )
-from magnetar.admin_api.models.rates import DispatchRateLimit, PublishRateLimit, SubscribeRateLimit
 from magnetar.admin_api.operation import Operation, Parameter
 from magnetar.admin_api.operations.namespace_policies import (
     DELAYED,
     DISPATCH,
     INACTIVE,
+    OFFLOAD_POLICIES,
     PERSISTENCE,
     PUBLISH,
     QUOTA,
@@ -69,6 +73,7 @@ _ROWS: Final = (
     _number("maxSubscriptionsPerTopic", "the most subscriptions", unset=204),
     _number("maxUnackedMessagesOnConsumer", "the most unacknowledged messages of a consumer"),
     _number("maxUnackedMessagesOnSubscription", "the most unacknowledged messages of a subscription"),
+    PolicyRow("offloadPolicies", OffloadPolicies, "when ledgers are offloaded", OFFLOAD_POLICIES),
     PolicyRow("persistence", PersistencePolicies, "the copies in Apache BookKeeper", PERSISTENCE),
     PolicyRow("publishRate", PublishRateLimit, "the publish rate", PUBLISH, unset=204, applied=False),
     PolicyRow("replication", list[str], "the clusters", ["standalone"]),

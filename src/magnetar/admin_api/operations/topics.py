@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from magnetar.admin_api.models.internal_stats import PartitionedTopicInternalStatistics, TopicInternalStatistics
-from magnetar.admin_api.models.messages import MessageId
+from magnetar.admin_api.models.ledger_info import (
+    ManagedLedgerInfo,
+    OfflineTopicStatistics,
+    PartitionedManagedLedgerInfo,
+)
+from magnetar.admin_api.models.messages import MessagePlace, ProducerMessages, PublishedMessages
 from magnetar.admin_api.models.topic_stats import PartitionedTopicStatistics, TopicStatistics
 from magnetar.admin_api.models.topics import LookupData, PartitionedTopicMetadata
 from magnetar.admin_api.operation import Operation, Parameter, PlainText, RawMessage
@@ -15,6 +20,9 @@ TOPICS_OF: Final = "/admin/v2/{domain}/{tenant}/{namespace}"
 TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 _PARTITIONS: Final = TOPIC + "/partitions"
 _PROPERTIES: Final = TOPIC + "/properties"
+_PUBLISH: Final = "/topics/{domain}/{tenant}/{namespace}/{topic}"
+_MESSAGES: Final = {"messages": [{"payload": "order 1", "key": "customer 7"}]}
+_NOT_PUBLISHED: Final = {409: "The topic takes no such message", 422: "The schema is not valid"}
 _LOOKUP: Final = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
 _STATS: Final = (
     Parameter("getPreciseBacklog", bool, "Count the backlog by message.", False),
@@ -72,12 +80,12 @@ TOPICS: Final = (
     ),
     Operation("topics.unload", "PUT", TOPIC + "/unload", "Unload a topic; its clients come back"),
     Operation(
-        "topics.terminate", "POST", TOPIC + "/terminate", "End a topic: no message follows", answer=MessageId,
+        "topics.terminate", "POST", TOPIC + "/terminate", "End a topic: no message follows", answer=MessagePlace,
         errors={405: "It is partitioned", 406: _PERSISTENT_ONLY}, description="Answers the id of the last message.",
     ),
     Operation(
         "topics.terminate_partitioned", "POST", TOPIC + "/terminate/partitions", "End all partitions of a topic",
-        answer=dict[str, MessageId], errors={405: "It is not partitioned or not persistent"},
+        answer=dict[str, MessagePlace], errors={405: "It is not partitioned or not persistent"},
     ),
     Operation(
         "topics.truncate", "DELETE", TOPIC + "/truncate", "Acknowledge and delete everything that is stored",
@@ -117,11 +125,11 @@ TOPICS: Final = (
     ),
     Operation(
         "topics.get_last_message_id", "GET", TOPIC + "/lastMessageId", "Show the id of the last message",
-        answer=MessageId, errors={405: _PERSISTENT_ONLY},
+        answer=MessagePlace, errors={405: _PERSISTENT_ONLY},
     ),
     Operation(
         "topics.get_message_id_by_timestamp", "GET", TOPIC + "/messageid/{timestamp}",
-        "Show the id of the first message published at or after a time", answer=MessageId, errors={405: _PLAIN_ONLY},
+        "Show the id of the first message published at or after a time", answer=MessagePlace, errors={405: _PLAIN_ONLY},
     ),
     Operation(
         "topics.examine_message", "GET", TOPIC + "/examinemessage", "Show a stored message, counted from one end",
@@ -134,6 +142,44 @@ TOPICS: Final = (
     Operation(
         "topics.get_message_by_id", "GET", TOPIC + "/ledger/{ledger}/entry/{entry}", "Show the message of an id",
         answer=RawMessage, errors={405: _PLAIN_ONLY},
+    ),
+    Operation(
+        "topics.get_internal_info", "GET", TOPIC + "/internal-info", "Show the metadata of ledgers and cursors",
+        answer=PartitionedManagedLedgerInfo | ManagedLedgerInfo, errors={405: _PERSISTENT_ONLY},
+    ),
+    Operation(
+        "topics.get_offline_backlog", "GET", TOPIC + "/backlog", "Count backlogs from the metadata",
+        answer=OfflineTopicStatistics,
+    ),
+    Operation(
+        "topics.get_backlog_size_by_message_id", "PUT", TOPIC + "/backlogSize",
+        "Count the bytes after a message id", body=MessagePlace, answer=int, example={"ledgerId": 12, "entryId": 0},
+        errors={405: _PLAIN_ONLY},
+    ),
+    Operation(
+        "topics.get_shadow_topics", "GET", TOPIC + "/shadowTopics", "List the shadow topics of a topic",
+        answer=list[str], unset=200,
+    ),
+    Operation(
+        "topics.set_shadow_topics", "PUT", TOPIC + "/shadowTopics", "Set the shadow topics of a topic",
+        body=list[str], example=[], description="Refused, because shadow topics would stay empty.",
+        errors={405: _PERSISTENT_ONLY, 412: "A list of none, or a topic that does not exist", 501: "Not available"},
+    ),
+    Operation(
+        "topics.remove_shadow_topics", "DELETE", TOPIC + "/shadowTopics", "Remove the shadow topics of a topic",
+        errors={405: _PERSISTENT_ONLY},
+    ),
+    Operation(
+        "topics.publish", "POST", _PUBLISH, "Publish messages", body=ProducerMessages, answer=PublishedMessages,
+        example=_MESSAGES, errors=_NOT_PUBLISHED,
+    ),
+    Operation(
+        "topics.publish_to_partition", "POST", _PUBLISH + "/partitions/{partition}", "Publish messages to a partition",
+        body=ProducerMessages, answer=PublishedMessages, example=_MESSAGES, errors=_NOT_PUBLISHED,
+    ),
+    Operation(
+        "topics.list_of_bundle", "GET", "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}",
+        "List the non-persistent topics of a bundle", answer=list[str],
     ),
     Operation(
         "lookups.lookup_topic", "GET", _LOOKUP, "Find the broker that serves a topic", answer=LookupData,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.admin_api.models.transactions import (
+    BufferInternalStatistics,
     CoordinatorInfo,
+    CoordinatorInternalStatistics,
     CoordinatorStatistics,
+    PendingAckInternalStatistics,
     PendingAckStatistics,
     PositionInPendingAcks,
     TransactionBufferStatistics,
@@ -70,6 +73,24 @@ TRANSACTIONS: Final = (
         f"{_BASE}/positionStatsInPendingAck/{_TOPIC}/{{subName}}/{{ledgerId}}/{{entryId}}",
         "Say whether an open transaction has acknowledged a message", answer=PositionInPendingAcks, errors=_ERRORS,
         query=(Parameter("batchIndex", int, "Which message of a batch."),),
+    ),
+    Operation(
+        "transactions.get_coordinator_internal_stats", "GET", _BASE + "/coordinatorInternalStats/{coordinatorId}",
+        "Show how a coordinator is stored", answer=CoordinatorInternalStatistics, errors=_ERRORS,
+    ),
+    Operation(
+        "transactions.get_buffer_internal_stats", "GET", f"{_BASE}/transactionBufferInternalStats/{_TOPIC}",
+        "Show how a topic's part in transactions is stored", answer=BufferInternalStatistics, errors=_ERRORS,
+    ),
+    Operation(
+        "transactions.get_pending_ack_internal_stats", "GET", f"{_BASE}/pendingAckInternalStats/{_TOPIC}/{{subName}}",
+        "Show how a subscription's part in transactions is stored", answer=PendingAckInternalStatistics,
+        errors=_ERRORS,
+    ),
+    Operation(
+        "transactions.scale_coordinators", "POST", _BASE + "/transactionCoordinator/replicas",
+        "Set the number of coordinators", body=int, example=2, description="Refused: one serves every transaction.",
+        errors={406: "There are as many already", 501: "Not available", **_OFF},
     ),
 )  # fmt: skip
 """The operations of this group."""
