@@ -79,9 +79,8 @@ def test_a_wrong_method_is_405(shared_world: World) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "named"),
     [
-        ("GET", "/admin/v2/bookies/all", "/bookies/all"),
-        ("PUT", "/admin/v2/namespaces/ref/main/0x0_0x1/split", "{bundle}/split"),
-        ("GET", "/admin/v2/bookies/racks-info/a%2Fb", "racks-info/{bookie}"),
+        ("GET", "/ws/producer/persistent/ref/standalone/main/t", "/ws/producer/{domain}"),
+        ("GET", "/ws/consumer/persistent/ref/standalone/main/t/a%2Fb", "{topic}/{subscription}"),
     ],
 )
 def test_routes_of_pulsar_that_are_not_built_are_501(shared_world: World, method: str, path: str, named: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from magnetar.model.names import NamespaceName
@@ -69,17 +69,15 @@ def test_credentials_and_permissions(tmp_path: Path) -> None:
     run_on_broker(tmp_path / "data", scenario, authenticationEnabled=True, authorizationEnabled=True, **settings)
 
 
-def test_a_grant_that_is_taken_back_ends_the_socket(tmp_path: Path) -> None:
+def test_rights_and_credentials_that_end_take_the_socket_along(tmp_path: Path) -> None:
+    """It cannot come back by itself, either: whoever connects inside the process is asked as at first."""
     key = signing_key()
 
     async def scenario(broker: RealBroker) -> None:
-        await grant(broker, app=["produce"])
+        await grant(broker, app=["produce"], short=["produce"], other=["produce"])
         url = broker.node.broker.service.web_service_url.replace("http", "ws", 1) + PRODUCER
-        headers = {"Authorization": f"Bearer {token('app', key)}"}
-        async with connect(url, proxy=None, close_timeout=0.2, additional_headers=headers) as socket:
-            await socket.send(MESSAGE)
-            assert json.loads(await socket.recv())["result"] == "ok"
-            await grant(broker, other=["produce"])
+
+        async def ended(socket: ClientConnection) -> None:
             try:
                 while json.loads(await asyncio.wait_for(socket.recv(), 20)):
                     raise AssertionError("nothing was sent, and something came")
@@ -87,5 +85,25 @@ def test_a_grant_that_is_taken_back_ends_the_socket(tmp_path: Path) -> None:
                 assert closed.rcvd is not None
                 assert (closed.rcvd.code, "does not serve this any more" in closed.rcvd.reason) == (1011, True)
 
+        def opened(role: str, seconds: float) -> connect:
+            headers = {"Authorization": f"Bearer {token(role, key, seconds)}"}
+            return connect(url, proxy=None, close_timeout=0.2, additional_headers=headers)
+
+        async with opened("app", 3600) as granted, opened("short", 2) as short, opened("other", 3600) as other:
+            for socket in (granted, short, other):
+                await socket.send(MESSAGE)
+                assert json.loads(await socket.recv())["result"] == "ok"
+            await grant(broker, short=["produce"], other=["produce"])
+            await asyncio.gather(ended(granted), ended(short))
+            await other.send(MESSAGE)
+            assert json.loads(await other.recv())["result"] == "ok"
+
     settings = {"tokenSecretKey": f"file:{kept(tmp_path, 'key', key)}", "authenticationProviders": PROVIDER}
-    run_on_broker(tmp_path / "data", scenario, authenticationEnabled=True, authorizationEnabled=True, **settings)
+    run_on_broker(
+        tmp_path / "data",
+        scenario,
+        authenticationEnabled=True,
+        authorizationEnabled=True,
+        authenticationRefreshCheckSeconds=1,
+        **settings,
+    )

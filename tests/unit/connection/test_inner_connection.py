@@ -1,0 +1,109 @@
+"""A connection without a socket keeps what sockets promise: order, water marks, reading in pieces, one end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from magnetar.broker.connection.inner_connection import InnerTransport
+
+
+class Peer(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.got = bytearray()
+        self.pieces: list[int] = []
+        self.paused: list[bool] = []
+        self.lost = 0
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.got += data
+        self.pieces.append(len(data))
+
+    def pause_writing(self) -> None:
+        self.paused.append(True)
+
+    def resume_writing(self) -> None:
+        self.paused.append(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost += 1
+
+
+def pair() -> tuple[Peer, Peer]:
+    loop = asyncio.get_running_loop()
+    ends = InnerTransport(loop, {"peername": ("a", 1)}), InnerTransport(loop, {})
+    peers = Peer(), Peer()
+    ends[0].join(ends[1], peers[0])
+    ends[1].join(ends[0], peers[1])
+    return peers
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_bytes_come_in_order_and_in_pieces() -> None:
+    async def scenario() -> None:
+        here, there = pair()
+        sent = bytes(range(256)) * 4096
+        here.transport.write(sent[:10])
+        here.transport.writelines([sent[10:500_000], b"", sent[500_000:]])
+        await turns()
+        assert bytes(there.got) == sent
+        assert max(there.pieces) <= 256 << 10
+        assert here.transport.get_write_buffer_size() == 0
+        assert (here.transport.get_extra_info("peername"), there.transport.get_extra_info("peername")) == (
+            ("a", 1),
+            None,
+        )
+
+    asyncio.run(scenario())
+
+
+def test_an_end_that_does_not_read_holds_the_writer_up() -> None:
+    async def scenario() -> None:
+        here, there = pair()
+        here.transport.set_write_buffer_limits(100, 50)
+        there.transport.pause_reading()
+        here.transport.write(b"x" * 101)
+        await turns()
+        assert (bytes(there.got), here.paused, here.transport.get_write_buffer_size()) == (b"", [True], 101)
+        there.transport.resume_reading()
+        await turns()
+        assert (len(there.got), here.paused) == (101, [True, False])
+
+    asyncio.run(scenario())
+
+
+def test_closing_hands_over_what_was_written_and_ends_both() -> None:
+    async def scenario() -> None:
+        here, there = pair()
+        here.transport.write(b"last words")
+        here.transport.close()
+        here.transport.close()
+        here.transport.write(b"too late")
+        await turns()
+        assert (bytes(there.got), here.lost, there.lost) == (b"last words", 1, 1)
+        there.transport.write(b"nobody is there")
+        there.transport.abort()
+        await turns()
+        assert (bytes(here.got), here.lost, there.lost) == (b"", 1, 1)
+
+    asyncio.run(scenario())
+
+
+def test_aborting_drops_what_was_written() -> None:
+    async def scenario() -> None:
+        here, there = pair()
+        here.transport.write(b"x")
+        there.transport.abort()
+        await turns()
+        assert (bytes(there.got), here.lost, there.lost) == (b"", 1, 1)
+        assert here.transport.is_closing() and there.transport.is_closing()
+
+    asyncio.run(scenario())
