@@ -198,6 +198,35 @@ def test_new_partitions_are_used(broker: LiveBroker, monkeypatch: pytest.MonkeyP
     run(broker.url, body)
 
 
+def test_what_is_closed_leaves_nothing(broker: LiveBroker) -> None:
+    """Neither tasks nor handles, however often; nor does a call that is cancelled while it opens one."""
+
+    async def body(client: aio.Client) -> None:
+        await (await client.create_producer("leak")).close()
+        tasks = len(asyncio.all_tasks())
+        for number in range(30):
+            producer = await client.create_producer("leak")
+            await producer.send(b"x")
+            consumer = await client.subscribe("leak", "s", initial_position=EARLIEST)
+            reader = await client.create_reader("leak", aio.MessageId.earliest)
+            for one in (producer, consumer, reader):
+                await one.close()
+            opening = asyncio.create_task(client.create_producer("leak", f"name-{number % 2}"))
+            await asyncio.sleep(0.001 * (number % 5))
+            opening.cancel()
+            await asyncio.wait([opening])
+            if not opening.cancelled():
+                await opening.result().close()
+        await asyncio.sleep(0.05)
+        connections = [one.result() for one in client._pool._opening.values()]
+        assert (client._handles, client._watchers) == ({}, set())
+        assert [one for one in connections if one.producers or one.consumers] == []
+        assert len(asyncio.all_tasks()) <= tasks
+        await (await client.create_producer("leak", "name-1")).close()
+
+    run(broker.url, body)
+
+
 def test_what_is_refused(broker: LiveBroker) -> None:
     """By name, before anything is opened; a full queue and a closed client say so (rule 6.1.7)."""
 

@@ -120,7 +120,7 @@ class RateLimit:
         )
 
     def follow(self, pace: Callable[[], RateAmounts], every_s: float) -> None:
-        """Ask ``pace`` for the rate of now, by the same measures, at most once in so many seconds."""
+        """Ask ``cadence`` for the rate of now, by the same measures, at most once in so many seconds."""
         self._pace, self._pace_s = pace, every_s
 
     def _change(self, amounts: RateAmounts) -> None:

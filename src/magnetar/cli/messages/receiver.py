@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from magnetar.cli.messages.pace import Pace
+from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.messages.printed_message import BOUNDARY, as_json, printed
 from magnetar.model.errors import InvalidValueError
 
@@ -45,7 +45,7 @@ class Receiver:
         self, receive: Callable[[], Awaitable[Message]], done: Callable[[Message], Awaitable[None]] | None = None
     ) -> None:
         """Take messages and print them; ``done`` is called once a message is printed."""
-        pace = Pace(self.rate, asyncio.get_running_loop().time())
+        pace = Cadence(self.rate, asyncio.get_running_loop().time())
         while not self.count or self.taken < self.count:
             await pace.turn()
             message = await receive()

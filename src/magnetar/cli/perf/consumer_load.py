@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.cli.messages.pace import Pace
+from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.perf.latencies import HistogramFile, Latencies
 from magnetar.cli.perf.report import MEGABIT, coarse, say
 from magnetar.client.errors import ClientError
@@ -112,7 +112,7 @@ class ConsumerLoad:
         return False
 
     async def _consume(self, consumer: Consumer) -> None:
-        pace = Pace(self.plan.rate, asyncio.get_running_loop().time())
+        pace = Cadence(self.plan.rate, asyncio.get_running_loop().time())
         while True:
             message: Message | None = await consumer.receive()
             now = self._clock.now_ms()
@@ -129,7 +129,7 @@ class ConsumerLoad:
             await asyncio.sleep(0)
 
     async def _read(self, read_next: Callable[[], Awaitable[Message]]) -> None:
-        pace = Pace(self.plan.rate, asyncio.get_running_loop().time())
+        pace = Cadence(self.plan.rate, asyncio.get_running_loop().time())
         while True:
             for _ in range(_BURST):
                 await pace.turn()
@@ -141,7 +141,7 @@ class ConsumerLoad:
     async def _in_transactions(self, client: Client, consumer: Consumer) -> None:
         assert self.plan.transaction is not None
         size, seconds, abort = self.plan.transaction
-        pace = Pace(self.plan.rate, asyncio.get_running_loop().time())
+        pace = Cadence(self.plan.rate, asyncio.get_running_loop().time())
         while not self.plan.transactions_max or self.transactions < self.plan.transactions_max:
             txn = await client.new_transaction(seconds)
             waiting = []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.cli.messages.pace import Pace
+from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.perf.latencies import HistogramFile, Latencies
 from magnetar.cli.perf.report import MEGABIT, fine, say
 from magnetar.client.errors import AlreadyClosedError, ClientError, QueueFullError
@@ -137,7 +137,7 @@ class ProducerLoad:
 
     async def _drive(self, producers: Sequence[Producer]) -> None:
         plan, time = self.plan, self._time
-        pace = Pace(plan.rate / self.threads, time())
+        pace = Cadence(plan.rate / self.threads, time())
         wanted = plan.messages // self.threads
         plain = [producers[0].message(one) for one in plan.payloads]
         varied = bool(plan.key_mode or plan.delays[1] or plan.event_time) or len(plain) > 1
@@ -195,7 +195,7 @@ class ProducerLoad:
         size, seconds, abort = self.plan.transaction
         plan, time = self.plan, self._time
         plain = [producers[0].message(one) for one in plan.payloads]
-        pace = Pace(plan.rate / self.threads, time())
+        pace = Cadence(plan.rate / self.threads, time())
         wanted = plan.messages // self.threads
         count = 0
         while not wanted or count < wanted:

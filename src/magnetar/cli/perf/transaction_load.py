@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from magnetar.cli.messages.pace import Pace
+from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.perf.latencies import Latencies
 from magnetar.cli.perf.payloads import payloads
 from magnetar.cli.perf.report import fine, say
@@ -70,7 +70,7 @@ class TransactionLoad:
 
     async def _drive(self, client: Client, producers: Sequence[Producer], consumers: Sequence[Consumer]) -> None:
         plan = self.plan
-        pace = Pace(plan.rate / self.threads, asyncio.get_running_loop().time())
+        pace = Cadence(plan.rate / self.threads, asyncio.get_running_loop().time())
         while not plan.count or self.opened + self.open_failed < plan.count:
             await pace.turn()
             self.opened += 1

@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.client_transaction import ClientTransaction, CoordinatorSession
@@ -37,8 +37,6 @@ from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
 from magnetar.runtime.clock import Clock, SystemClock
-
-Handle = TypeVar("Handle", Producer, Consumer, Reader)
 
 GROWTH_PERIOD: Final = 60.0
 """Seconds between two questions whether a topic has gained partitions (rule 6.8.4)."""
@@ -88,7 +86,7 @@ class Client:
             self._lookup, clock or SystemClock(), self._rng, opening_timeout_seconds or operation_timeout_seconds
         )
         self._coordinator = CoordinatorSession(self._lookup)
-        self._handles: list[Producer | Consumer | Reader] = []
+        self._handles: dict[int, Producer | Consumer] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -170,7 +168,7 @@ class Client:
         await producer.opened()
         await self._keep(producer)
         if partitions:
-            self._watch(name, lambda: self._grow(producer, name), GROWTH_PERIOD)
+            self._watch(producer, lambda: self._grow(producer, name), GROWTH_PERIOD)
         return producer
 
     async def _grow(self, producer: Producer, topic: str) -> None:
@@ -295,7 +293,7 @@ class Client:
             if period is not None:
                 await consumer.drop(known.difference(now))
 
-        self._watch(topic, discover, period or GROWTH_PERIOD)
+        self._watch(consumer, discover, period or GROWTH_PERIOD)
         return consumer
 
     async def create_reader(
@@ -333,7 +331,7 @@ class Client:
         consumer = Consumer(name, self._environment, options)
         await consumer.add(await self._internal([name]))
         reader = Reader(consumer, start_message_id)
-        await self._keep(reader)
+        await self._keep(consumer)
         if latest and start_message_id_inclusive:
             last = await consumer.get_last_message_ids()
             if len(last) == 1 and last[0].entry_id() >= 0:
@@ -348,13 +346,14 @@ class Client:
         """Begin a transaction, which is aborted after that time. Raises RefusedError where there are none."""
         return await self._coordinator.begin(timeout_seconds)
 
-    async def _keep(self, handle: Producer | Consumer | Reader) -> None:
+    async def _keep(self, handle: Producer | Consumer) -> None:
         if self._closed:
             await handle.close()
             raise AlreadyClosedError("the client is closed")
-        self._handles.append(handle)
+        self._handles[id(handle)] = handle
+        handle.at_close.append(lambda: self._handles.pop(id(handle), None))
 
-    def _watch(self, what: str, look: Callable[[], Awaitable[None]], period: float) -> None:
+    def _watch(self, handle: Producer | Consumer, look: Callable[[], Awaitable[None]], period: float) -> None:
         """Look again and again whether there are other topics; what fails is tried again the next time."""
 
         async def run() -> None:
@@ -367,9 +366,10 @@ class Client:
                 except (ClientError, OSError):
                     continue
 
-        task = asyncio.get_running_loop().create_task(run(), name=f"topics of {what}")
+        task = asyncio.get_running_loop().create_task(run(), name=f"topics of {handle.topic()}")
         self._watchers.add(task)
         task.add_done_callback(self._watchers.discard)
+        handle.at_close.append(task.cancel)
 
     async def close(self) -> None:
         """Close all producers, which send what they have first, all consumers and readers, and the connections."""
@@ -378,8 +378,8 @@ class Client:
         self._closed = True
         for task in list(self._watchers):
             task.cancel()
-        handles, self._handles = self._handles, []
         try:
+            handles = list(self._handles.values())
             await asyncio.gather(*(handle.close() for handle in handles), return_exceptions=True)
         finally:
             self._pool.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from magnetar.client.aio.client_environment import Environment
@@ -37,6 +37,8 @@ class Consumer:
         self._in_ready: set[TopicConsumer] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
+        self.at_close: list[Callable[[], object]] = []
+        """What the client wants to be called when it is closed."""
         self._failure: Exception | None = None
         self._without_queue = options.limits.queue_size == 0
 
@@ -284,6 +286,8 @@ class Consumer:
 
     def _end(self) -> None:
         self._closed = True
+        for call in self.at_close:
+            call()
         while self._waiters:
             self._wake()
 

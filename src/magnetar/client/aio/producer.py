@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -39,6 +39,8 @@ class Producer:
         self._producers = [TopicProducer(one, environment, options) for one in topics]
         self._loop = asyncio.get_running_loop()
         self._closed = False
+        self.at_close: list[Callable[[], object]] = []
+        """What the client wants to be called when it is closed."""
 
     async def opened(self) -> None:
         """Wait until all partitions are open. Raises why one is not, and then none stays open."""
@@ -216,6 +218,8 @@ class Producer:
         if self._closed:
             return
         self._closed = True
+        for call in self.at_close:
+            call()
         try:
             flushing = (one.flush() for one in self._producers if one.connected)
             async with asyncio.timeout(self._environment.timeout):

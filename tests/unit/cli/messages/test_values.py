@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from magnetar.cli.messages.avro_value import avro_bytes
-from magnetar.cli.messages.pace import Pace
+from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.messages.payload_schema import PayloadSchema, inline_value, key_value_schema
 from magnetar.cli.messages.printed_message import as_json, hex_dump, printed
 from magnetar.cli.messages.produce.sender import Sender, pairs
@@ -136,7 +136,7 @@ def test_where_a_reader_begins() -> None:
 
 def test_a_pace_makes_up_for_late_wake_ups() -> None:
     """But for no more than a second."""
-    pace = Pace(10.0, 0.0)
+    pace = Cadence(10.0, 0.0)
     assert pace.due(0.0) == 1
     pace.take()
     assert pace.due(0.05) == 0 and pace.due(0.1) == 1 and pace.due(0.5) == 5

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from magnetar.cli.messages.pace import Pace
+from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inline_value, key_value_schema
 from magnetar.model.errors import InvalidValueError, MagnetarError
 
@@ -118,7 +118,7 @@ class Sender:
                 )
                 for body in self._bodies
             ]
-            pace = Pace(self._rate, loop.time())
+            pace = Cadence(self._rate, loop.time())
             receipts: list[asyncio.Future[MessageId]] = []
             for _ in range(self._times):
                 for message in prepared:

@@ -12,7 +12,7 @@ _ROUNDING: Final = 1e-6
 """Of a turn: a wake-up at the very moment of a turn must not find that it has not come."""
 
 
-class Pace:
+class Cadence:
     """Turns at a rate; 0 is as fast as possible."""
 
     def __init__(self, rate: float, now: float) -> None:
