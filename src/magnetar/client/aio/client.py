@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -289,7 +290,10 @@ class Client:
         async def discover() -> None:
             now = await find()
             known = set(consumer.topics)
-            await consumer.add([one for one in now if one not in known])
+            for one in now:
+                if one not in known:
+                    with suppress(ClientError):  # another one may be open to us; this one is tried again
+                        await consumer.add([one])
             if period is not None:
                 await consumer.drop(known.difference(now))
 
