@@ -86,8 +86,8 @@ def test_names_in_documents_lead_to_something() -> None:
 
 
 def test_what_leads_nowhere_is_found() -> None:
-    text = "`storage.journal.Journal` :class:`magnetar.spark.Pace` ``topic/pace.py`` `Journal.pace` :class:`Pace`"
+    text = "`storage.journal.Journal` :class:`magnetar.spark.Haste` ``topic/haste.py`` `Journal.haste` :class:`Haste`"
     assert sorted(wrong_names(text)) == sorted(
-        ["storage.journal.Journal", "magnetar.spark.Pace", "Journal.pace", "Pace", "topic/pace.py"]
+        ["storage.journal.Journal", "magnetar.spark.Haste", "Journal.haste", "Haste", "topic/haste.py"]
     )
     assert wrong_names("`storage.log.journal.Journal`, `journal.Journal` :class:`Journal`, `log/journal.py`") == []

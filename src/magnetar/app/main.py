@@ -168,6 +168,7 @@ PASSED_ON: Final = {
     "lake": "lakehouse",
     "tokens": "cli.tokens",
     "permissions": "cli.permissions",
+    "doctor": "cli.doctor",
     "contexts": "cli.contexts",
     "produce": "cli.messages.produce",
     "consume": "cli.messages.consume",
@@ -262,6 +263,12 @@ def in_order(arguments: list[str]) -> list[str]:
     if not at or arguments[at : at + 1] not in (["produce"], ["consume"], ["read"]):
         return arguments
     return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def doctor(context: typer.Context) -> None:
+    """What is wrong with this machine or with a broker, and what to do about it."""
+    _pass_on(context)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -40,6 +41,20 @@ class RestRefusedError(MagnetarError):
 
 
 @dataclass(frozen=True, slots=True)
+class RestAnswer:
+    """What a broker answered to a request that it carried out."""
+
+    http_status: int
+    headers: Mapping[str, str]
+    """By their names in lower case."""
+    content: bytes
+
+    def json(self) -> Any:
+        """Return the JSON value, None if the answer is empty. Raises ValueError if it is no JSON."""
+        return json.loads(self.content) if self.content else None
+
+
+@dataclass(frozen=True, slots=True)
 class Rest:
     """Address of a broker's REST interface, with credentials; it is pickled and sent to workers."""
 
@@ -53,12 +68,21 @@ class Rest:
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Send a request and return the answer's JSON, None if it is empty. Raises RestRefusedError,
         NotAvailableError, CredentialsError."""
-        headers = {"content-type": "application/json", **self.credentials.headers()}
         data = None if body is None else json.dumps(body).encode()
+        return self.exchange(method, path, data).json()
+
+    def exchange(
+        self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> RestAnswer:
+        """Send a request, JSON if ``headers`` say nothing else, and return the whole answer. Raises RestRefusedError,
+        NotAvailableError, CredentialsError."""
+        headers = {"content-type": "application/json", **(headers or {}), **self.credentials.headers()}
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
-            with self._opener().open(request, timeout=self.seconds) as http_status:
-                content = http_status.read(ANSWER_MAX + 1)
+            with self._opener().open(request, timeout=self.seconds) as answer:
+                content = answer.read(ANSWER_MAX + 1)
+                found = {name.lower(): value for name, value in answer.headers.items()}
+                status = answer.status
         except urllib.error.HTTPError as refused:
             raise RestRefusedError(refused.code, self._reason(refused)) from None
         except OSError as error:
@@ -67,7 +91,7 @@ class Rest:
             raise NotAvailableError(f"{self.url} does not answer as HTTP does: {type(error).__name__}") from error
         if len(content) > ANSWER_MAX:
             raise NotAvailableError(f"{self.url} answers {path[:200]} with more than {ANSWER_MAX} bytes")
-        return json.loads(content) if content else None
+        return RestAnswer(status, found, content)
 
     def _opener(self) -> urllib.request.OpenerDirector:
         if not self.url.startswith("https:"):

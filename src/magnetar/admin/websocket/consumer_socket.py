@@ -11,7 +11,7 @@ from magnetar.admin.values import coercion
 from magnetar.admin.websocket.dead_letters import DeadLetters
 from magnetar.admin.websocket.delivery_socket import BROKEN, NOT_UNDERSTOOD, CloseSocketError, DeliverySocket
 from magnetar.admin.websocket.frames import delivered, end_of_topic, id_text
-from magnetar.admin.websocket.query import ConsumingOptions, message_id
+from magnetar.admin.websocket.query_parameters import ConsumingOptions, message_id
 from magnetar.admin.websocket.upgrade import Socket
 from magnetar.client.aio.consumer import Consumer
 from magnetar.client.errors import ClientError

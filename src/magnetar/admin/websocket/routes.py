@@ -72,7 +72,7 @@ def routes(clients: InnerClientMaker, settings: Settings) -> APIRouter:
             return await sockets.consume(topics, topics[0], subscription, request)
         if not pattern:
             raise InvalidValueError("Invalid query params: topics or topicsPattern is needed")
-        from magnetar.admin.websocket.query import topics_pattern
+        from magnetar.admin.websocket.query_parameters import topics_pattern
 
         return await sockets.consume(topics_pattern(pattern), pattern, subscription, request)
 
@@ -101,7 +101,7 @@ class _Sockets:
         """Serve a producer to its end."""
         found = self.asked(request)
         from magnetar.admin.websocket.producer_socket import ProducerSocket
-        from magnetar.admin.websocket.query import pending_max, producer_options
+        from magnetar.admin.websocket.query_parameters import pending_max, producer_options
 
         options, most = producer_options(request.query_params), pending_max(request.query_params)
         async with self._clients(peer_of(request)) as client:
@@ -118,7 +118,7 @@ class _Sockets:
         from magnetar.admin.websocket.consumer_socket import ConsumerSocket
         from magnetar.admin.websocket.dead_letters import DeadLetters
         from magnetar.admin.websocket.delivery_socket import PREFETCHED
-        from magnetar.admin.websocket.query import consuming_options
+        from magnetar.admin.websocket.query_parameters import consuming_options
 
         options = consuming_options(request.query_params, named, subscription)
         async with self._clients(peer_of(request)) as client:
@@ -133,7 +133,7 @@ class _Sockets:
         """Serve a reader to its end."""
         found = self.asked(request)
         from magnetar.admin.websocket.delivery_socket import PREFETCHED
-        from magnetar.admin.websocket.query import reading_options
+        from magnetar.admin.websocket.query_parameters import reading_options
         from magnetar.admin.websocket.reader_socket import ReaderSocket
 
         options = reading_options(request.query_params)

@@ -1,0 +1,63 @@
+"""``magnetar doctor``: what is wrong here, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from magnetar.client.login_flags import ClientConfFile, Token, login
+from magnetar.model.errors import MagnetarError
+from magnetar.runtime.command_line import commands
+
+app = commands("What is wrong here, and what to do about it.")
+_SECONDS = 4.0
+
+
+@app.command(
+    epilog="Example: magnetar doctor --data data        everything\n\n"
+    "Example: magnetar doctor --only broker      exit 0 if a broker answers, as health checks want it"
+)
+def doctor(
+    data: Annotated[Path, typer.Option(help="Where the broker keeps its data, or would.")] = Path("data"),
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHECK",
+            help="One of python, clock, memory, descriptors, disk, ports, java, spark, broker; may be repeated. "
+            "Without it: all but broker, whose absence is no fault.",
+        ),
+    ] = None,
+    admin_url: Annotated[str, typer.Option(help="The broker's HTTP address.")] = "http://localhost:8080",
+    token: Token = None,
+    client_conf: ClientConfFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the symptoms as JSON.")] = False,
+) -> None:
+    """Look at this machine and at a broker; exit 1 if something does not work, 0 if it does, also with warnings."""
+    from magnetar.cli.doctor.checks import NAMES, ThisMachine
+    from magnetar.cli.doctor.symptom import Level
+    from magnetar.runtime.clock import SystemClock
+
+    unknown = [name for name in only or () if name not in NAMES]
+    if unknown:
+        typer.echo(f"magnetar: --only {unknown[0][:80]}: no such check; there are {', '.join(NAMES)}", err=True)
+        raise typer.Exit(2)
+    try:
+        rest = login(token, client_conf).rest(admin_url, _SECONDS)
+    except MagnetarError as error:
+        typer.echo(f"magnetar: {error}", err=True)
+        raise typer.Exit(1) from None
+    wanted = only or [name for name in NAMES if name != "broker"]
+    symptoms = list(ThisMachine(data, rest, SystemClock()).symptoms(wanted))
+    if as_json:
+        typer.echo(json.dumps([one._asdict() for one in symptoms], indent=2))
+    else:
+        width = max(len(one.check) for one in symptoms)
+        for one in symptoms:
+            typer.echo(f"{one.level:<8} {one.check:<{width}}  {one.says}")
+            if one.next_step:
+                typer.echo(f"{'':<8} {'':<{width}}  → {one.next_step}")
+    if any(one.level is Level.FAILURE for one in symptoms):
+        raise typer.Exit(1)
