@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from time import perf_counter
 from typing import Any, cast
 
 import pytest
@@ -11,16 +10,15 @@ import pytest
 from magnetar.admin.routes.metrics.topic_families import WRITES
 from magnetar.admin.routes.metrics.topic_series import write_numbers
 from magnetar.admin.values.counters import WriteCounters
-from magnetar.broker.topic.publish.write_stats import ENTRY_BYTES, LATENCY_MS, WriteStats
-from magnetar.storage.log.write_group import ExtentOwner, PendingExtent
+from magnetar.broker.topic.publish.write_stats import ENTRY_BYTES, WriteStats
+from magnetar.storage.log.write_group import WRITE_BOUNDS_MS, ExtentOwner, PendingExtent, WriteTimes
 
 
 def extent(*sizes: int, waited_ms: float = 0.0, wrote_ms: float = 0.0) -> PendingExtent:
     made = PendingExtent(cast("ExtentOwner", None), 1, 0, 0, 0, 0)
     made.entries = [b"x" * size for size in sizes]
     made.size = sum(sizes)
-    made.began = perf_counter() - waited_ms / 1000
-    made.wrote = wrote_ms / 1000
+    made.times = WriteTimes(waited_ms, wrote_ms)
     return made
 
 
@@ -30,7 +28,7 @@ def shown(stats: WriteStats) -> dict[str, float]:
     return {family.name: number for family, number in zip(WRITES, numbers, strict=True)}
 
 
-@pytest.mark.parametrize(("place", "bound"), list(enumerate((*LATENCY_MS, 2000.0))))
+@pytest.mark.parametrize(("place", "bound"), list(enumerate((*WRITE_BOUNDS_MS, 2000.0))))
 def test_each_latency_has_its_bucket(place: int, bound: float) -> None:
     stats = WriteStats()
     stats.stored(extent(1, 1, waited_ms=bound * 0.9 - 0.01, wrote_ms=bound * 0.9))

@@ -33,6 +33,7 @@ from magnetar.storage.log.write_group import (
     PendingExtent,
     PendingMove,
     WriteGroup,
+    WriteTimes,
     call_all,
 )
 
@@ -110,7 +111,10 @@ class Journal:
 
     def add_extent(self, log_id: int, extent: PendingExtent) -> None:
         """The extent may be filled until the group is written."""
-        self._group.extents.append((log_id, extent))
+        group = self._group
+        if not group.extents:
+            group.oldest = perf_counter()
+        group.extents.append((log_id, extent))
         if not self._scheduled:
             self._schedule()
 
@@ -308,12 +312,13 @@ class Journal:
     def _hand_out(self, group: WriteGroup) -> None:
         owners: dict[ExtentOwner, None] = {}
         segment, extents = self.segment, group.extents
-        wrote = (now := perf_counter()) - group.began
+        now = perf_counter()
+        times = WriteTimes((now - group.oldest) * 1000, (now - group.began) * 1000)
         if extents:
             self.entries_written += (entries := sum([len(extent.entries) for _, extent in extents]))
-            self.publish_latency.add((now - min([extent.began for _, extent in extents])) * 1000, entries)
+            self.publish_latency.add(times.waited_ms, entries)
         for _, extent in extents:
-            extent.segment, extent.wrote = segment, wrote
+            extent.segment, extent.times = segment, times
             self.pending_bytes -= extent.size
             owners[extent.owner] = None
             try:

@@ -6,8 +6,8 @@ Managed ledgers, cursors and the states of features know the journal by these fa
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from time import perf_counter
 from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
@@ -63,12 +63,33 @@ class DirtyFeatureState(Protocol):
         ...
 
 
+WRITE_BOUNDS_MS: Final = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
+"""The buckets in which Apache Pulsar counts how long writes take."""
+
+
+class WriteTimes:
+    """How long one group took, made once for all of its extents: milliseconds, and the places of their buckets."""
+
+    __slots__ = ("waited_at", "waited_ms", "wrote_at", "wrote_ms")
+
+    def __init__(self, waited_ms: float, wrote_ms: float) -> None:
+        self.waited_ms = waited_ms
+        """From the group's oldest entry to its receipts."""
+        self.waited_at = bisect_left(WRITE_BOUNDS_MS, waited_ms)
+        self.wrote_ms = wrote_ms
+        """Its write and sync alone."""
+        self.wrote_at = bisect_left(WRITE_BOUNDS_MS, wrote_ms)
+
+
+UNWRITTEN: Final = WriteTimes(0.0, 0.0)
+
+
 class PendingExtent:
     """Entries of one ledger that will lie next to each other; once durable it serves as a piece of the cache."""
 
     __slots__ = (
-        "began", "counts", "entries", "entry", "index", "ledger", "length", "offset", "ordinal", "owner",
-        "published_ms", "segment", "size", "tags", "wrote",
+        "counts", "entries", "entry", "index", "ledger", "length", "offset", "ordinal", "owner", "published_ms",
+        "segment", "size", "tags", "times",
     )  # fmt: skip
 
     def __init__(self, owner: ExtentOwner, ledger: int, entry: int, ordinal: int, index: int, now: int) -> None:
@@ -78,10 +99,8 @@ class PendingExtent:
         self.ordinal = ordinal
         self.index = index
         self.published_ms = now
-        self.began = perf_counter()
-        """When its first entry came, in seconds of a steady clock that measures and decides nothing."""
-        self.wrote = 0.0
-        """The seconds that its write and sync took."""
+        self.times = UNWRITTEN
+        """How long its group took, once it is durable."""
         self.entries: list[bytes] = []
         self.counts: list[int] | None = None
         self.tags: list[object] = []
@@ -107,7 +126,7 @@ class PendingMove:
 class WriteGroup:
     """What one write will make durable."""
 
-    __slots__ = ("began", "cursors", "extents", "feature_states", "kept", "move", "records", "waiters")
+    __slots__ = ("began", "cursors", "extents", "feature_states", "kept", "move", "oldest", "records", "waiters")
 
     def __init__(self) -> None:
         self.feature_states: dict[DirtyFeatureState, None] = {}
@@ -119,7 +138,9 @@ class WriteGroup:
         self.waiters: list[tuple[Done, Failed | None]] = []
         self.move: PendingMove | None = None
         self.began = 0.0
-        """When its writing began; see :attr:`PendingExtent.began`."""
+        """When its writing began, in seconds of a steady clock that measures and decides nothing."""
+        self.oldest = 0.0
+        """When its first entry came."""
 
     def __bool__(self) -> bool:
         return self.move is not None or self.pressing

@@ -6,16 +6,14 @@ The numbers are those of the last period, as Apache Pulsar shows them (rule 14.1
 from __future__ import annotations
 
 from bisect import bisect_left
-from time import perf_counter
 from typing import Final, NamedTuple
 
 from magnetar.runtime.distributions import Buckets
-from magnetar.storage.log.write_group import PendingExtent
+from magnetar.storage.log.write_group import WRITE_BOUNDS_MS, PendingExtent
 
-LATENCY_MS: Final = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
 ENTRY_BYTES: Final = (128, 512, 1 << 10, 2 << 10, 4 << 10, 16 << 10, 100 << 10, 1 << 20)
 
-_LATENCIES: Final = len(LATENCY_MS) + 2
+_LATENCIES: Final = len(WRITE_BOUNDS_MS) + 2
 """Buckets, the one above all bounds, and the sum."""
 
 
@@ -23,7 +21,7 @@ class WritePeriod(NamedTuple):
     """What one period brought: counts per bucket and, last in each, the sum (milliseconds, bytes)."""
 
     latency: tuple[float, ...]
-    """From the first entry of a group that was the topic's to its receipts."""
+    """From the oldest entry of a group, whosever it was, to the group's receipts."""
     disk: tuple[float, ...]
     """The group's write and sync alone."""
     sizes: tuple[float, ...]
@@ -47,14 +45,13 @@ class WriteStats:
     def stored(self, extent: PendingExtent) -> None:
         """Entries are on disk."""
         # written out: where a thousand topics get a message each in turn, this is once per message
-        entries = extent.entries
+        entries, times = extent.entries, extent.times
         n = len(entries)
         latency, disk, sizes = self._latency, self._disk, self._sizes
-        waited, wrote = (perf_counter() - extent.began) * 1000, extent.wrote * 1000
-        latency[bisect_left(LATENCY_MS, waited)] += n
-        latency[-1] += waited * n
-        disk[bisect_left(LATENCY_MS, wrote)] += n
-        disk[-1] += wrote * n
+        latency[times.waited_at] += n
+        latency[-1] += times.waited_ms * n
+        disk[times.wrote_at] += n
+        disk[-1] += times.wrote_ms * n
         if n == 1:
             size = extent.size
             sizes.counts[bisect_left(ENTRY_BYTES, size)] += 1
