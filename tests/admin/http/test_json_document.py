@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from magnetar.admin.values import coercion
@@ -116,3 +118,12 @@ def test_parameters_of_the_wrong_type_are_named(rest: RestClient) -> None:
     assert refused.status_code == 400
     assert refused.json().keys() == {"reason"}
     assert "timestamp" in refused.json()["reason"]
+
+
+def test_a_member_that_comes_twice_is_found_in_one_pass() -> None:
+    names = [f"m{number}" for number in range(100_000)]
+    body = "{" + ",".join(f'"{name}":0' for name in [*names, names[-1]]) + "}"
+    began = time.process_time()
+    with pytest.raises(InvalidValueError, match=r'member "m99999" comes twice'):
+        read_document(body.encode())
+    assert time.process_time() - began < 20  # it was minutes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any, Final, NoReturn
 
 from magnetar.config.setting_field import LONG_MAX
@@ -61,8 +62,9 @@ def _number(digits: str) -> float:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        # one pass: a document may have as many members as it has room for
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name in found if counts[name] > 1)
         raise ValueError(f"member {excerpt(twice)} comes twice")
     return found
 
