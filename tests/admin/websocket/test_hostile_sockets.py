@@ -7,10 +7,15 @@ import base64
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+from urllib.parse import quote
 
+import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from magnetar.client.aio.consumer import Consumer
+from magnetar.client.machines.message_id import MessageId
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
 
 P = "/ws/v2/producer/persistent/public/default/"
@@ -201,5 +206,47 @@ def test_a_pattern_that_could_take_for_ever_is_refused(tmp_path: Path) -> None:
             except InvalidStatus as refused:
                 assert refused.response.status_code == 400
                 assert b"topicsPattern" in (refused.response.body or b"")
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_ids_of_batches_that_cannot_be_cost_nothing(tmp_path: Path) -> None:
+    """A bit is kept for each message of a batch, so three such ids were a gigabyte, and seconds for everybody."""
+    huge = base64.b64encode(MessageId(-1, 1, 0, 5, batch_size=(1 << 31) - 1).serialize()).decode()
+    beyond = base64.b64encode(MessageId(-1, 1, 0, 1 << 30, batch_size=10).serialize()).decode()
+
+    async def scenario(broker: RealBroker) -> None:
+        for wrong in (huge, beyond):
+            for kind in ("acknowledge", "negativeAcknowledge"):
+                async with await opened(broker, C + "t/s") as consumer:
+                    await consumer.send(json.dumps({"type": kind, "messageId": wrong}))
+                    with pytest.raises(ConnectionClosed) as closed:
+                        await asyncio.wait_for(consumer.recv(), 20)
+                    assert closed.value.rcvd is not None and closed.value.rcvd.code == 1011
+                    assert "of a batch of" in closed.value.rcvd.reason
+            with pytest.raises(InvalidStatus) as refused:
+                await opened(broker, R + "t?messageId=" + quote(wrong, safe=""))
+            assert refused.value.response.status_code == 400
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_only_messages_that_are_out_can_be_given_back(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        with patch.object(Consumer, "negative_acknowledge", autospec=True) as given_back:
+            async with (
+                await opened(broker, C + "t/s?negativeAckRedeliveryDelay=2000000000") as consumer,
+                await opened(broker, P + "t") as producer,
+            ):
+                for entry in range(100):
+                    invented = base64.b64encode(MessageId(-1, 1, entry).serialize()).decode()
+                    await consumer.send(json.dumps({"type": "negativeAcknowledge", "messageId": invented}))
+                await producer.send(message(1))
+                first = await said(consumer)
+                for _ in range(2):
+                    await consumer.send(json.dumps({"type": "negativeAcknowledge", "messageId": first["messageId"]}))
+                await consumer.send(json.dumps({"type": "isEndOfTopic"}))
+                assert await said(consumer) == {"endOfTopic": False}
+        assert given_back.call_count == 1
 
     run_on_broker(tmp_path, scenario)

@@ -69,21 +69,23 @@ class ConsumerSocket(DeliverySocket):
             case "isEndOfTopic":
                 await self._socket.send(end_of_topic(self._consumer.has_reached_end_of_topic()))
             case "negativeAcknowledge":
-                await self._consumer.negative_acknowledge(self._answered(given))
+                place, out = self._answered(given)
+                if out:  # another one is not this socket's to give back
+                    await self._consumer.negative_acknowledge(place)
             case _:
-                await self._consumer.acknowledge(self._answered(given))
+                await self._consumer.acknowledge(self._answered(given)[0])
 
-    def _answered(self, given: JsonObject) -> MessageId:
-        """The message that a frame is about, which leaves room for another one."""
+    def _answered(self, given: JsonObject) -> tuple[MessageId, bool]:
+        """The message that a frame is about, and whether it was out; then there is room for another one."""
         text = given.get("messageId")
         if not isinstance(text, str):
             raise CloseSocketError(BROKEN, 'expected "messageId" as a text, or another "type"')
         sent = self._out.pop(text, None)
         self._room.set()
         if sent is not None:
-            return sent[0]
+            return sent[0], True
         try:
-            return message_id(text)
+            return message_id(text), False
         except MagnetarError as error:
             raise CloseSocketError(BROKEN, str(error)) from None
 

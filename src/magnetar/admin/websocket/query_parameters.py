@@ -34,6 +34,8 @@ _REPEATED_MAX: Final = 3
 _PATTERN_MAX: Final = 500
 """The broker matches in the loop that serves everybody, so nothing that can take long is let in."""
 _NACK_MIN_MS: Final = 100
+_BATCH_MAX: Final = 1 << 17
+"""Messages that a batch has at most in an id that a peer names: no client makes batches of a hundredth of that."""
 
 
 def _wrong(reason: str) -> InvalidValueError:
@@ -164,6 +166,13 @@ def reading_options(query: Query) -> ReadingOptions:
 def message_id(text: str) -> MessageId:
     """The id that a client sends back. Raises InvalidValueError."""
     try:
-        return MessageId.deserialize(base64.b64decode(text, validate=True))
+        found = MessageId.deserialize(base64.b64decode(text, validate=True))
     except (binascii.Error, ProtocolError, ValueError):
         raise _wrong(f"{text[:80]!r} is no message id") from None
+    size = found.batch_size
+    # what is left of a batch is kept as a bit for each of its messages
+    if size > _BATCH_MAX or 0 < size <= found.batch_index():
+        raise _wrong(
+            f"{text[:80]!r}: message {found.batch_index()} of a batch of {size} cannot be (up to {_BATCH_MAX})"
+        )
+    return found

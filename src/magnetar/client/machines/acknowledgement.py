@@ -12,6 +12,8 @@ from typing import Final
 from magnetar.protocol.commands import MessageIdData
 
 Place = tuple[int, int]
+UNSEEN_MAX: Final = 1_000
+"""Batches, known by ids only, of which what is left is kept."""
 _WORD: Final = 64
 _WORD_MASK: Final = (1 << _WORD) - 1
 
@@ -41,6 +43,8 @@ class AckTracker:
         self._by_index = by_index
         self._left: dict[Place, int] = {}
         """Of each batch of which messages were handed out: a bit for each message that is not acknowledged."""
+        self._unseen: dict[Place, None] = {}
+        """Batches among them that did not come to this consumer, oldest first: only ids of theirs did."""
         self._whole: dict[Place, None] = {}
         self._partial: dict[Place, int] = {}
         """Batches of which the broker is to hear what is left."""
@@ -50,6 +54,16 @@ class AckTracker:
     def delivered(self, place: Place, bits: int) -> None:
         """Note a batch that has come, with the bits of its messages that are not acknowledged."""
         self._left[place] = bits
+        self._unseen.pop(place, None)
+
+    def _note_unseen(self, place: Place) -> None:
+        """Bound what ids alone make it keep; a batch that is forgotten stays unacknowledged, and comes again."""
+        self._unseen.pop(place, None)
+        self._unseen[place] = None
+        if len(self._unseen) > UNSEEN_MAX:
+            oldest = next(iter(self._unseen))
+            del self._unseen[oldest]
+            self._left.pop(oldest, None)
 
     def individual(self, place: Place, index: int, batch_size: int) -> bool:
         """Take one message; returns whether its entry is done with."""
@@ -58,7 +72,11 @@ class AckTracker:
             self._whole[place] = None
             return True
         # An id of an earlier life of the application: nothing is known of the others, so they are left.
-        left = self._left.get(place, (1 << batch_size) - 1) & ~(1 << index)
+        known = self._left.get(place)
+        if known is None:
+            known = (1 << batch_size) - 1
+            self._note_unseen(place)
+        left = known & ~(1 << index)
         if not left:
             self._left.pop(place, None)
             self._partial.pop(place, None)
@@ -92,6 +110,7 @@ class AckTracker:
     def come_again(self) -> None:
         """Forget what is left of batches: everything that is not acknowledged comes again."""
         self._left.clear()
+        self._unseen.clear()
 
     @property
     def waiting(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.client.machines.acknowledgement import ack_set_of, bits_of
+from magnetar.client.machines.acknowledgement import UNSEEN_MAX, AckTracker, ack_set_of, bits_of
 from magnetar.client.machines.consumption import Consumption, ConsumptionLimits
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing_message import EntryMaker, OutgoingMessage
@@ -306,3 +306,13 @@ def test_nothing_is_acknowledged_that_the_application_did_not(actions: list[tupl
         one.check()
     hear()
     assert gone <= allowed
+
+
+def test_ids_of_batches_that_never_came_are_kept_up_to_a_bound() -> None:
+    tracker = AckTracker(by_index=False)
+    for entry in range(UNSEEN_MAX + 10):
+        assert not tracker.individual((1, entry), 0, 2)
+    # the oldest are forgotten, so their other message does not complete them
+    assert not tracker.individual((1, 0), 1, 2)
+    assert tracker.individual((1, UNSEEN_MAX + 9), 1, 2)
+    assert len(tracker.take_individual()) == 1
