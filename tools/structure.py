@@ -21,7 +21,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 LINES_MAX: Final = 400
 MODULES_MAX: Final = 15
-GENERATED: Final = "src/magnetar/protocol/generated"
+GENERATED: Final = ("src/magnetar/protocol/generated", "src/magnetar/admin_client/generated")
 BOTH_SIDES: Final = frozenset({"Consumer", "Producer"})
 """Class names that Apache Pulsar itself has in the broker and in the client."""
 NOUNS: Final = frozenset({"hashing", "hash_ring", "ring"})

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -42,7 +43,7 @@ class RestRefusedError(MagnetarError):
 
 @dataclass(frozen=True, slots=True)
 class RestAnswer:
-    """What a broker answered to a request that it carried out."""
+    """What a broker answered."""
 
     http_status: int
     headers: Mapping[str, str]
@@ -52,6 +53,15 @@ class RestAnswer:
     def json(self) -> Any:
         """Return the JSON value, None if the answer is empty. Raises ValueError if it is no JSON."""
         return json.loads(self.content) if self.content else None
+
+    @property
+    def reason(self) -> str:
+        """Why it refused, in its own words."""
+        text = self.content.decode(errors="replace")
+        try:
+            return str(json.loads(text)["reason"])
+        except (ValueError, KeyError, TypeError):
+            return text or f"HTTP status {self.http_status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +86,30 @@ class Rest:
     ) -> RestAnswer:
         """Send a request, JSON if ``headers`` say nothing else, and return the whole answer. Raises RestRefusedError,
         NotAvailableError, CredentialsError."""
+        answer = self.send(method, path, data, headers)
+        if answer.http_status >= 300:
+            step = login_advice(answer, self.credentials)
+            raise RestRefusedError(answer.http_status, answer.reason if step is None else f"{answer.reason}; {step}")
+        return answer
+
+    def send(
+        self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> RestAnswer:
+        """Send a request and return the answer, whatever its status. Raises NotAvailableError, CredentialsError."""
         headers = {"content-type": "application/json", **(headers or {}), **self.credentials.headers()}
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
-            with self._opener().open(request, timeout=self.seconds) as answer:
-                content = answer.read(ANSWER_MAX + 1)
-                found = {name.lower(): value for name, value in answer.headers.items()}
-                status = answer.status
+            with self._opener().open(request, timeout=self.seconds) as answered:
+                found = _found(answered.status, answered.headers, answered.read(ANSWER_MAX + 1))
         except urllib.error.HTTPError as refused:
-            raise RestRefusedError(refused.code, self._reason(refused)) from None
+            found = _found(refused.code, refused.headers, refused.read(_REASON_MAX))
         except OSError as error:
-            raise NotAvailableError(_unavailable(self.url, error)) from error
+            raise NotAvailableError(unavailable(self.url, error)) from error
         except http.client.HTTPException as error:
             raise NotAvailableError(f"{self.url} does not answer as HTTP does: {type(error).__name__}") from error
-        if len(content) > ANSWER_MAX:
+        if len(found.content) > ANSWER_MAX:
             raise NotAvailableError(f"{self.url} answers {path[:200]} with more than {ANSWER_MAX} bytes")
-        return RestAnswer(status, found, content)
+        return found
 
     def _opener(self) -> urllib.request.OpenerDirector:
         if not self.url.startswith("https:"):
@@ -103,17 +121,23 @@ class Rest:
         secured = urllib.request.HTTPSHandler(context=tls.context())
         return urllib.request.build_opener(_NoRedirect, secured)
 
-    def _reason(self, refused: urllib.error.HTTPError) -> str:
-        reason = _reason(refused)
-        if refused.code not in (401, 403):
-            return reason
-        # Pulsar says 401 to a client that it knows as well; only a login that failed comes with this header.
-        unknown = refused.headers.get("www-authenticate") is not None
-        kind = ServerError.AuthenticationError if unknown else ServerError.AuthorizationError
-        return f"{reason}; {advice(kind, None, self.credentials)}"
+
+def _found(http_status: int, headers: Message, content: bytes) -> RestAnswer:
+    return RestAnswer(http_status, {name.lower(): value for name, value in headers.items()}, content)
 
 
-def _unavailable(url: str, error: OSError) -> str:
+def login_advice(refused: RestAnswer, credentials: ClientCredentials) -> str | None:
+    """The next step after 401 or 403; None for other answers."""
+    if refused.http_status not in (401, 403):
+        return None
+    # Pulsar says 401 to a client that it knows as well; only a login that failed comes with this header.
+    unknown = refused.headers.get("www-authenticate") is not None
+    kind = ServerError.AuthenticationError if unknown else ServerError.AuthorizationError
+    return advice(kind, None, credentials)
+
+
+def unavailable(url: str, error: OSError) -> str:
+    """Why an address does not answer, in words."""
     from magnetar.security.tls import client_tls
 
     cause = getattr(error, "reason", error)
@@ -132,11 +156,3 @@ def path_of(topic: str) -> str:
     name = TopicName.parse(topic)
     domain = "persistent" if name.persistent else "non-persistent"
     return f"/admin/v2/{domain}/{name.namespace}/{quote(name.local_name, safe='')}"
-
-
-def _reason(refused: urllib.error.HTTPError) -> str:
-    text = refused.read(_REASON_MAX).decode(errors="replace")
-    try:
-        return str(json.loads(text)["reason"])
-    except (ValueError, KeyError, TypeError):
-        return text or str(refused)

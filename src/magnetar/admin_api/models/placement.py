@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
@@ -138,3 +138,68 @@ class InternalConfiguration(ApiModel):
     ledgers_root_path: str | None = None
     bookkeeper_metadata_service_uri: str | None = None
     state_storage_service_url: str | None = None
+
+
+class MetricGroup(ApiModel):
+    """Metrics that have their dimensions in common."""
+
+    metrics: dict[str, Any] = {}
+    dimensions: dict[str, str] = {}
+
+
+class ResourceUsage(ApiModel):
+    """How much of something is used."""
+
+    usage: float = 0.0
+    limit: float = 0.0
+
+
+class BundleLoad(ApiModel):
+    """What the topics of a bundle take."""
+
+    msg_rate_in: float = 0.0
+    msg_throughput_in: float = 0.0
+    msg_rate_out: float = 0.0
+    msg_throughput_out: float = 0.0
+    consumer_count: int = 0
+    producer_count: int = 0
+    topics: int = 0
+    cache_size: int = 0
+
+
+class LoadReport(ApiModel):
+    """How much a broker has to do."""
+
+    web_service_url: str | None = None
+    web_service_url_tls: str | None = None
+    pulsar_service_url: str | None = None
+    pulsar_service_url_tls: str | None = None
+    persistent_topics_enabled: bool = True
+    non_persistent_topics_enabled: bool = True
+    cpu: ResourceUsage | None = None
+    memory: ResourceUsage | None = None
+    direct_memory: ResourceUsage | None = None
+    bandwidth_in: ResourceUsage | None = None
+    bandwidth_out: ResourceUsage | None = None
+    msg_throughput_in: float = 0.0
+    msg_throughput_out: float = 0.0
+    msg_rate_in: float = 0.0
+    msg_rate_out: float = 0.0
+    last_update: int = 0
+    """Milliseconds since 1970."""
+    last_stats: dict[str, BundleLoad] = {}
+    """By bundle."""
+    num_topics: int = 0
+    num_bundles: int = 0
+    num_consumers: int = 0
+    num_producers: int = 0
+    bundles: list[str] = []
+    last_bundle_gains: list[str] = []
+    last_bundle_losses: list[str] = []
+    broker_version_string: str | None = None
+    protocols: dict[str, str] = {}
+    advertised_listeners: dict[str, Any] = {}
+    load_manager_class_name: str | None = None
+    start_timestamp: int | None = None
+    max_resource_usage: float = 0.0
+    load_report_type: str | None = None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from magnetar.admin_api.models.clusters import BrokerInfo
 from magnetar.admin_api.models.placement import (
     BundleOwnership,
     BundleQuota,
     InternalConfiguration,
+    LoadReport,
+    MetricGroup,
     ResourceGroupRates,
 )
 from magnetar.admin_api.operation import MetricsText, Operation, Parameter, PlainText
 
 _ALL: Final = "/admin/v2/brokers"
+_STATS: Final = "/admin/v2/broker-stats"
 _GROUPS: Final = "/admin/v2/resourcegroups"
 _GROUP: Final = _GROUPS + "/{resourcegroup}"
 _QUOTAS: Final = "/admin/v2/resource-quotas"
@@ -83,6 +86,23 @@ BROKERS: Final = (
     Operation(
         "brokers.status", "GET", "/status.html", "Say whether the broker takes part, for load balancers",
         answer=PlainText, errors={404: "There is no file at statusFilePath"},
+    ),
+    Operation(
+        "broker_stats.get_metrics", "GET", _STATS + "/metrics", "Show metrics as JSON", answer=list[MetricGroup]
+    ),
+    Operation(
+        "broker_stats.get_topics", "GET", _STATS + "/topics", "Show statistics of all loaded topics",
+        answer=dict[str, dict[str, dict[str, dict[str, Any]]]],
+        description="By namespace, bundle, domain and topic.",
+    ),
+    Operation(
+        "broker_stats.get_load_report", "GET", _STATS + "/load-report", "Show how much the broker has to do",
+        answer=LoadReport,
+    ),
+    Operation(
+        "broker_stats.get_broker_resource_availability", "GET",
+        _STATS + "/broker-resource-availability/{tenant}/{namespace}", "Show what brokers could take",
+        answer=dict[str, Any], errors={501: "Not with this load manager"},
     ),
     Operation(
         "resource_groups.list", "GET", _GROUPS, "List the resource groups", answer=list[str]

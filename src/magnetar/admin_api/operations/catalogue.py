@@ -37,6 +37,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 GROUPS: Final = {
     "brokers": "Brokers: health, version, settings.",
     "metrics": "What the broker measures.",
+    "broker_stats": "What the broker has to do, as JSON.",
     "clusters": "Clusters and their addresses, failure domains and isolation policies.",
     "bookies": "Bookies, of which magnetar has none.",
     "resource_groups": "Namespaces that share rates.",

@@ -1,0 +1,1 @@
+"""The typed admin client."""
