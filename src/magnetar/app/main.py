@@ -177,6 +177,7 @@ PASSED_ON: Final = {
 }
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
+_ADMIN: Final = "magnetar.cli.admin.command"
 _ALL: Final = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
@@ -223,6 +224,12 @@ def tokens(context: typer.Context) -> None:
 def permissions(context: typer.Context) -> None:
     """Who may do what, and why."""
     _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def admin(context: typer.Context) -> None:
+    """Operate a broker, with the commands of Apache Pulsar's `pulsar-admin`."""
+    importlib.import_module(_ADMIN).app(context.args or ["--help"])
 
 
 @app.command(context_settings=_ALL, add_help_option=False)
@@ -273,6 +280,9 @@ def doctor(context: typer.Context) -> None:
 
 def main() -> None:
     """Entry point of the ``magnetar`` script."""
+    if sys.argv[1:2] == ["admin"]:
+        # its words are its own: the group above would take a "--" away
+        importlib.import_module(_ADMIN).app(sys.argv[2:])
     app(in_order(sys.argv[1:]), prog_name="magnetar")
 
 

@@ -1,0 +1,191 @@
+"""``magnetar admin``: the commands of Apache Pulsar's ``pulsar-admin`` (decision 039).
+
+Only the table of the group that is asked for is read, and a connection's code is imported for a request only, so that
+help answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar import __version__
+from magnetar.cli.admin import help_page
+from magnetar.cli.admin.arguments import HelpWanted, Parser, UsageError, VersionWanted, with_files
+from magnetar.cli.admin.table import ALIASES, GROUPS, Command, CommandFlag, commands_of
+from magnetar.cli.output.exit_code import ended
+from magnetar.model.errors import MagnetarError
+
+if TYPE_CHECKING:
+    from magnetar.cli.admin.call import Call
+    from magnetar.cli.admin.values import Value
+    from magnetar.cli.connection import BrokerConnection
+
+FAILED: Final = 1
+_TIMEOUT: Final = 300
+
+
+def _flag(names: str, kind: str, said: str) -> CommandFlag:
+    return CommandFlag(tuple(names.split(",")), kind, False, "", False, said)
+
+
+ROOT_FLAGS: Final = (
+    _flag("--admin-url", "text", "Address of the REST interface, http://host:8080."),
+    _flag("--context", "text", "A saved connection (magnetar contexts)."),
+    _flag("--client-conf", "text", "Pulsar's client.conf."),
+    _flag("--token", "text", "Log in by the token from env:NAME, file:/path or command:PROGRAM."),
+    _flag("--auth-plugin", "text", "Class of the login, as Pulsar names it."),
+    _flag("--auth-params", "text", "Parameters of the login."),
+    _flag("--request-timeout", "int", "Seconds that the broker may take; 300."),
+    _flag("--tls-allow-insecure", "switch", "Take any certificate: for experiments only."),
+    _flag("--tls-trust-cert-path", "text", "Certificates of the authorities that are trusted, PEM."),
+    _flag("--tls-enable-hostname-verification", "switch", "Check the host's name, which is always done."),
+    _flag("--tls-provider", "text", "Chooses a library of Java; there is no choice here."),
+    _flag("--output", "one of plain|table|json", "How to print; a table on a terminal, plain elsewhere."),
+    _flag("--json", "switch", "Print JSON."),
+)
+"""Flags before the group; --output and --json are taken after the command too."""
+_EVERYWHERE: Final = tuple(flag for flag in ROOT_FLAGS if flag.key in ("output", "json"))
+
+
+def app(arguments: Sequence[str], prog_name: str = "magnetar admin") -> None:
+    """Run one command and end the process with its exit code."""
+    raise SystemExit(ended(lambda: run(arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; return its exit code: 0, or 1 after an error on standard error."""
+    try:
+        return _run(with_files(arguments))
+    except VersionWanted:
+        _say(f"magnetar {__version__}")
+        return 0
+    except UsageError as error:
+        return _failed(f"magnetar admin: {error}", "magnetar admin --help lists the groups of commands")
+
+
+def _run(words: list[str]) -> int:
+    root = Parser(ROOT_FLAGS, stop=True)
+    try:
+        given = root.parse(words)
+    except HelpWanted:
+        _say(help_page.root_page(ROOT_FLAGS))
+        return 0
+    if not root.rest:
+        _say(help_page.root_page(ROOT_FLAGS))
+        return FAILED
+    group = ALIASES.get(root.rest[0], root.rest[0])
+    if group not in GROUPS:
+        raise UsageError(f"there is no group {root.rest[0][:80]!r}{help_page.meant(root.rest[0], GROUPS)}")
+    return _group(group, root.rest[1:], given)
+
+
+def _group(group: str, words: list[str], given: Mapping[str, Value]) -> int:
+    if not words or words[0] in ("-h", "--help"):
+        _say(help_page.group_page(group))
+        return 0 if words else FAILED
+    if words[0] in ("-v", "--version"):
+        raise VersionWanted
+    commands = commands_of(group)
+    command = commands.get(words[0])
+    if command is None:
+        hint = help_page.meant(words[0], commands)
+        return _failed(
+            f"magnetar admin {group}: there is no command {words[0][:80]!r}{hint}",
+            f"magnetar admin {group} --help lists them",
+        )
+    called = f"magnetar admin {group} {command.name}"
+    if command.refusal is not None:
+        if {"-h", "--help"} & set(words):
+            _say(help_page.command_page(command))
+            return 0
+        return _failed(f"{called}: {command.refusal}")
+    own = [*command.flags, *_EVERYWHERE]
+    try:
+        values = Parser(own, command.arguments).parse(words[1:])
+        _check_pairs(command, values)
+        return _carry_out(command, {**given, **_wanted(values, given)}, called)
+    except HelpWanted:
+        _say(help_page.command_page(command))
+        return 0
+    except UsageError as error:
+        return _failed(f"{called}: {error}", f"{called} --help")
+
+
+def _wanted(values: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:
+    """The values of a command under their names; of --output and --json, those that were said anywhere."""
+    form = "json" if values["json"] or given["json"] else values["output"] or given["output"]
+    own = {name: value for name, value in values.items() if name not in ("json", "output")}
+    return {**own, " form": form, " root": None, **{f" {name}": value for name, value in given.items()}}
+
+
+def _check_pairs(command: Command, values: Mapping[str, Value]) -> None:
+    for mark in command.marks:
+        if mark.startswith("either:"):
+            one, _, other = mark.removeprefix("either:").partition("|")
+            if bool(values[one]) == bool(values[other]):
+                raise UsageError(f"give either --{one} or --{other}")
+
+
+def _carry_out(command: Command, values: Mapping[str, Any], called: str) -> int:
+    from magnetar.cli.admin.call import Call
+    from magnetar.cli.admin.failures import explained
+    from magnetar.cli.output.printer import Printer
+
+    call = Call(
+        command,
+        values,
+        Printer(values[" form"]),
+        lambda: _connection(values),
+        float(values[" request-timeout"] or _TIMEOUT),
+    )
+    try:
+        _send(call)
+    except UsageError:
+        raise
+    except BrokenPipeError:
+        raise
+    except (MagnetarError, OSError, ValueError) as error:
+        return _failed(*explained(error, called, call))
+    return 0
+
+
+def _send(call: Call) -> None:
+    from magnetar.cli.admin.call import json_of
+    from magnetar.cli.admin.functions import function_named
+    from magnetar.cli.admin.request import request_of
+
+    if call.command.function is not None:
+        function_named(call.command.function)(call)
+        return
+    call.show(call.command.printed, json_of(call.exchange(request_of(call.command, call.values))))
+
+
+def _connection(values: Mapping[str, Any]) -> BrokerConnection:
+    from magnetar.cli.connection import ConnectionFlags, connection
+
+    return connection(
+        ConnectionFlags(
+            context=values[" context"],
+            client_conf=values[" client-conf"],
+            web_url=values[" admin-url"],
+            token=values[" token"],
+            auth_plugin=values[" auth-plugin"],
+            auth_params=values[" auth-params"],
+            trust=values[" tls-trust-cert-path"],
+            allow_insecure=True if values[" tls-allow-insecure"] else None,
+        )
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _failed(*lines: str) -> int:
+    from magnetar.cli.output.terminal import escaped
+
+    sys.stdout.flush()
+    sys.stderr.write("".join(f"{escaped(line)}\n" for line in lines if line))
+    return FAILED

@@ -1,0 +1,53 @@
+"""What went wrong, where, and what to do next, for standard error."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from magnetar.client.rest import RestRefusedError
+from magnetar.model.errors import MagnetarError, NotAvailableError
+
+if TYPE_CHECKING:
+    from magnetar.cli.admin.call import Call
+
+
+def explained(error: Exception, called: str, call: Call) -> list[str]:
+    """Return the lines of an error; the first two of a refusal are those of ``pulsar-admin``."""
+    asked = call.asked[-1] if call.asked else None
+    if isinstance(error, RestRefusedError):
+        said = [f"HTTP {error.http_status} {_phrase(error.http_status)}", "", f"Reason: {error}"]
+        if asked is not None:
+            said.append(f"Asked: {asked.method} {_where(call)}{asked.target}")
+        return [line for line in [*said, _next(error, call)] if line]
+    if isinstance(error, NotAvailableError):
+        return [f"{called}: {error}", "is the broker running? Another address: --admin-url, or magnetar contexts"]
+    if isinstance(error, MagnetarError):
+        return [f"{called}: {error}"]
+    return [f"{called}: {type(error).__name__}: {error}"]
+
+
+def _where(call: Call) -> str:
+    try:
+        return call.connect().web_url
+    except (MagnetarError, OSError):
+        return ""
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _next(error: RestRefusedError, call: Call) -> str:
+    if error.http_status == 403 or (error.http_status == 401 and "permission" in str(error).lower()):
+        if not call.asked:
+            return ""
+        return f"Next: magnetar permissions explain ROLE '{call.asked[-1].method} {call.asked[-1].path}'"
+    if error.http_status == 401:
+        return "Next: log in with --token, --client-conf or --context"
+    if 300 <= error.http_status < 400:
+        return "Next: another broker serves this; name it with --admin-url (redirects would carry credentials along)"
+    return ""

@@ -1,0 +1,149 @@
+"""Messages and schemas: printing messages that the broker sends as bytes, and schemas of files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.cli.admin.arguments import UsageError
+from magnetar.cli.admin.call import Call
+from magnetar.cli.admin.request import AdminRequest, query_of, topic_path
+from magnetar.cli.output.java_json import pretty
+
+if TYPE_CHECKING:
+    from magnetar.client.rest import RestAnswer
+
+_FILE_BYTES_MAX: Final = 16 << 20
+_PROPERTY: Final = "x-pulsar-property-"
+_LINE: Final = "-" * 73
+
+
+def peek_messages(call: Call) -> None:
+    """Show the next messages of a subscription, until there are no more."""
+    from magnetar.client.rest import RestRefusedError
+
+    shown: list[dict[str, Any]] = []
+    for position in range(1, (call.number("count") or 1) + 1):
+        try:
+            answer = call.exchange(AdminRequest("GET", f"{call.subscription}/position/{position}"))
+        except RestRefusedError as refused:
+            if position > 1 and refused.http_status == 404:
+                break
+            raise
+        _print_message(call, answer, position, shown)
+    if call.printer.shape == "json":
+        call.show("json", shown)
+
+
+def examine_message(call: Call) -> None:
+    """Show the message at a place, counted from the first or the last."""
+    query = {"initialPosition": call.text("initialPosition"), "messagePosition": call.number("messagePosition")}
+    _show_one(call, AdminRequest("GET", f"{call.topic}/examinemessage", query_of(query)))
+
+
+def message_by_id(call: Call) -> None:
+    """Show the message of an id."""
+    path = f"{call.topic}/ledger/{call.number('ledgerId')}/entry/{call.number('entryId')}"
+    _show_one(call, AdminRequest("GET", path))
+
+
+def _show_one(call: Call, request: AdminRequest) -> None:
+    shown: list[dict[str, Any]] = []
+    _print_message(call, call.exchange(request), 1, shown)
+    if call.printer.shape == "json":
+        call.show("json", shown[0])
+
+
+def _print_message(call: Call, answer: RestAnswer, position: int, shown: list[dict[str, Any]]) -> None:
+    properties = {name.removeprefix(_PROPERTY): value for name, value in answer.headers.items()
+                  if name.startswith(_PROPERTY)}  # fmt: skip
+    message_id = answer.headers.get("x-pulsar-message-id", "")
+    if call.printer.shape == "json":
+        text = answer.content.decode(errors="replace")
+        shown.append({"messageId": message_id, "properties": properties, "payload": text})
+        return
+    if position > 1:
+        call.say(f"{_LINE}\n")
+    call.say(f"Message ID: {message_id}")
+    for name in ("publish-time", "event-time", "deliver-at-time"):
+        value = answer.headers.get(f"x-pulsar-{name}")
+        if value and value != "0":
+            call.say(f"{name.replace('-', ' ').capitalize()}: {value}")
+    if properties:
+        call.say("Properties:")
+        call.say(pretty(properties))
+    call.say(_dump(answer.content))
+
+
+def _dump(content: bytes) -> str:
+    """Return bytes with their offsets, hexadecimal and readable."""
+    lines = ["         +-------------------------------------------------+",
+             "         |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |",
+             "+--------+-------------------------------------------------+----------------+"]  # fmt: skip
+    for start in range(0, len(content), 16):
+        part = content[start : start + 16]
+        digits = " ".join(f"{byte:02x}" for byte in part)
+        text = "".join(chr(byte) if 32 < byte < 127 else "." if byte != 32 else " " for byte in part)
+        lines.append(f"|{start:08x}| {digits:<47} |{text:<16}|")
+    lines.append("+--------+-------------------------------------------------+----------------+")
+    return "\n".join(lines)
+
+
+def _schema_path(call: Call) -> str:
+    return f"/admin/v2/schemas/{topic_path(call.values['topic']).partition('/')[2]}"
+
+
+def get_schema(call: Call) -> None:
+    """Show the newest schema of a topic, one version, or all."""
+    version = call.number("version")
+    if call.switch("all-version") and version is not None:
+        call.usage("give either --version or --all-version")
+    if call.switch("all-version"):
+        found = (call.get(f"{_schema_path(call)}/schemas") or {}).get("getSchemaResponses") or []
+        return call.show("lines", [_schema_of(one) for one in found])
+    path = f"{_schema_path(call)}/schema" + ("" if version is None else f"/{version}")
+    found = call.get(path) or {}
+    if version is not None:
+        return call.show("json", _schema_info(found))
+    return call.show("json", {"version": found.get("version"), "schemaInfo": _schema_info(found)})
+
+
+def _schema_of(found: dict[str, Any]) -> dict[str, Any]:
+    return {"version": found.get("version"), "schemaInfo": _schema_info(found)}
+
+
+def _schema_info(found: dict[str, Any]) -> dict[str, Any]:
+    text = found.get("data") or ""
+    try:
+        schema: Any = json.loads(text) if text else ""
+    except ValueError:
+        schema = text
+    info = {"name": found.get("name", ""), "schema": schema, "type": found.get("type")}
+    return {**info, "timestamp": found.get("timestamp", 0), "properties": found.get("properties") or {}}
+
+
+def upload_schema(call: Call) -> None:
+    """Upload the schema of a file."""
+    call.send("POST", f"{_schema_path(call)}/schema", body=_schema_file(call.text("filename")))
+
+
+def schema_compatibility(call: Call) -> None:
+    """Test whether the schema of a file may follow those that are there."""
+    body = _schema_file(call.text("filename"))
+    call.show("json", call.send("POST", f"{_schema_path(call)}/compatibility", body=body))
+
+
+def _schema_file(name: str) -> dict[str, Any]:
+    try:
+        with Path(name).open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
+        if len(content) > _FILE_BYTES_MAX:
+            raise UsageError(f"{name} has more than {_FILE_BYTES_MAX} bytes, which no schema has")
+        found = json.loads(content)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{name} cannot be read as JSON: {error}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("type"), str):
+        raise UsageError(f'{name}: write {{"type": "AVRO", "schema": "...", "properties": {{}}}}')
+    schema = found.get("schema", "")
+    return {"type": found["type"], "schema": schema, "properties": found.get("properties") or {}}

@@ -1,0 +1,1 @@
+"""Commands of magnetar admin, judged by what pulsar-admin sends and prints."""
