@@ -198,6 +198,13 @@ def official(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "tools.official", *arguments)
 
 
+def judges(arguments: Sequence[str]) -> None:
+    """run Apache Pulsar's own command line tools against it and against magnetar, and compare (--help)"""
+    ensure_java()
+    install("all")
+    call(BIN / "python", "-m", "tools.official_tools", *arguments)
+
+
 def churn(arguments: Sequence[str]) -> None:
     """Key_Shared while consumers join, leave, pause and die: 1,000 seeds, half of them with each way to cut keys."""
     install("all")
@@ -305,6 +312,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
         bench_spark,
         oracle,
         official,
+        judges,
         crash,
         churn,
         damage,

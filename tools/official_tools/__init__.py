@@ -1,0 +1,11 @@
+"""`make judges`: the official pulsar-admin, pulsar-client and pulsar-perf run one list of commands.
+
+- `command_list`  `commands.tsv`, every command that applies with arguments, in an order that makes them meaningful
+- `java_tools`    runs the tools of Apache Pulsar's distribution, most of them in one Java process
+- `our_tool`      runs the same lines with our own command line
+- `normal`        takes out of an answer what differs in every run: ports, times, ids, rates
+- `verdict`       compares two runs; `accepted.tsv` lists the differences that are known, each with its reason
+- `__main__`      the command line
+
+Java and the distribution are needed (`tools.servers.apache` gets them, as for `make oracle`); nothing of them is kept.
+"""
