@@ -40,7 +40,7 @@ class AnalyzeBacklogResult(ApiModel):
 
     entries: int = 0
     messages: int = 0
-    markers: int = 0
+    markers: int | None = None
     filter_rejected_entries: int = 0
     filter_accepted_entries: int = 0
     filter_rescheduled_entries: int = 0

@@ -69,7 +69,8 @@ class CompactionPlanFacts(ApiModel):
     url: str | None = None
     log: int = 0
     generation: int = 0
-    view: int | None = None
+    view: str = ""
+    """The view that the topic has now; empty for none."""
     start: int = 0
     horizon: int = 0
     start_position: tuple[int, int] = (0, 0)

@@ -164,7 +164,7 @@ class BundleLoad(ApiModel):
     consumer_count: int = 0
     producer_count: int = 0
     topics: int = 0
-    cache_size: int = 0
+    cache_size: int | None = None
 
 
 class LoadReport(ApiModel):

@@ -132,6 +132,10 @@ class OffloadPolicies(ApiModel):
     managed_ledger_offload_bucket: str | None = None
     managed_ledger_offload_region: str | None = None
     file_system_uri: str | None = None
+    file_system_driver: bool | None = None
+    """In answers only, as the next two: which driver it is."""
+    s3_driver: bool | None = None
+    gcs_driver: bool | None = None
     file_system_profile_path: str | None = None
     offloaders_directory: str | None = None
     managed_ledger_offload_max_threads: int | None = None

@@ -202,6 +202,8 @@ class TopicStatistics(ApiModel):
     non_contiguous_deleted_messages_ranges: int = 0
     non_contiguous_deleted_messages_ranges_serialized_size: int = 0
     delayed_message_index_size_in_bytes: int = 0
+    last_publish_time_stamp: int | None = None
+    topic_creation_time_stamp: int | None = None
     compaction: CompactionStatistics | None = None
     owner_broker: str | None = None
     """host:port of the broker that serves it."""

@@ -102,7 +102,7 @@ BROKERS: Final = (
     Operation(
         "broker_stats.get_broker_resource_availability", "GET",
         _STATS + "/broker-resource-availability/{tenant}/{namespace}", "Show what brokers could take",
-        answer=dict[str, Any], errors={501: "Not with this load manager"},
+        answer=dict[str, Any], errors={409: "Not with this load manager"},
     ),
     Operation(
         "resource_groups.list", "GET", _GROUPS, "List the resource groups", answer=list[str]
