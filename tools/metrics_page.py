@@ -33,8 +33,8 @@ For Prometheus: a job named `pulsar` with `targets: ["127.0.0.1:8080"]`.
   The answer is made in pieces between which clients are served, and compressed for whoever says
   `Accept-Encoding: gzip` (Prometheus does).
 - **What may be left out.** Families of a feature that nobody uses are not shown: compaction of a topic that was never
-  compacted, logins without authentication. `exposePreciseBacklogInPrometheus` changes nothing: backlogs are always
-  exact here.
+  compacted, resource groups, subscriptions whose dispatching no limit is about, logins without authentication.
+  `exposePreciseBacklogInPrometheus` changes nothing: backlogs are always exact here.
 - `python -m tools.coverage metrics` counts what is served of Apache Pulsar's families and fails on a difference.
 """
 
@@ -75,8 +75,8 @@ def _groups() -> Iterator[tuple[str, Iterable[Family]]]:
         "Topics with compaction or transactions",
         (*compaction, *topic.COMPACTION_LATENCY, *(column.family for column in topic.TRANSACTIONS)),
     )
-    subscriptions = (*topic.SUBSCRIPTION, *topic.SUBSCRIPTION_BACKLOG, *topic.CURSOR)
-    yield "Subscriptions", [column.family for column in subscriptions]
+    subscriptions = [column.family for column in (*topic.SUBSCRIPTION, *topic.SUBSCRIPTION_BACKLOG, *topic.CURSOR)]
+    yield "Subscriptions", (*subscriptions, *topic.DISPATCH_THROTTLED)
     yield "Clients", [column.family for column in (*topic.PRODUCER, *topic.CONSUMER)]
 
 

@@ -7,6 +7,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from magnetar.app.node import Node
@@ -234,6 +235,39 @@ async def _limited(work: Work) -> None:
     await asyncio.sleep(0.05)
 
 
+async def _throttled(work: Work) -> None:
+    client = await work.client()
+    limits = {
+        "slow": ("dispatchRate", {"dispatchThrottlingRateInMsg": 1, "dispatchThrottlingRateInByte": -1}),
+        "narrow": ("subscriptionDispatchRate", {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": 1}),
+    }
+    for name, (policy, rate) in limits.items():
+        consumer = await client.subscribe(f"{_SPACE}/{name}", "s", c.SubType.Shared)
+        producer = await client.producer(f"{_SPACE}/{name}")
+        assert (await work.rest("POST", f"{_REST}/{name}/{policy}", {**rate, "ratePeriodInSecond": 1}))[0] == 204
+        for _ in range(4):
+            await producer.publish(b"x")
+        consumer.flow(10)
+        pump = work.node.broker.service.topics[f"{_SPACE}/{name}"].subscriptions["s"].pump
+        await _until(partial(lambda of: of.throttle is not None and bool(of.throttle.times), pump))
+
+
+async def _resource_group(work: Work) -> None:
+    group = "/admin/v2/resourcegroups/coverage"
+    assert (await work.rest("PUT", group, {"publishRateInMsgs": 1000}))[0] == 204
+    assert (await work.rest("PUT", group, {"publishRateInMsgs": 2000}))[0] == 204
+    for space in ("grouped", "left"):
+        assert (await work.rest("PUT", f"/admin/v2/namespaces/public/{space}", {}))[0] == 204
+        assert (await work.rest("POST", f"/admin/v2/namespaces/public/{space}/resourcegroup/coverage"))[0] == 204
+    assert (await work.rest("DELETE", "/admin/v2/namespaces/public/left/resourcegroup"))[0] == 204
+    client = await work.client()
+    topic = "persistent://public/grouped/t"
+    consumer = await client.subscribe(topic, "s", c.SubType.Shared)
+    await (await client.producer(topic)).publish(b"x")
+    consumer.flow(1)
+    await consumer.receive()
+
+
 async def _refused(work: Work) -> None:
     client = await work.client()
     await client.lookup("persistent://nobody/nothing/t")
@@ -266,8 +300,7 @@ async def _metadata(work: Work) -> None:
 
 
 async def _complaint(work: Work) -> None:
-    service = work.node.broker.service
-    service.complaints.warning("coverage", "a line for the count of lines")
+    work.node.broker.service.complaints.warning("coverage", "a line for the count of lines")
 
 
 STAGES: Final = (
@@ -291,9 +324,8 @@ STAGES: Final = (
         pulsar_bundle_msg_throughput_in pulsar_bundle_topics_count pulsar_bundle_producer_count
         pulsar_bundle_consumer_count pulsar_subscription_back_log pulsar_subscription_back_log_no_delayed
         pulsar_subscription_consumers_count process_cpu_seconds process_open_fds pulsar_lb_cpu_usage
-        magnetar_journal_writes_total
-        magnetar_journal_entries_total
-        magnetar_journal_syncs_total magnetar_journal_written_bytes_total magnetar_subscription_backlog_bytes""",
+        magnetar_journal_writes_total magnetar_journal_entries_total magnetar_journal_syncs_total
+        magnetar_journal_written_bytes_total magnetar_subscription_backlog_bytes""",
     ),
     Stage(
         "consume", _consume,
@@ -325,8 +357,8 @@ STAGES: Final = (
     Stage(
         "compaction", _compaction,
         """pulsar_compaction_removed_event_count pulsar_compaction_succeed_count
-        pulsar_compaction_duration_time_in_mills
-        pulsar_compaction_read_throughput pulsar_compaction_write_throughput pulsar_compaction_compacted_entries_count
+        pulsar_compaction_duration_time_in_mills pulsar_compaction_read_throughput
+        pulsar_compaction_write_throughput pulsar_compaction_compacted_entries_count
         pulsar_compaction_compacted_entries_size pulsar_compaction_latency_count pulsar_compaction_latency_sum""",
     ),
     Stage(
@@ -347,6 +379,8 @@ STAGES: Final = (
     ),
     Stage("aged", _aged, "pulsar_storage_backlog_age_seconds"),
     Stage("limited", _limited, "pulsar_publish_rate_limit_times pulsar_broker_throttled_connections"),
+    Stage("throttled", _throttled, "pulsar_subscription_dispatch_throttled_*"),
+    Stage("resource group", _resource_group, "pulsar_resource_group_*"),
     Stage(
         "refused", _refused,
         "pulsar_broker_lookup_failures pulsar_connection_create_fail_count pulsar_connection_closed_total_count",

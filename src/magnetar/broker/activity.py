@@ -1,11 +1,12 @@
-"""What the broker counts of requests that are not messages: lookups, topics that are loaded, schemas, transactions.
+"""What the broker counts of requests that are not messages: lookups, topics that are loaded, schemas, transactions,
+resource groups.
 
 Each is counted where it is done, once per request. :mod:`magnetar.broker.upkeep.rates` ends a period now and then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Final
@@ -93,6 +94,52 @@ class TransactionActivity:
         self.created = self.committed = self.aborted = self.timed_out = self.appended = 0
         self.durations = Buckets(TRANSACTION_MS)
         """From the beginning of a transaction that was committed to the end being durable, in milliseconds."""
+
+
+class ResourceGroupActivity:
+    """What resource groups did since the start; of a group that was deleted nothing is kept."""
+
+    def __init__(self, there: Iterable[str] = ()) -> None:
+        self.updates: dict[str, int] = {}
+        self.joins: dict[str, int] = {}
+        self.leaves: dict[str, int] = {}
+        """How often a namespace came into a group and left it, as far as this broker had to do with the namespace."""
+        self.used: dict[tuple[str, str], tuple[int, int]] = {}
+        """Messages and bytes by group and way, ``Publish`` or ``Dispatch``; added up once in a period."""
+        self._there = set(there)
+        self._group_of: dict[object, str] = {}
+
+    def changed(self, group: str, *, exists: bool) -> None:
+        """A group was made, changed or deleted."""
+        if not exists:
+            self._there.discard(group)
+            for counts in (self.updates, self.joins, self.leaves):
+                counts.pop(group, None)
+            for key in [key for key in self.used if key[0] == group]:
+                del self.used[key]
+        elif group in self._there:
+            count(self.updates, group)
+        else:
+            self._there.add(group)
+
+    def belongs(self, namespace: object, group: object) -> None:
+        """A namespace is in that group now, or in none."""
+        before = self._group_of.get(namespace)
+        if before == group:
+            return
+        if before is not None:
+            del self._group_of[namespace]
+            if before in self._there:
+                count(self.leaves, before)
+        if isinstance(group, str) and group in self._there:
+            self._group_of[namespace] = group
+            count(self.joins, group)
+
+    def use(self, group: str, way: str, messages: int, size: int) -> None:
+        """So much went through topics of the group."""
+        if (messages or size) and group in self._there:
+            before = self.used.get((group, way), (0, 0))
+            self.used[group, way] = before[0] + messages, before[1] + size
 
 
 def count(counts: dict[str, int], word: str) -> None:

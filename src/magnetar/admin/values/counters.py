@@ -171,6 +171,8 @@ class SubscriptionCounters(NamedTuple):
     """Its consumers, if they were asked for."""
     cursor: CursorCounters | None = None
     """None unless it was asked for, and for a subscription that is not durable."""
+    throttled: Sequence[tuple[str, int, int]] = ()
+    """By reason, how often limits of messages and of bytes held it up; empty without limits."""
 
 
 class CounterOptions(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from magnetar.broker.activity import ResourceGroupActivity
 from magnetar.broker.policies.broker_policies import for_system_topics, of_broker
 from magnetar.broker.policies.policy_rules import count_of, resolve
 from magnetar.config.settings import Settings
@@ -35,6 +36,7 @@ class EffectivePolicies:
         self._by_topic: dict[TopicName, TopicPolicies] = {}
         self.on_namespace: Callable[[NamespaceName], None] = _no_callback
         """The policies of all topics of a namespace may have changed."""
+        self.groups = ResourceGroupActivity(resources.resource_groups.names())
         self.on_topic: Callable[[TopicName], None] = _no_callback
         """Those of one topic (the parent, for all its partitions) may have changed."""
         resources.namespaces.changed = self._namespace_changed
@@ -69,7 +71,9 @@ class EffectivePolicies:
         if not self._settings.topicLevelPoliciesEnabled or not any(own):
             return self.of_namespace(parent.namespace)
         namespace = self._namespace_policies(parent.namespace)
-        found = self._grouped(namespace, resolve(self.broker, namespace, *own, cluster=self._settings.clusterName))
+        found = self._grouped(
+            parent.namespace, namespace, resolve(self.broker, namespace, *own, cluster=self._settings.clusterName)
+        )
         self._by_topic[parent] = found
         return found
 
@@ -78,7 +82,9 @@ class EffectivePolicies:
         found = self._by_namespace.get(namespace)
         if found is None:
             policies = self._namespace_policies(namespace)
-            found = self._grouped(policies, resolve(self.broker, policies, cluster=self._settings.clusterName))
+            found = self._grouped(
+                namespace, policies, resolve(self.broker, policies, cluster=self._settings.clusterName)
+            )
             self._by_namespace[namespace] = found
         return found
 
@@ -104,14 +110,17 @@ class EffectivePolicies:
         self._by_namespace.pop(namespace, None)
         for topic in [topic for topic in self._by_topic if topic.namespace == namespace]:
             del self._by_topic[topic]
+        self.groups.belongs(namespace, self._namespace_policies(namespace).get("resource_group_name"))
         self.on_namespace(namespace)
 
-    def _grouped(self, namespace: JsonObject, found: TopicPolicies) -> TopicPolicies:
-        name = namespace.get("resource_group_name")
+    def _grouped(self, namespace: NamespaceName, policies: JsonObject, found: TopicPolicies) -> TopicPolicies:
+        name = policies.get("resource_group_name")
+        self.groups.belongs(namespace, name)
         group = None if name is None else self._resources.resource_groups.find(name)
         return found if group is None else found._replace(resource_group=group)
 
     def _group_changed(self, group: str) -> None:
+        self.groups.changed(group, exists=self._resources.resource_groups.exists(group))
         asked = {*self._by_namespace, *(topic.namespace for topic in self._by_topic)}
         for namespace in asked:
             if self._namespace_policies(namespace).get("resource_group_name") == group:

@@ -109,11 +109,16 @@ class Rates:
         async for topic in in_turns(topics):
             if isinstance(topic, Topic) and topic.results.written is not None:
                 topic.results.written.turn()
+            group = topic.policies.resource_group
             for thing, flow in _flows(topic):
                 seen[thing] = flow
                 before = self._seen.get(thing, _NONE)
                 if flow != before:
                     rates[thing] = Throughput(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)])
+                    if group is not None and thing is topic:
+                        used = [int(a - b) for a, b in zip(flow[:4], before[:4], strict=True)]
+                        self._service.policies.groups.use(group.name, "Publish", used[0], used[1])
+                        self._service.policies.groups.use(group.name, "Dispatch", used[2], used[3])
         self._seen, self._rates = seen, rates
 
     def _end_period(self, seconds: float) -> None:

@@ -35,6 +35,7 @@ def measurements(service: BrokerService, rates: Rates, connections: Connections)
     yield from _begun(since, _requests(service, rates))
     yield from _transactions(service)
     yield from _begun(since, _schemas(service))
+    yield from _begun(since, _resource_groups(service))
     yield from _begun(since, _metadata(service))
     yield from _begun(since, _store(service))
     yield from _security(service)
@@ -119,6 +120,18 @@ def _schemas(service: BrokerService) -> Iterator[Measured]:
         yield from _by_namespace(f"pulsar_schema_{word}_ops_failed", activity.failures[word])
     yield from _by_namespace("pulsar_schema_compatible", activity.compatible)
     yield from _by_namespace("pulsar_schema_incompatible", activity.incompatible)
+
+
+def _resource_groups(service: BrokerService) -> Iterator[Measured]:
+    groups = service.policies.groups
+    counts = {"updates": groups.updates, "namespace_registers": groups.joins, "namespace_unregisters": groups.leaves}
+    for word, of_groups in counts.items():
+        for name, number in of_groups.items():
+            yield Measured(f"pulsar_resource_group_{word}", number, (("ResourceGroup", name),), "_total")
+    for (name, way), used in groups.used.items():
+        labels = (("ResourceGroup", name), ("MonitoringClass", way))
+        for word, number in zip(("messages_used", "bytes_used"), used, strict=True):
+            yield Measured(f"pulsar_resource_group_{word}", number, labels, "_total")
 
 
 def _by_namespace(family: str, counts: Mapping[str, int]) -> Iterator[Measured]:

@@ -8,6 +8,7 @@ from typing import Final
 from magnetar.admin.local_broker.entries import publish_time_at
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.throttling.rate_limit import LimitLevel
+from magnetar.broker.topic.dispatch.dispatch_throttle import DispatchThrottle
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import ConsumerStats, SubscriptionStats
@@ -87,19 +88,30 @@ NEVER_COUNTED = (
 
 def throttled_shown(subscription: Subscription | None) -> JsonObject:
     """How often a limit of rates held up a subscription; what a resource group held up counts as the broker's."""
-    throttle = None if subscription is None else subscription.pump.throttle
-    times = {} if throttle is None else throttle.times
+    counted = throttled(None if subscription is None else subscription.pump.throttle)
     return {
-        f"dispatchThrottled{measure}EventsBy{name}Limit": sum(times.get((level, by_bytes), 0) for level in levels)
-        for name, levels in _LEVELS.items()
-        for measure, by_bytes in (("Msg", False), ("Bytes", True))
+        f"dispatchThrottled{measure}EventsBy{reason.capitalize()}Limit": number
+        for reason, *numbers in counted
+        for measure, number in zip(("Msg", "Bytes"), numbers, strict=True)
     }
 
 
+def throttled(throttle: DispatchThrottle | None) -> list[tuple[str, int, int]]:
+    """By reason, how often limits of messages and of bytes held up a subscription."""
+    times = {} if throttle is None else throttle.times
+
+    def held_up(levels: tuple[LimitLevel, ...], *, by_bytes: bool) -> int:
+        return sum([times.get((level, by_bytes), 0) for level in levels])
+
+    return [
+        (reason, held_up(levels, by_bytes=False), held_up(levels, by_bytes=True)) for reason, levels in _LEVELS.items()
+    ]
+
+
 _LEVELS: Final = {
-    "Subscription": (LimitLevel.SUBSCRIPTION,),
-    "Topic": (LimitLevel.TOPIC,),
-    "Broker": (LimitLevel.BROKER, LimitLevel.RESOURCE_GROUP),
+    "subscription": (LimitLevel.SUBSCRIPTION,),
+    "topic": (LimitLevel.TOPIC,),
+    "broker": (LimitLevel.BROKER, LimitLevel.RESOURCE_GROUP),
 }
 
 

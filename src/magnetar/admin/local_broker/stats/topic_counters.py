@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from magnetar.admin.local_broker.stats.client_counters import consumer_counters, producer_counters
+from magnetar.admin.local_broker.stats.subscription_stats import throttled
 from magnetar.admin.values.counters import (
     CompactionCounters,
     CounterOptions,
@@ -136,6 +137,7 @@ def _subscription(
         backlog_bytes=bytes_behind(log, cursor.mark_delete) if options.subscription_backlog else 0,
         clients=consumer_counters(subscription, rates) if options.consumers else (),
         cursor=_cursor(log.cursors[subscription.name]) if options.cursors and subscription.durable else None,
+        throttled=() if subscription.pump.throttle is None else throttled(subscription.pump.throttle),
     )
 
 

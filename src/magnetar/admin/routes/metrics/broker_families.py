@@ -150,6 +150,11 @@ MEASURED: Final = (
         pulsar_schema_del_ops_failed counter [namespace] Schemas that could not be deleted.
         pulsar_schema_compatible counter [namespace] New schemas that the strategy accepted.
         pulsar_schema_incompatible counter [namespace] New schemas that the strategy refused.
+        pulsar_resource_group_messages_used counter [ResourceGroup MonitoringClass] Messages published to (Publish) and sent from (Dispatch) topics of a resource group, as of the end of the last period.
+        pulsar_resource_group_bytes_used counter [ResourceGroup MonitoringClass] Bytes published to (Publish) and sent from (Dispatch) topics of a resource group, as of the end of the last period.
+        pulsar_resource_group_updates counter [ResourceGroup] Changes of a resource group.
+        pulsar_resource_group_namespace_registers counter [ResourceGroup] Namespaces that came into a resource group.
+        pulsar_resource_group_namespace_unregisters counter [ResourceGroup] Namespaces that left a resource group.
         pulsar_txn_active_count gauge [coordinator_id] Open transactions.
         pulsar_txn_created_total gauge [coordinator_id] Transactions begun since the start.
         pulsar_txn_committed_total gauge [coordinator_id] Transactions committed since the start.

@@ -162,6 +162,14 @@ SUBSCRIPTION: Final = _columns(
     """,  # noqa: E501
 )
 
+DISPATCH_THROTTLED: Final = tuple(
+    Family(
+        f"pulsar_subscription_dispatch_throttled_{word}_events", "gauge", f"{_SUBSCRIPTION} reason",
+        f"How often a limit of {what} held up a subscription that has limits of rates; a resource group's is broker.",
+    )
+    for word, what in (("msg", "messages"), ("bytes", "bytes"))
+)  # fmt: skip
+
 SUBSCRIPTION_BACKLOG: Final = _columns(
     _SUBSCRIPTION,
     "magnetar_subscription_backlog_bytes backlog_bytes Bytes after what the subscription has acknowledged.",

@@ -135,6 +135,9 @@ class TopicSeries:
         if self._options.subscription_backlog:
             size = self._group("subscription backlog", families.SUBSCRIPTION_BACKLOG)
             size.add(own, (subscription.backlog_bytes,))
+        for reason, by_messages, by_bytes in subscription.throttled:
+            events = self._group("dispatch throttled", families.DISPATCH_THROTTLED)
+            events.add(f'{own},reason="{reason}"', (by_messages, by_bytes))
         for consumer in subscription.clients:
             whose = f'{own},consumer_name={quoted(consumer.name)},consumer_id="{consumer.id}"'
             self._group("consumers", families.CONSUMER).add(whose, _CONSUMER(consumer))
