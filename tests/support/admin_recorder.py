@@ -54,7 +54,9 @@ class Recorder:
             status, content, *more = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
             if status >= 300:
                 raise RestRefusedError(status, json.loads(content)["reason"])
-            return RestAnswer(status, dict(more[0]) if more else {}, content.encode())
+            return RestAnswer(
+                status, {name.lower(): value for name, value in (more[0] if more else {}).items()}, content.encode()
+            )
         found = next((one for pattern, one in ANSWERS if re.fullmatch(pattern, path)), None)
         return RestAnswer(200, {}, json.dumps(found).encode() if method == "GET" else b"")
 

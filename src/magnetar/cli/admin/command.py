@@ -159,7 +159,8 @@ def _send(call: Call) -> None:
     if call.command.function is not None:
         function_named(call.command.function)(call)
         return
-    call.show(call.command.printed, json_of(call.exchange(request_of(call.command, call.values))))
+    kind = call.command.printed + ("-indent" if call.command.printed == "gson" and call.switch("indent") else "")
+    call.show(kind, json_of(call.exchange(request_of(call.command, call.values))))
 
 
 def _connection(values: Mapping[str, Any]) -> BrokerConnection:

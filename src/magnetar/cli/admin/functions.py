@@ -15,13 +15,16 @@ _MODULES: Final = {
         "set_schema_autoupdate_strategy", "subscription_dispatch_rate",
     ),
     "namespace_commands": (
-        "clear_backlog", "create_namespace", "create_tenant", "delete_cluster", "list_clusters", "save_cluster",
-        "split_bundle", "topic_positions", "unload_namespace", "unsubscribe", "update_tenant",
+        "clear_backlog", "create_namespace", "create_tenant", "delete_cluster", "list_clusters",
+        "offload_deletion_lag",
+        "save_cluster", "split_bundle", "topic_positions", "unload_namespace", "unsubscribe", "update_tenant",
     ),
     "topic_commands": (
-        "analyze_backlog", "backlog_size", "compaction_status", "create_partitioned_topic", "create_shadow_topic",
+        "analyze_backlog", "backlog_size", "compact", "compaction_status", "create_partitioned_topic",
+        "create_shadow_topic", "last_message_id", "lookup", "partitioned_metadata",
         "create_subscription", "delete_topics", "expire_messages", "list_topics", "message_id_at", "offload",
-        "offload_status", "partitioned_lookup", "reset_cursor", "update_subscription_properties",
+        "offload_status", "partitioned_lookup", "partitioned_terminate", "reset_cursor", "terminate",
+        "update_subscription_properties",
     ),
     "message_commands": (
         "examine_message", "get_schema", "message_by_id", "peek_messages", "schema_compatibility", "upload_schema",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.cli.admin.arguments import UsageError
 from magnetar.cli.admin.call import Call
-from magnetar.cli.admin.request import AdminRequest, query_of, topic_path
+from magnetar.cli.admin.request import AdminRequest, query_of, topic_name, topic_path
 from magnetar.cli.output.java_json import pretty
 
 if TYPE_CHECKING:
@@ -66,14 +67,27 @@ def _print_message(call: Call, answer: RestAnswer, position: int, shown: list[di
     if position > 1:
         call.say(f"{_LINE}\n")
     call.say(f"Message ID: {message_id}")
-    for name in ("publish-time", "event-time", "deliver-at-time"):
-        value = answer.headers.get(f"x-pulsar-{name}")
-        if value and value != "0":
-            call.say(f"{name.replace('-', ' ').capitalize()}: {value}")
+    call.say(f"Publish time: {_millis(answer.headers.get('x-pulsar-publish-time'))}")
+    call.say(f"Event time: {_millis(answer.headers.get('x-pulsar-event-time'))}")
+    deliver = answer.headers.get("x-pulsar-deliver-at-time")
+    if deliver and _millis(deliver):
+        call.say(f"Deliver at time: {_millis(deliver)}")
+    if call.command.name != "peek-messages":
+        call.say("Redelivery count: 0")
     if properties:
         call.say("Properties:")
         call.say(pretty(properties))
     call.say(_dump(answer.content))
+
+
+def _millis(text: str | None) -> int:
+    """Return the milliseconds of a time in a header; 0 if it has none."""
+    if not text or text.isdecimal():
+        return int(text or 0)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        return 0
 
 
 def _dump(content: bytes) -> str:
@@ -96,30 +110,30 @@ def _schema_path(call: Call) -> str:
 
 def get_schema(call: Call) -> None:
     """Show the newest schema of a topic, one version, or all."""
-    version = call.number("version")
+    version, name = call.number("version"), topic_name(call.values["topic"]).local_name
     if call.switch("all-version") and version is not None:
         call.usage("give either --version or --all-version")
     if call.switch("all-version"):
         found = (call.get(f"{_schema_path(call)}/schemas") or {}).get("getSchemaResponses") or []
-        return call.show("lines", [_schema_of(one) for one in found])
+        return call.show("lines", [_schema_of(one, name) for one in found])
     path = f"{_schema_path(call)}/schema" + ("" if version is None else f"/{version}")
     found = call.get(path) or {}
     if version is not None:
-        return call.show("json", _schema_info(found))
-    return call.show("json", {"version": found.get("version"), "schemaInfo": _schema_info(found)})
+        return call.show("gson-pretty", _schema_info(found, name))
+    return call.show("gson-pretty", {"version": found.get("version"), "schemaInfo": _schema_info(found, name)})
 
 
-def _schema_of(found: dict[str, Any]) -> dict[str, Any]:
-    return {"version": found.get("version"), "schemaInfo": _schema_info(found)}
+def _schema_of(found: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"version": found.get("version"), "schemaInfo": _schema_info(found, name)}
 
 
-def _schema_info(found: dict[str, Any]) -> dict[str, Any]:
+def _schema_info(found: dict[str, Any], name: str) -> dict[str, Any]:
     text = found.get("data") or ""
     try:
         schema: Any = json.loads(text) if text else ""
     except ValueError:
         schema = text
-    info = {"name": found.get("name", ""), "schema": schema, "type": found.get("type")}
+    info = {"name": found.get("name") or name, "schema": schema, "type": found.get("type")}
     return {**info, "timestamp": found.get("timestamp", 0), "properties": found.get("properties") or {}}
 
 

@@ -124,6 +124,17 @@ def _confirmed() -> bool:
     return answer in ("y", "yes")
 
 
+def offload_deletion_lag(call: Call) -> None:
+    """Show how long local copies stay after offloading."""
+    lag = call.get(f"{place(call)}/offloadDeletionLagMs")
+    if lag is None:
+        call.say("Unset for namespace. Defaulting to broker setting.")
+    elif call.printer.shape == "json":
+        call.show("json", lag)
+    else:
+        call.say(f"{int(lag) // 60_000} minute(s)")
+
+
 def list_clusters(call: Call) -> None:
     """List clusters; ``--current`` marks the one that the broker belongs to."""
     found = call.get("/admin/v2/clusters") or []

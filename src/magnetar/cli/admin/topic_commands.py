@@ -212,6 +212,46 @@ def partitioned_lookup(call: Call) -> None:
     return call.show("map", by_broker)
 
 
+def lookup(call: Call) -> None:
+    """Show which broker serves a topic."""
+    found = call.get(f"/lookup/v2/topic/{topic_path(call.values['topic'], call.command.marks)}") or {}
+    if call.printer.shape == "json":
+        call.show("json", found)
+    else:
+        call.say(str(found.get("brokerUrl", "")))
+
+
+def partitioned_metadata(call: Call) -> None:
+    """Show how many partitions a topic has."""
+    call.show("json", {"partitions": 0, "deleted": False, **(call.get(f"{call.topic}/partitions") or {})})
+
+
+def last_message_id(call: Call) -> None:
+    """Show the id of the newest message."""
+    found = call.get(f"{call.topic}/lastMessageId")
+    defaults = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
+    call.show("json", found if not isinstance(found, dict) else {**defaults, **found})
+
+
+def terminate(call: Call) -> None:
+    """End a topic, and say at which message."""
+    call.say(f"Topic successfully terminated at {_shown(call.send('POST', f'{call.topic}/terminate') or {})}")
+
+
+def partitioned_terminate(call: Call) -> None:
+    """End all partitions of a topic, and say at which messages."""
+    found = call.send("POST", f"{call.topic}/terminate/partitions") or {}
+    for partition, last in found.items():
+        name = topic_name(call.values["topic"]).partition(int(partition))
+        call.say(f"Topic {name} successfully terminated at {_shown(last or {})}")
+
+
+def compact(call: Call) -> None:
+    """Ask for the compaction of a topic."""
+    call.send("PUT", f"{call.topic}/compaction")
+    call.say(f"Topic compaction requested for {topic_name(call.values['topic'])}")
+
+
 def offload(call: Call) -> None:
     """Move all ledgers before the last bytes that may stay to the object store."""
     keep = call.number("size-threshold") or 0
@@ -245,12 +285,11 @@ def offload_status(call: Call) -> None:
     found = _status(call, f"{call.topic}/offload")
     status = found.get("status")
     if status == "SUCCESS":
-        before = found.get("firstUnoffloadedMessage") or {}
-        call.say(f"Offload was a success; first message that is not offloaded: {_shown(before)}")
+        call.say("Offload was a success")
     elif status == "ERROR":
         raise CommandFailedError(f"offloading ended with an error: {found.get('lastError', '')}")
     else:
-        call.say("Offload is currently running" if status == "RUNNING" else _not_run("Offload"))
+        call.say("Offload is currently running" if status == "RUNNING" else _not_run(call, "Offload"))
 
 
 def compaction_status(call: Call) -> None:
@@ -262,11 +301,11 @@ def compaction_status(call: Call) -> None:
     elif status == "ERROR":
         raise CommandFailedError(f"compaction ended with an error: {found.get('lastError', '')}")
     else:
-        call.say("Compaction is currently running" if status == "RUNNING" else _not_run("Compaction"))
+        call.say("Compaction is currently running" if status == "RUNNING" else _not_run(call, "Compaction"))
 
 
-def _not_run(what: str) -> str:
-    return f"{what} has not been run for this topic since broker startup"
+def _not_run(call: Call, what: str) -> str:
+    return f"{what} has not been run for {topic_name(call.values['topic'])} since broker startup"
 
 
 def _status(call: Call, path: str) -> dict[str, Any]:

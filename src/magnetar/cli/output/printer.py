@@ -60,10 +60,23 @@ class Printer:
         elif kind == "map" and isinstance(value, dict):
             for key, one in value.items():
                 self._write(f"{key}    {java_text(one)}")
+        elif kind.startswith("gson"):
+            self._gson(value, kind)
+        elif kind == "raw-upper":
+            self._write(java_text(value).upper())
         elif kind == "raw" or isinstance(value, str):
             self._write(java_text(value))
         else:
             self._write(pretty(value))
+
+    def _gson(self, value: Any, kind: str) -> None:
+        """What Gson writes: statistics without a newline at the end, an array's elements one after the other."""
+        if kind == "gson-pretty":
+            return self._write(json.dumps(value, indent=2, ensure_ascii=not self._unicode))
+        for one in value if isinstance(value, list) else [value]:
+            text = json.dumps(one, indent=4) if kind == "gson-indent" else json.dumps(one, separators=(",", ":"))
+            self.out.write(text + ("\n\n" if kind == "gson-indent" and isinstance(value, list) else ""))
+        return None
 
     @property
     def _unicode(self) -> bool:
