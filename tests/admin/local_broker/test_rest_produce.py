@@ -7,9 +7,12 @@ import base64
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from magnetar.admin.routes.produce import MESSAGES_MAX
+from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import payload_of
 from tests.support.real_broker import RealBroker, message_over_rest, run_on_broker
@@ -189,3 +192,33 @@ def test_the_rules_of_every_producer_hold(tmp_path: Path, name: str) -> None:
         assert (await broker.ask("POST", T + "t", given))[0] == 503
 
     run_on_broker(tmp_path, scenario, maxMessageSize=1000)
+
+
+def test_a_request_of_many_messages_shares_the_loop(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        await broker.ask("PUT", P + "t")
+        status, found = await broker.ask("POST", T + "t", body(*[{"payload": ""}] * (MESSAGES_MAX + 1)))
+        assert (status, found["reason"]) == (413, "10001 messages in one request; 10000 are the most: send several")
+        assert (await broker.stats("t"))["msgInCounter"] == 0
+        turns = 0
+
+        async def turn() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        others = asyncio.create_task(turn())
+        sent: list[int] = []
+
+        def refused(*_: object) -> InvalidValueError:
+            sent.append(turns)
+            return InvalidValueError("no")
+
+        with patch("magnetar.admin.routes.produce._send", refused):
+            status, found = await broker.ask("POST", T + "t", body(*[{"payload": ""}] * 1000))
+        others.cancel()
+        assert (status, len(sent)) == (200, 1000)
+        assert len(set(sent)) >= 1000 // 50
+
+    run_on_broker(tmp_path, scenario)

@@ -18,7 +18,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from magnetar.admin.http.bodies import answer, json_body
+from magnetar.admin.http.bodies import BodyTooLargeError, answer, json_body
 from magnetar.admin.http.parameters import PathText, topic_name
 from magnetar.admin.http.peer import peer_of
 from magnetar.admin.ports import SchemasPort, TopicsPort
@@ -43,6 +43,10 @@ _PATH: Final = "/topics/{domain:domain}/{tenant}/{namespace}/{topic}"
 _NOT_OWNED: Final = "Topic not owned by current broker."
 _FAILED: Final = "Fail to publish message: "
 _RETRY, _GIVE_UP = 1, 2
+MESSAGES_MAX: Final = 10_000
+"""Messages of one request: a body has room for hundreds of thousands of empty ones."""
+_TURN: Final = 50
+"""Messages that are sent before others have their turn of the loop."""
 _ROOM: Final = 1 << 20
 """Bytes that a body may have beyond the largest message: names, properties and escapes."""
 
@@ -94,7 +98,8 @@ class _Producing:
         if not partitions and not self._topics.topic_exists(topic):
             raise TopicNotFoundError(f"{_FAILED}Topic {topic.fqn} not found")
         definition, version = self._schema(topic, body)
-        messages = messages_of(body, definition)
+        beside = _count(body) > _TURN
+        messages = await asyncio.to_thread(messages_of, body, definition) if beside else messages_of(body, definition)
         if partition is not None and not 0 <= partition < partitions:
             failed: JsonObject = {"errorMsg": _NOT_OWNED, "messageId": str(partition)}
             return _answer([{**failed, "errorCode": _GIVE_UP, "schemaVersion": 0} for _ in messages], version or 0)
@@ -102,7 +107,11 @@ class _Producing:
         name = text(body.get("producerName") or "", "a text as producerName")
         try:
             async with self._producer(target, name, definition, len(messages), request) as producer:
-                results = [_send(producer, message) for message in messages]
+                results: list[asyncio.Future[MessageId] | MagnetarError] = []
+                for number, message in enumerate(messages, 1):
+                    results.append(_send(producer, message))
+                    if not number % _TURN:
+                        await asyncio.sleep(0)
                 await producer.flush()
                 shown = [await _result(one) for one in results]
         except ClientError as error:
@@ -140,6 +149,15 @@ class _Producing:
                 message_router=lambda message, partitions: next(numbers) % partitions,
                 properties={"via": "REST"},
             )
+
+
+def _count(body: JsonObject) -> int:
+    """How many messages there are. Raises BodyTooLargeError."""
+    given = body.get("messages")
+    count = len(given) if isinstance(given, list) else 0
+    if count > MESSAGES_MAX:
+        raise BodyTooLargeError(f"{count} messages in one request; {MESSAGES_MAX} are the most: send several")
+    return count
 
 
 def _on_wire(definition: SchemaDefinition) -> c.Schema | None:
