@@ -250,3 +250,13 @@ def test_only_messages_that_are_out_can_be_given_back(tmp_path: Path) -> None:
         assert given_back.call_count == 1
 
     run_on_broker(tmp_path, scenario)
+
+
+def test_partitions_of_a_socket_share_what_waits_in_memory(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        await broker.ask("PUT", "/admin/v2/persistent/public/default/p/partitions", 20)
+        async with await opened(broker, C + "p/s"):
+            found = (await broker.stats("p-partition-7"))["subscriptions"]["s"]["consumers"]
+            assert [one["availablePermits"] for one in found] == [1]
+
+    run_on_broker(tmp_path, scenario)

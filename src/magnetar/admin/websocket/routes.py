@@ -124,7 +124,13 @@ class _Sockets:
         async with self._clients(peer_of(request)) as client:
             queue = min(options.queue, PREFETCHED)
             with _refusing():
-                consumer = await client.subscribe(topics, subscription, receiver_queue_size=queue, **options.subscribe)
+                consumer = await client.subscribe(
+                    topics,
+                    subscription,
+                    receiver_queue_size=queue,
+                    max_total_receiver_queue_size_across_partitions=PREFETCHED,
+                    **options.subscribe,
+                )
             dead = DeadLetters(client, options.dead_letter_topic, subscription, options.max_redeliveries)
             await _serve(found, ConsumerSocket(found, consumer, options, dead), consumer.is_connected)
         return done()
