@@ -34,7 +34,7 @@ def broker(shared: World) -> FakeBroker:
 
 @pytest.fixture
 def two(shared: World) -> RestClient:
-    """With the clusters c2 and c3."""
+    """Make a world with the clusters c2 and c3."""
     rest = shared.rest
     for name in ("c2", "c3"):
         at_once(shared.resources.placement.forget_cluster(name))

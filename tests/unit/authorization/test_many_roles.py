@@ -41,7 +41,7 @@ class CountedList(list[Any]):
 
 
 class CountedDict(dict[str, Any]):
-    """The same for the names of roles."""
+    """Names of roles cost the same."""
 
     walks = 0
 

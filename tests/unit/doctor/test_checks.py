@@ -96,6 +96,6 @@ def test_a_broker_that_runs_and_one_that_does_not(tmp_path: Path) -> None:
 
 
 def test_an_unknown_check_is_refused() -> None:
-    """With the names that there are."""
+    """The refusal lists the names that there are."""
     done = RUN.invoke(app, ["--only", "brain"])
     assert done.exit_code == 2 and "descriptors" in done.output

@@ -34,7 +34,7 @@ class BrokerIsolation(NamedTuple):
     primary: bool
 
     def as_json(self, broker: str) -> JsonObject:
-        """As Pulsar shows it."""
+        """Return the policy as Pulsar shows it."""
         named: JsonObject = {} if self.policy is None else {"policyName": self.policy}
         return {"brokerName": broker, **named, "namespaceRegex": [*self.namespaces], "primary": self.primary}
 

@@ -1,4 +1,4 @@
-"""From the text of a payload or key to the bytes that its schema's type means, as Apache Pulsar encodes them."""
+"""Turns the text of a payload or key into the bytes that its schema's type means, as Apache Pulsar encodes them."""
 
 from __future__ import annotations
 

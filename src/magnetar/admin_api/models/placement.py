@@ -35,7 +35,7 @@ class FailureDomain(ApiModel):
 
 
 class AutoFailoverPolicy(ApiModel):
-    """When secondary brokers take over."""
+    """The conditions under which secondary brokers take over."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=None)
 
@@ -113,14 +113,14 @@ class BookieList(ApiModel):
 
 
 class BookieRack(ApiModel):
-    """Where a bookie stands."""
+    """The rack of a bookie."""
 
     rack: str | None = None
     hostname: str | None = None
 
 
 class TopicHashPositions(ApiModel):
-    """Where the topics of a bundle lie in the hash space."""
+    """The hashes of a bundle's topics."""
 
     namespace: str = ""
     bundle: str = ""
@@ -129,7 +129,7 @@ class TopicHashPositions(ApiModel):
 
 
 class InternalConfiguration(ApiModel):
-    """Where a broker keeps its metadata."""
+    """The stores of a broker's metadata."""
 
     zookeeper_servers: str | None = None
     configuration_store_servers: str | None = None

@@ -89,7 +89,7 @@ def _registers(command: Any, handles: Handles) -> Iterable[Access]:
 
 
 def _of_both(namesake: TopicName | None, operation: TopicOperation) -> Iterable[Access]:
-    """The same on the topic whose schemas they are as well."""
+    """Ask the same on the topic whose schemas they are as well."""
     if namesake is not None:
         yield TopicAccess(namesake, operation)
 

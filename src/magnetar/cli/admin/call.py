@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from magnetar.cli.admin.arguments import UsageError
-from magnetar.cli.admin.request import AdminRequest, query_of, quoted, topic_path
+from magnetar.cli.admin.request import CommandRequest, query_of, quoted, topic_path
 from magnetar.cli.admin.table import Command
 from magnetar.cli.admin.values import Value
 from magnetar.cli.connection import BrokerConnection
@@ -29,14 +29,14 @@ class Call:
     connect: Callable[[], BrokerConnection]
     seconds: float
     """How long the broker may take for one answer."""
-    asked: list[AdminRequest] = field(default_factory=list)
+    asked: list[CommandRequest] = field(default_factory=list)
     """Every request so far, for errors."""
 
     @cached_property
     def _rest(self) -> Rest:
         return self.connect().rest(self.seconds)
 
-    def exchange(self, request: AdminRequest, headers: Mapping[str, str] | None = None) -> RestAnswer:
+    def exchange(self, request: CommandRequest, headers: Mapping[str, str] | None = None) -> RestAnswer:
         """Send one request. Raises RestRefusedError, NotAvailableError."""
         self.asked.append(request)
         return self._rest.exchange(request.method, request.target, request.body, headers)
@@ -44,7 +44,7 @@ class Call:
     def send(self, method: str, path: str, query: Mapping[str, Value] | None = None, body: Any = None) -> Any:
         """Send one request and return the answer's JSON; a body of None is none."""
         data = None if body is None else json.dumps(body).encode()
-        return json_of(self.exchange(AdminRequest(method, path, query_of(query or {}), data)))
+        return json_of(self.exchange(CommandRequest(method, path, query_of(query or {}), data)))
 
     def get(self, path: str, query: Mapping[str, Value] | None = None) -> Any:
         """Return what stands at a path."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.cli.admin.arguments import UsageError
 from magnetar.cli.admin.call import Call
-from magnetar.cli.admin.request import AdminRequest, query_of, topic_name, topic_path
+from magnetar.cli.admin.request import CommandRequest, query_of, topic_name, topic_path
 from magnetar.cli.output.java_json import pretty
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def peek_messages(call: Call) -> None:
     shown: list[dict[str, Any]] = []
     for position in range(1, (call.number("count") or 1) + 1):
         try:
-            answer = call.exchange(AdminRequest("GET", f"{call.subscription}/position/{position}"))
+            answer = call.exchange(CommandRequest("GET", f"{call.subscription}/position/{position}"))
         except RestRefusedError as refused:
             if position > 1 and refused.http_status == 404:
                 break
@@ -40,16 +40,16 @@ def peek_messages(call: Call) -> None:
 def examine_message(call: Call) -> None:
     """Show the message at a place, counted from the first or the last."""
     query = {"initialPosition": call.text("initialPosition"), "messagePosition": call.number("messagePosition")}
-    _show_one(call, AdminRequest("GET", f"{call.topic}/examinemessage", query_of(query)))
+    _show_one(call, CommandRequest("GET", f"{call.topic}/examinemessage", query_of(query)))
 
 
 def message_by_id(call: Call) -> None:
     """Show the message of an id."""
     path = f"{call.topic}/ledger/{call.number('ledgerId')}/entry/{call.number('entryId')}"
-    _show_one(call, AdminRequest("GET", path))
+    _show_one(call, CommandRequest("GET", path))
 
 
-def _show_one(call: Call, request: AdminRequest) -> None:
+def _show_one(call: Call, request: CommandRequest) -> None:
     shown: list[dict[str, Any]] = []
     _print_message(call, call.exchange(request), 1, shown)
     if call.printer.shape == "json":

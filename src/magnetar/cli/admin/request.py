@@ -1,4 +1,4 @@
-"""From the row of a command and the values of its flags to one request.
+"""Makes one request of the row of a command and the values of its flags.
 
 ``{name}`` stands for an argument and ``{--flag}`` for a flag. ``{--flag?}`` leaves the parameter or the member of the
 body out where the flag is not given, and ``{--flag|minutes}`` converts its value.
@@ -24,7 +24,7 @@ _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class AdminRequest:
+class CommandRequest:
     """One request of the REST interface."""
 
     method: str
@@ -38,11 +38,11 @@ class AdminRequest:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
-def request_of(command: Command, values: Mapping[str, Value]) -> AdminRequest:
+def request_of(command: Command, values: Mapping[str, Value]) -> CommandRequest:
     """Return the request of a command that is one. Raises UsageError for a name that is none."""
     path = _PLACE.sub(lambda place: _path_part(place, values[place[1]], command), command.path)
     body = None if not command.body else json.dumps(_filled(json.loads(command.body), values)).encode()
-    return AdminRequest(command.method, path, _query(command.query, values), body)
+    return CommandRequest(command.method, path, _query(command.query, values), body)
 
 
 def topic_name(text: Value) -> TopicName:

@@ -138,11 +138,11 @@ def create_partitioned_topic(call: Call) -> None:
         return
     import json
 
-    from magnetar.cli.admin.request import AdminRequest, query_of
+    from magnetar.cli.admin.request import CommandRequest, query_of
 
     body = json.dumps({"partitions": count, "deleted": False, "properties": properties}).encode()
     kind = {"content-type": "application/vnd.partitioned-topic-metadata+json"}
-    call.exchange(AdminRequest("PUT", path, query_of(query), body), kind)
+    call.exchange(CommandRequest("PUT", path, query_of(query), body), kind)
 
 
 def create_shadow_topic(call: Call) -> None:
@@ -155,11 +155,11 @@ def create_shadow_topic(call: Call) -> None:
         return
     import json
 
-    from magnetar.cli.admin.request import AdminRequest
+    from magnetar.cli.admin.request import CommandRequest
 
     body = json.dumps({"partitions": count, "deleted": False, "properties": properties}).encode()
     kind = {"content-type": "application/vnd.partitioned-topic-metadata+json"}
-    call.exchange(AdminRequest("PUT", f"{call.topic}/partitions", "createLocalTopicOnly=false", body), kind)
+    call.exchange(CommandRequest("PUT", f"{call.topic}/partitions", "createLocalTopicOnly=false", body), kind)
 
 
 def _pairs(call: Call, key: str) -> dict[str, str]:

@@ -58,7 +58,7 @@ def memory(available: int | None) -> Symptom:
 
 
 def space(free: int, file_system: str) -> Symptom:
-    """Where the data lie."""
+    """Judge the disk under the data."""
     words = f"{free / _GIB:.1f} GiB free on {file_system or 'an unknown file system'}"
     if free < _FREE_MIN:
         return Symptom(

@@ -1,4 +1,4 @@
-"""Where output goes, and what of a stranger's name may reach a terminal."""
+"""Knows where output goes, and what of a stranger's name may reach a terminal."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class TopicConsumer:
         )
 
     def _start_data(self) -> c.MessageIdData | None:
-        """Where a reader begins, or goes on after what it has given to the application."""
+        """Return where a reader begins, or goes on after what it has given to the application."""
         last = self.consumption.last_taken
         if last is not None:
             found = last.message_id()

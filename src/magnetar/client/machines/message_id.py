@@ -1,4 +1,4 @@
-"""Where a message is, as applications see it, with the names of the official Python client."""
+"""The place of a message, as applications see it, with the names of the official Python client."""
 
 from __future__ import annotations
 

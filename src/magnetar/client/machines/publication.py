@@ -124,7 +124,7 @@ class Publication:
 
     @property
     def next_deadline(self) -> float:
-        """When the oldest entry times out."""
+        """Return when the oldest entry times out."""
         for one in self._pending:
             if one.entry is not None:
                 return one.deadline

@@ -20,7 +20,7 @@ from magnetar.runtime.clock import steady_seconds
 
 
 class Deadline:
-    """When a request, or all requests that belong together, have to be over."""
+    """The deadline by which a request, or all requests that belong together, have to be over."""
 
     def __init__(self, seconds: float) -> None:
         self._at = steady_seconds() + seconds

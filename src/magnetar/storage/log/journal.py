@@ -34,6 +34,7 @@ from magnetar.storage.log.write_group import (
     PendingMove,
     WriteGroup,
     WriteTimes,
+    by_log,
     call_all,
 )
 
@@ -63,7 +64,7 @@ class Journal:
         self._segment_bytes = segment_bytes
         self._aligned_bytes_min = aligned_bytes_min
         self._ack_delay = ack_delay
-        self.on_sealed: Callable[[int, int, int], None] = _nothing_sealed
+        self.on_sealed: Callable[[int, int, int], None] = _nothing
         """Called with a segment's number, its length and the next block's sequence when it takes no more."""
         self._loop: asyncio.AbstractEventLoop
         self._group = WriteGroup()
@@ -239,7 +240,7 @@ class Journal:
         # entries of one ledger lie side by side whatever order they came in
         extents = group.extents
         if len(extents) > 2:
-            extents.sort(key=_by_log)
+            extents.sort(key=by_log)
         count += len(extents)
         offset = base + records.BLOCK_HEADER_SIZE
         for log_id, extent in extents:
@@ -397,9 +398,4 @@ class Journal:
         self._writer.close()
 
 
-def _nothing() -> None: ...
-def _nothing_sealed(number: int, length: int, sequence: int) -> None: ...
-
-
-def _by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:
-    return item[0], item[1].ordinal
+def _nothing(*_: object) -> None: ...

@@ -151,6 +151,11 @@ class WriteGroup:
         return bool(self.extents or self.records or self.cursors or self.waiters or self.feature_states)
 
 
+def by_log(item: tuple[int, PendingExtent]) -> tuple[int, int]:
+    """Sort extents by their logs, and those of one log as they came."""
+    return item[0], item[1].ordinal
+
+
 def call_all(callbacks: Iterable[Done]) -> None:
     """Call each; one that raises is logged and keeps no other from its turn."""
     for callback in callbacks:

@@ -42,7 +42,7 @@ def test_every_flag_is_known(command: str) -> None:
 
 
 def test_a_connection_before_the_command() -> None:
-    """As in scripts for pulsar-client."""
+    """Flags are taken as in scripts for pulsar-client."""
     line = "--url u --auth-plugin=p produce t -m a"
     assert in_order(line.split()) == ["produce", "--url", "u", "--auth-plugin=p", "t", "-m", "a"]
     for line in ("produce t -m a", "--version", "--help", "standalone --data d", "--url u"):

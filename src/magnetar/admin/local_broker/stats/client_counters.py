@@ -11,7 +11,7 @@ from magnetar.broker.upkeep.rates import Rates
 
 
 def producer_counters(topic: Topic | NonPersistentTopic, rates: Rates) -> list[ProducerCounters]:
-    """Of all producers of a topic."""
+    """Return the counters of all producers of a topic."""
     return [
         ProducerCounters(
             producer.info.name, producer.info.producer_id, rates.of(producer).messages_in, rates.of(producer).bytes_in
@@ -21,7 +21,7 @@ def producer_counters(topic: Topic | NonPersistentTopic, rates: Rates) -> list[P
 
 
 def consumer_counters(subscription: Subscription | NonPersistentSubscription, rates: Rates) -> list[ConsumerCounters]:
-    """Of all consumers of a subscription."""
+    """Return the counters of all consumers of a subscription."""
     found = []
     for consumer in subscription.consumers:
         rate, state = rates.of(consumer), consumer.state

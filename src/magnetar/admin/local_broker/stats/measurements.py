@@ -50,7 +50,7 @@ def measurements(service: BrokerService, rates: Rates, connections: Connections)
 
 
 def _begun(since: float, measured: Iterable[Measured]) -> Iterator[Measured]:
-    """With the time since which something is counted, where Apache Pulsar shows that."""
+    """Add the time since which something is counted, where Apache Pulsar shows that."""
     for one in measured:
         yield one
         if one.suffix in ("_total", "_count") and one.family not in _WITHOUT_BEGINNING:

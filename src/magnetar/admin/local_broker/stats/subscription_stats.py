@@ -97,7 +97,7 @@ def throttled_shown(subscription: Subscription | None) -> JsonObject:
 
 
 def throttled(throttle: DispatchThrottle | None) -> list[tuple[str, int, int]]:
-    """By reason, how often limits of messages and of bytes held up a subscription."""
+    """Count by reason how often limits of messages and of bytes held up a subscription."""
     times = {} if throttle is None else throttle.times
 
     def held_up(levels: tuple[LimitLevel, ...], *, by_bytes: bool) -> int:

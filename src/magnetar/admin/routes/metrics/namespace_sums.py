@@ -37,7 +37,7 @@ def sizes(buckets: Sequence[float]) -> tuple[float, ...]:
 
 
 class Sums:
-    """Of one namespace, one bundle, or everything."""
+    """The sums of one namespace, of one bundle, or of everything."""
 
     __slots__ = (
         "_disk", "_latency", "_sizes", "bytes_out", "delayed", "failed", "ledgers", "messages_out", "numbers", "stored",

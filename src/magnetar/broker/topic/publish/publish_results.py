@@ -57,7 +57,7 @@ class PublishResults:
         self._producers.close_all()
 
     def counted(self) -> WriteStats:
-        """Where the disk's part is counted."""
+        """Return what counts the disk's part."""
         written = self.written
         if written is None:
             written = self.written = WriteStats()

@@ -1,4 +1,4 @@
-"""Where a reader begins, as ``pulsar-client read -m`` writes it."""
+"""The place where a reader begins, as ``pulsar-client read -m`` writes it."""
 
 from __future__ import annotations
 
