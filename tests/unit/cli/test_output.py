@@ -80,7 +80,7 @@ def test_figures() -> None:
 
 
 def test_a_closed_pipe_ends_quietly() -> None:
-    """As with ``magnetar admin --help | head -0``."""
+    """A reader that goes away ends the output quietly, as with ``magnetar admin --help | head -0``."""
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-c", "import sys; from magnetar.app.main import main; main()", "admin", "--help"]

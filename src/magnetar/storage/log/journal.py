@@ -90,9 +90,8 @@ class Journal:
         self.writes = self.entries_written = 0
         self.publish_latency = Quantiles()
         """Milliseconds from the oldest entry of a group to the group's receipts, counted for each of its entries."""
-        self.bytes_written = 0
-        self.moved_bytes = 0
-        """The bytes written that were there already."""
+        self.bytes_written = self.moved_bytes = 0
+        """Bytes written, and those of them that were there already."""
         self._rolling = False
         self._written_to = 0
         """Where the group that is being written ends."""
