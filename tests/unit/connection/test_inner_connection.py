@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from magnetar.broker.connection import inner_connection
 from magnetar.broker.connection.inner_connection import InnerTransport
 
 
@@ -105,5 +108,20 @@ def test_aborting_drops_what_was_written() -> None:
         await turns()
         assert (bytes(there.got), here.lost, there.lost) == (b"", 1, 1)
         assert here.transport.is_closing() and there.transport.is_closing()
+
+    asyncio.run(scenario())
+
+
+def test_an_end_that_never_reads_does_not_keep_a_closed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inner_connection, "LINGER_SECONDS", 0.0)
+
+    async def scenario() -> None:
+        here, there = pair()
+        there.transport.pause_reading()
+        here.transport.write(b"what nobody reads")
+        here.transport.close()
+        await asyncio.sleep(0.01)
+        await turns()
+        assert (here.lost, there.lost, bytes(there.got)) == (1, 1, b"")
 
     asyncio.run(scenario())

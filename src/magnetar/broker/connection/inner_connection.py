@@ -21,6 +21,8 @@ from magnetar.broker.service import BrokerService
 
 _PIECE: Final = 256 << 10
 """Bytes that are handed over in one turn of the loop."""
+LINGER_SECONDS: Final = 5.0
+"""How long an end that closes waits for an other end that does not read."""
 
 Client = TypeVar("Client", bound=asyncio.Protocol)
 
@@ -144,6 +146,9 @@ class InnerTransport(asyncio.Transport):
             self._closing = True
             self._reading = False
             self._schedule()
+            if not self._other._reading:
+                # a limit of a rate may keep it from reading for days
+                self._loop.call_later(LINGER_SECONDS, self.abort)
 
     @override
     def is_closing(self) -> bool:
