@@ -28,6 +28,8 @@ NOT_RUN = {
 CLIENT = "docs/client.md"
 WEB = ("docs/rest.md", "docs/websocket.md")
 """tests/docs/test_web_pages.py runs their Python against a broker with a web port."""
+ADMIN_CLIENT = "docs/admin-client.md"
+"""tests/docs/test_admin_client_page.py runs its Python."""
 TUTORIAL = "docs/tutorial.md"
 """tests/spark/test_tutorial.py follows it from its first line to its last."""
 CHECKED = {
@@ -125,7 +127,7 @@ def test_a_pipeline(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_clients(tmp_path: Path) -> None:
     """Python that needs no Spark."""
-    plain = [one for one in python(spark=False) if one.file not in (TUTORIAL, SECURITY, CLIENT, *WEB)]
+    plain = [one for one in python(spark=False) if one.file not in (TUTORIAL, SECURITY, CLIENT, ADMIN_CLIENT, *WEB)]
     assert [one.file for one in plain] == ["README.md"]
     with live_broker(tmp_path) as broker:
         for one in plain:

@@ -1,0 +1,71 @@
+"""Clients that others' generators make of our description work against a running broker.
+
+openapi-python-client stands in `.venv-generators` (made by `make test`). openapi-generator is a Java program, whose jar
+OPENAPI_GENERATOR_JAR names; without it its test is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from magnetar.admin_api.description import document
+from tests.support.real_broker import RealBroker, run_on_broker
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "tests/support"
+GENERATORS = ROOT / ".venv-generators/bin"
+JAR = os.environ.get("OPENAPI_GENERATOR_JAR", "")
+
+
+def _described(directory: Path) -> Path:
+    path = directory / "openapi.json"
+    path.write_text(json.dumps(document("1")))
+    return path
+
+
+def _run(*command: str | Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_openapi_python_client(tmp_path: Path) -> None:
+    if not GENERATORS.exists():
+        pytest.skip("there is no .venv-generators: python3 tools/dev.py test makes it")
+    generator, made = GENERATORS / "openapi-python-client", tmp_path / "generated"
+    _run(generator, "generate", "--path", _described(tmp_path), "--output-path", made, "--meta", "none",
+         "--fail-on-warning", "--config", _without_formatting(tmp_path))  # fmt: skip
+
+    _drive(tmp_path, GENERATORS / "python", "generated_client_program.py", tmp_path)
+
+
+@pytest.mark.slow
+def test_openapi_generator(tmp_path: Path) -> None:
+    """Version 7.14.0 was tried, from Maven: org.openapitools:openapi-generator-cli."""
+    if not JAR:
+        pytest.skip("OPENAPI_GENERATOR_JAR names no jar of openapi-generator-cli")
+    made, described = tmp_path / "made", _described(tmp_path)
+    _run("java", "-jar", JAR, "generate", "-i", described, "-g", "python", "-o", made,
+         "--additional-properties=packageName=generated2")  # fmt: skip
+    _drive(tmp_path, Path(sys.executable), "generated_java_client_program.py", made)
+
+
+def _drive(data: Path, python: Path, program: str, made: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        url = broker.node.broker.service.web_service_url
+        await asyncio.to_thread(_run, python, PROGRAMS / program, url, made)
+
+    run_on_broker(data / "data", scenario)
+
+
+def _without_formatting(directory: Path) -> Path:
+    path = directory / "config.yaml"
+    path.write_text("post_hooks: []\n")
+    return path
