@@ -5,12 +5,13 @@ The order of the groups counts: the first route that matches a path takes it, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from magnetar.admin.http import docs_page
 from magnetar.admin.http.authentication import AuthenticationCheck
@@ -76,11 +77,13 @@ def create_app(
     settings: Settings,
     authentication: AuthenticationService | None = None,
     authorizer: Authorizer | None = None,
+    traced: Callable[[ASGIApp], ASGIApp] | None = None,
 ) -> FastAPI:
     """The REST interface of one broker; its OpenAPI description is at /openapi.json.
 
     ``authentication``: who judges credentials; ``None``: nobody has to show any. ``authorizer``: who may do what;
-    ``None``: everybody everything. Raises LookupError for a route that the permission table does not know.
+    ``None``: everybody everything. ``traced``: what notes each request, authenticated or not. Raises LookupError for a
+    route that the permission table does not know.
     """
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
     app.add_exception_handler(MagnetarError, known_failure)
@@ -100,6 +103,8 @@ def create_app(
         app.add_middleware(
             AuthenticationCheck, service=authentication, authorizer=authorizer, open_metrics=open_metrics
         )
+    if traced is not None:
+        app.add_middleware(traced)
     app.add_middleware(EncodedPath)
     app.add_middleware(OriginCheck, names=HostNames.of(settings))
     app.add_middleware(Upgrades)

@@ -7,6 +7,8 @@ broker serves its clients already; requests that come meanwhile wait in the list
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,9 +18,14 @@ from magnetar.broker.upkeep.rates import Rates
 from magnetar.runtime.acceptor import ConnectionLimit, Entrance
 from magnetar.runtime.descriptors import Descriptors
 from magnetar.runtime.tasks import TaskGroup
+from magnetar.telemetry.switch import asked_for
 
 if TYPE_CHECKING:
     from magnetar.admin.http.server import AdminServer
+    from magnetar.admin.ports import BrokerPort
+    from magnetar.telemetry.exports import TelemetryExports
+
+log = logging.getLogger(__name__)
 
 
 class RestPort:
@@ -32,6 +39,7 @@ class RestPort:
         self._tasks = TaskGroup("rest")
         self._building: asyncio.Task[None] | None = None
         self._server: AdminServer | None = None
+        self._telemetry: TelemetryExports | None = None
 
     def start(self, service: BrokerService, rates: Rates, connections: Connections) -> None:
         """Build and serve in the background, if a port is open."""
@@ -44,10 +52,13 @@ class RestPort:
             await self._building
 
     async def _serve(self, service: BrokerService, rates: Rates, connections: Connections) -> None:
-        self._server = await asyncio.to_thread(
+        server, broker, self._telemetry = await asyncio.to_thread(
             _build, service, rates, connections, self.entrances, self.connection_limit
         )
-        self._server.start()
+        self._server = server
+        server.start()
+        if self._telemetry is not None:
+            self._telemetry.start(broker)
 
     async def close(self) -> None:
         """Finish running requests and release the port."""
@@ -56,6 +67,8 @@ class RestPort:
             await asyncio.wait([self._building])
         if self._server is not None:
             await self._server.close()
+        if self._telemetry is not None:
+            await self._telemetry.close()
         for entrance in self.entrances:
             entrance.listening.close()
 
@@ -66,18 +79,21 @@ def _build(
     connections: Connections,
     entrances: Sequence[Entrance],
     connection_limit: ConnectionLimit,
-) -> AdminServer:
+) -> tuple[AdminServer, BrokerPort, TelemetryExports | None]:
     from magnetar.admin.application import create_app
     from magnetar.admin.http.server import AdminServer, WebSocketLimits
     from magnetar.admin.http.warm_up import prepare
     from magnetar.admin.local_broker.broker import local_ports
 
+    telemetry = _telemetry(service.settings.clusterName)
+    ports = local_ports(service, rates, connections)
     app = create_app(
-        local_ports(service, rates, connections),
+        ports,
         service.resources,
         service.settings,
         service.authentication,
         service.authorizer,
+        None if telemetry is None else telemetry.traced,
     )
     prepare(app)
     settings = service.settings
@@ -86,4 +102,20 @@ def _build(
         settings.webSocketSessionIdleTimeoutMillis / 1000,
         settings.webSocketPingDurationSeconds,
     )
-    return AdminServer(app, entrances, connection_limit, sockets if settings.webSocketServiceEnabled else None)
+    server = AdminServer(app, entrances, connection_limit, sockets if settings.webSocketServiceEnabled else None)
+    return server, ports.broker, telemetry
+
+
+def _telemetry(cluster: str) -> TelemetryExports | None:
+    """What sends telemetry, if somebody asked for it; a broker serves without it rather than not at all."""
+    if not asked_for(os.environ):
+        return None
+    try:
+        from magnetar.telemetry.exports import TelemetryExports
+
+        return TelemetryExports(cluster)
+    except ImportError as error:
+        log.warning("no telemetry is sent: %s; install magnetar[telemetry] or unset OTEL_EXPORTER_OTLP_…", error)
+    except ValueError as error:
+        log.warning("no telemetry is sent: %s", error)
+    return None

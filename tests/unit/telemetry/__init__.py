@@ -1,0 +1,1 @@
+"""Telemetry: when it is sent, and what its numbers are."""
