@@ -67,12 +67,14 @@ class JavaTools:
     def _start(self) -> None:
         jars = Path(str(pyspark.__file__)).parent / "jars"
         opened = [part for name in OPENED for part in ("--add-opens", f"{name}=ALL-UNNAMED")]
-        environment = [f"-Dpulsar.log.{key}" for key in ("appender=Console", "level=info", "root.level=info")]
+        # without a directory of its own, the log's file would be made where this program was started
+        log = {"appender": "Console", "level": "info", "root.level": "info", "dir": self._conf.parent}
+        logging = [f"-Dpulsar.log.{key}={value}" for key, value in log.items()]
         port, secret = launch_gateway(
             port=0,
             jarpath=str(next(jars.glob("py4j-*.jar"))),
             classpath=f"{self._home / 'conf'}{os.pathsep}{self._home / 'lib'}/*",
-            javaopts=[*opened, *environment, "-Dlog4j.configurationFile=log4j2.yaml", "-Djava.net.preferIPv4Stack=true",
+            javaopts=[*opened, *logging, "-Dlog4j.configurationFile=log4j2.yaml", "-Djava.net.preferIPv4Stack=true",
                       "-Dio.netty.tryReflectionSetAccessible=true", "-Xmx512m"],
             die_on_exit=True,
             enable_auth=True,
