@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools.official_tools import command_list, verdict
 from tools.official_tools.command_list import NOT_APPLICABLE, SHUTDOWN, Line
-from tools.official_tools.java_tools import JavaTools, Said
+from tools.official_tools.java_tools import UNFINISHED, JavaTools, Said
 from tools.official_tools.our_tool import OurTool
 from tools.servers import apache, magnetar
 from tools.servers.process import HOST, Server
@@ -48,7 +48,7 @@ def run_list(tools: JavaTools | OurTool, lines: list[Line], filled: dict[str, st
     for line in lines:
         said[line.number] = answer = tools.run(line.tool, line.filled(filled))
         filled.update(line.captured(answer.out))
-        if answer.code == -1:
+        if answer.code == UNFINISHED:
             print(f"{progress}: {line.arguments}: {answer.err}", flush=True)
     return said
 

@@ -23,12 +23,13 @@ from py4j.java_gateway import (  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
 SECONDS_MAX = 45.0
+UNFINISHED = -99
 OPENED = ("java.base/sun.net", "java.base/java.lang", "java.base/java.util.zip", "java.base/java.nio",
           "java.base/jdk.internal.misc")  # fmt: skip
 
 
 class Said(NamedTuple):
-    """What a command came to. ``code`` is its exit code; -1 stands for a command that did not end in time."""
+    """What a command came to. ``code`` is its exit code; ``UNFINISHED`` stands for a command that did not end in time."""
 
     code: int
     out: str
@@ -62,7 +63,7 @@ class JavaTools:
             return Said(1, self._taken(self._out), self._taken(self._err) + str(error.java_exception.toString()))
         except (Py4JError, OSError) as error:
             self._end()
-            return Said(-1, "", f"no answer within {SECONDS_MAX:g} s, or the tool ended its process: {error}")
+            return Said(UNFINISHED, "", f"no answer within {SECONDS_MAX:g} s, or the tool ended its process: {error}")
 
     def _start(self) -> None:
         jars = Path(str(pyspark.__file__)).parent / "jars"
@@ -118,7 +119,7 @@ class JavaTools:
             code = 0 if self._admin_run.invoke(self._admin, self._array(jvm.java.lang.Object, [given])) else 1
         else:
             code = int(jvm.org.apache.pulsar.client.cli.PulsarClientTool(self._properties()).run(given))
-        return Said(code, self._taken(self._out), self._taken(self._err))
+        return Said(code & 255, self._taken(self._out), self._taken(self._err))
 
     def _perf(self, arguments: Sequence[str]) -> Said:
         environment = {**os.environ, "PULSAR_CLIENT_CONF": str(self._conf), "PULSAR_MEM": "-Xmx512m"}
@@ -130,7 +131,7 @@ class JavaTools:
                 check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Said(-1, "", f"no end within {SECONDS_MAX:g} s")
+            return Said(UNFINISHED, "", f"no end within {SECONDS_MAX:g} s")
         finally:
             for left in set(self._home.glob("*.hgrm")) - before:
                 left.unlink()

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.official_tools.java_tools import SECONDS_MAX, Said
+from tools.official_tools.java_tools import SECONDS_MAX, UNFINISHED, Said
 
 
 class OurTool:
@@ -69,4 +69,4 @@ class OurTool:
             time.sleep(0.005)
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        return -1
+        return UNFINISHED
