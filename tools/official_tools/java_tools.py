@@ -29,7 +29,7 @@ OPENED = ("java.base/sun.net", "java.base/java.lang", "java.base/java.util.zip",
 
 
 class Said(NamedTuple):
-    """What a command came to. ``code`` is its exit code; ``UNFINISHED`` stands for a command that did not end in time."""
+    """What a command came to. ``code`` is its exit code; or ``UNFINISHED``."""
 
     code: int
     out: str

@@ -25,6 +25,7 @@ REPLACED = (
     (re.compile(r"ledgerId\D{1,4}\d+"), "ledgerId=<ledger>"),
     (re.compile(r"/(?:tmp|root|home)/[^\s\",]*"), "<path>"),
     (re.compile(r"\b\d+\.\d+\b"), "<number>"),
+    (re.compile(r"\breqId\W{1,3}\d+"), "reqId=<id>"),
     (re.compile(r"Request ID: \S+|requestId=\S+|@[0-9a-f]{4,}"), "<id>"),
 )
 LOGGED = re.compile(r"^\d{4}-\d\d-\d\dT\S+ \[[^\]]*\] (\w+) +(\S+) - (.*)$")
