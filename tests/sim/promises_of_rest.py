@@ -94,9 +94,9 @@ async def _abort(stage: Stage) -> None:
     await stage.rest("POST", f"/admin/v3/transactions/abortTransaction/{txn.most}/{txn.least}")
 
 
-def _after_traffic(call: str) -> Promise:
+def _after_traffic(call: str, query: str = "") -> Promise:
     """What was sent and acknowledged before is on the disk when this is answered."""
-    promise = _rest(call)
+    promise = _rest(call + query)
 
     async def ask(stage: Stage) -> None:
         stage.consumer.ack_unconfirmed(stage.ids[0])
@@ -107,6 +107,17 @@ def _after_traffic(call: str) -> Promise:
     return Promise(call, (call,), ask, None, CURSOR)
 
 
+async def _publish(stage: Stage) -> None:
+    await stage.rest("POST", "/topics/persistent/public/default/t", _MESSAGES)
+
+
+async def _publish_on_partition(stage: Stage) -> None:
+    await stage.rest("POST", "/topics/persistent/public/default/parted/partitions/1", _MESSAGES)
+
+
+_PUBLISHED: Final = "POST /topics/{domain}/{tenant}/{namespace}/{topic}"
+_MESSAGES: Final = {"messages": [{"payload": "by REST"}]}
+_REPLICATED: Final = "/replicatedSubscriptionStatus"
 _IDS: Final = ("read last id", "compacted last id")
 """What is let go is not shown any more: of messages that is not taking anything back."""
 KEPT_IN_LOG: Final = (
@@ -129,6 +140,11 @@ KEPT_IN_LOG: Final = (
     _after_traffic(f"PUT {PATH}/unload"),
     _after_traffic(f"PUT {NAMESPACE}/unload"),
     _after_traffic(f"PUT {NAMESPACE}/{{bundle}}/unload"),
+    _after_traffic(f"DELETE {NAMESPACE}/{{bundle}}", "?force=true"),
+    Promise("publish over REST", (_PUBLISHED,), _publish),
+    Promise(
+        "publish over REST on a partition", (f"{_PUBLISHED}/partitions/{{partition}}",), _publish_on_partition, _parted
+    ),
     _rest(f"POST {NAMESPACE}/clearBacklog", None, None, CURSOR),
     _rest(f"POST {NAMESPACE}/clearBacklog/{{subscription}}", None, None, CURSOR),
     _rest(f"POST {NAMESPACE}/{{bundle}}/clearBacklog", None, None, CURSOR),
@@ -141,6 +157,7 @@ KEPT_IN_LOG: Final = (
     _rest(f"POST {OF_SUB}/resetcursor", _message, None, CURSOR),
     _rest(f"POST {OF_SUB}/resetcursor/{{timestamp}}", None, acked, CURSOR),
     _rest(f"PUT {OF_SUB}/properties", {"x": "y"}, None, CURSOR),
+    _rest(f"POST {OF_SUB}{_REPLICATED}", True, None, CURSOR),
     _rest(f"PUT {OF_SUB}", "earliest", _without, CURSOR),
     _rest(f"DELETE {OF_SUB}", None, _nobody_there, CURSOR),
     _rest(f"POST {OF_SUB}/skip_all", None, None, CURSOR),
@@ -164,7 +181,7 @@ _RATE: Final = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte"
 def _first(*calls: tuple[str, str, object]) -> Step:
     async def prepare(stage: Stage) -> None:
         for method, path, body in calls:
-            await stage.rest(method, path.replace(PATH, f"{REST}/t"), body)
+            await stage.rest(method, path.replace(PATH, f"{REST}/t").replace(NAMESPACE, _HERE[NAMESPACE]), body)
 
     return prepare
 
@@ -177,6 +194,21 @@ def _fact(call: str, path: str, body: object = None, *before: tuple[str, str, ob
 _NEW_CLUSTER: Final = ("PUT", "/admin/v2/clusters/new", {"serviceUrl": "http://new:8080"})
 _NEW_TENANT: Final = ("PUT", _TENANT, {"adminRoles": [], "allowedClusters": ["standalone"]})
 _NEW_SPACE: Final = ("PUT", _SPACE, None)
+_NEW_DOMAIN: Final = ("POST", "/admin/v2/clusters/standalone/failureDomains/new", {"brokers": ["b:8080"]})
+_ISOLATION: Final = {
+    "namespaces": ["public/.*"], "primary": ["b.*"], "secondary": [],
+    "auto_failover_policy": {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}},
+}  # fmt: skip
+_NEW_ISOLATION: Final = ("POST", "/admin/v2/clusters/standalone/namespaceIsolationPolicies/new", _ISOLATION)
+_BUNDLE_QUOTA: Final = (
+    "POST", f"/admin/v2/resource-quotas/public/default/{BUNDLE}",
+    {
+        "msgRateIn": 7.0, "msgRateOut": 7.0, "bandwidthIn": 7.0, "bandwidthOut": 7.0, "memory": 7.0, "dynamic": False,
+    },
+)  # fmt: skip
+_BOOKIES: Final = ("POST", f"{NAMESPACE}/persistence/bookieAffinity", {"bookkeeperAffinityGroupPrimary": "a"})
+_OFFLOADED: Final = ("POST", f"{NAMESPACE}/offloadPolicies", {"managedLedgerOffloadDriver": "filesystem"})
+_DYNAMIC: Final = ("POST", "/admin/v2/brokers/configuration/allowAutoTopicCreation/false", None)
 _NEW_GROUP: Final = ("PUT", "/admin/v2/resourcegroups/new", {"publishRateInMsgs": 1000})
 KEPT_IN_METADATA: Final = (
     _fact("PUT /admin/v2/clusters/{cluster}", *_NEW_CLUSTER[1:]),
@@ -248,6 +280,32 @@ KEPT_IN_METADATA: Final = (
         f"DELETE {PATH}/{{subscription}}/dispatchRate", f"{REST}/t/{SUB}/dispatchRate", None,
         ("POST", f"{PATH}/{SUB}/dispatchRate", _RATE),
     ),
+    _fact("POST /admin/v2/brokers/configuration/{configName}/{configValue}", *_DYNAMIC[1:]),
+    _fact("DELETE /admin/v2/brokers/configuration/{configName}", _DYNAMIC[1].removesuffix("/false"), None, _DYNAMIC),
+    _fact("POST /admin/v2/clusters/{cluster}/peers", f"{_NEW_CLUSTER[1]}/peers", ["standalone"], _NEW_CLUSTER),
+    _fact(
+        "POST /admin/v2/clusters/{cluster}/migrate", f"{_NEW_CLUSTER[1]}/migrate?migrated=true",
+        {"serviceUrl": "http://other:8080"}, _NEW_CLUSTER,
+    ),
+    _fact("POST /admin/v2/clusters/{cluster}/failureDomains/{domainName}", *_NEW_DOMAIN[1:]),
+    _fact("DELETE /admin/v2/clusters/{cluster}/failureDomains/{domainName}", _NEW_DOMAIN[1], None, _NEW_DOMAIN),
+    _fact("POST /admin/v2/clusters/{cluster}/namespaceIsolationPolicies/{policyName}", *_NEW_ISOLATION[1:]),
+    _fact(
+        "DELETE /admin/v2/clusters/{cluster}/namespaceIsolationPolicies/{policyName}", _NEW_ISOLATION[1], None,
+        _NEW_ISOLATION,
+    ),
+    _fact("POST /admin/v2/resource-quotas", "/admin/v2/resource-quotas", _BUNDLE_QUOTA[2]),
+    _fact("POST /admin/v2/resource-quotas/{tenant}/{namespace}/{bundle}", *_BUNDLE_QUOTA[1:]),
+    _fact(
+        "DELETE /admin/v2/resource-quotas/{tenant}/{namespace}/{bundle}", _BUNDLE_QUOTA[1], None, _BUNDLE_QUOTA
+    ),
+    _fact(f"PUT {NAMESPACE}/{{bundle}}/split", f"{NAMESPACE}/{BUNDLE}/split"),
+    _fact(f"POST {NAMESPACE}/allowedClusters", f"{NAMESPACE}/allowedClusters", ["standalone"]),
+    _fact(f"POST {NAMESPACE}/migration", f"{NAMESPACE}/migration", True),
+    _fact(f"POST {NAMESPACE}/persistence/bookieAffinity", *_BOOKIES[1:]),
+    _fact(f"DELETE {NAMESPACE}/persistence/bookieAffinity", _BOOKIES[1], None, _BOOKIES),
+    _fact(f"POST {NAMESPACE}/offloadPolicies", *_OFFLOADED[1:]),
+    _fact(f"DELETE {NAMESPACE}/removeOffloadPolicies", f"{NAMESPACE}/removeOffloadPolicies", None, _OFFLOADED),
     _fact("PUT /admin/v2/resourcegroups/{resourcegroup}", *_NEW_GROUP[1:]),
     _fact("DELETE /admin/v2/resourcegroups/{resourcegroup}", _NEW_GROUP[1], None, _NEW_GROUP),
     _fact(f"POST {NAMESPACE}/resourcegroup/{{resourcegroup}}", f"{NAMESPACE}/resourcegroup/new", None, _NEW_GROUP),
@@ -263,6 +321,12 @@ KEPT_IN_METADATA: Final = (
 )  # fmt: skip
 
 PROMISES_NOTHING: Final = {
+    "DELETE /admin/v2/bookies/racks-info/{bookie}": "refused: there are no bookies",
+    "POST /admin/v2/brokers/shutdown": "begins a stop; that the process ends tells when all is written",
+    "POST /admin/v3/transactions/transactionCoordinator/replicas": "refused: there is one coordinator",
+    f"PUT {PATH}/backlogSize": "reads",
+    f"PUT {PATH}/shadowTopics": "refused: there are none",
+    f"DELETE {PATH}/shadowTopics": "there are none to take off",
     f"POST {OF_SUB}/analyzeBacklog": "reads",
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/compatibility": "compares",
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/version": "reads",

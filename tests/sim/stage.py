@@ -32,6 +32,10 @@ _FACTS = (
     "/admin/v2/namespaces/public/new/properties",
     "/admin/v2/namespaces/public/default/properties",
     *(f"{REST}/t/{policy}" for policy in _POLICIES),
+    *(f"/admin/v2/{what}" for what in ("brokers/configuration/values", "clusters/new/peers", "clusters/new/migrate")),
+    *(f"/admin/v2/clusters/standalone/{what}" for what in ("failureDomains", "namespaceIsolationPolicies")),
+    *(f"/admin/v2/resource-quotas{bundle}" for bundle in ("", "/public/default/0x80000000_0xc0000000")),
+    *(f"/admin/v2/namespaces/public/default/{what}" for what in ("persistence/bookieAffinity", "offloadPolicies")),
     *(f"/admin/v2/schemas/public/default/{topic}/schemas" for topic in ("t", "new")),
     *("/admin/v2/resourcegroups", "/admin/v2/resourcegroups/new", "/admin/v2/namespaces/public/default/resourcegroup"),
 )

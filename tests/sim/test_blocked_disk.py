@@ -30,6 +30,8 @@ from tests.support.at_once import at_once
 from tests.support.described_routes import by_route
 
 SETTINGS = Settings(transactionCoordinatorEnabled=True)
+SETTINGS_WITH_PLACE = Settings(transactionCoordinatorEnabled=True, offloadUrl="file:///copies")
+"""Offload policies are refused without a place for copies; nothing is ever written there."""
 HUNG_SECONDS = 5.0
 PROMISES = {promise.name: promise for promise in (*promises.OF_THE_WIRE, *promises_of_rest.KEPT_IN_LOG)}
 FACTS = {promise.name: promise for promise in (*promises.KEPT_IN_METADATA, *promises_of_rest.KEPT_IN_METADATA)}
@@ -116,7 +118,7 @@ def test_nothing_is_answered_or_seen_before_it_is_on_the_disk(name: str) -> None
 
 @pytest.mark.parametrize("name", FACTS)
 def test_a_fact_that_cannot_be_kept_is_refused_and_seen_by_nobody(name: str) -> None:
-    run_seeds(asked_of_refusing_metadata(FACTS[name]), 1, settings=SETTINGS)
+    run_seeds(asked_of_refusing_metadata(FACTS[name]), 1, settings=SETTINGS_WITH_PLACE)
 
 
 # the lists are whole ---------------------------------------------------------------------------------------------
