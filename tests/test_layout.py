@@ -24,6 +24,7 @@ COMMANDS = {
         "cli.tokens",
         "cli.permissions",
         "cli.contexts",
+        "cli.completion",
         "cli.perf",
         *(f"cli.messages.{name}" for name in ("produce", "consume", "read")),
     )

@@ -170,6 +170,7 @@ PASSED_ON: Final = {
     "permissions": "cli.permissions",
     "doctor": "cli.doctor",
     "contexts": "cli.contexts",
+    "completion": "cli.completion",
     "produce": "cli.messages.produce",
     "consume": "cli.messages.consume",
     "read": "cli.messages.read",
@@ -230,6 +231,12 @@ def permissions(context: typer.Context) -> None:
 def admin(context: typer.Context) -> None:
     """Operate a broker, with the commands of Apache Pulsar's `pulsar-admin`."""
     importlib.import_module(_ADMIN).app(context.args or ["--help"])
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def completion(context: typer.Context) -> None:
+    """Completion for bash, zsh and fish."""
+    _pass_on(context)
 
 
 @app.command(context_settings=_ALL, add_help_option=False)

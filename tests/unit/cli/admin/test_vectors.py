@@ -49,7 +49,7 @@ def _unordered(value: Any) -> Any:
     return value
 
 
-def _differs(vector: Vector) -> str | None:
+def differs(vector: Vector) -> str | None:
     ran = run_admin(vector.words)
     ours = [_comparable(one) for one in ran.requests]
     theirs = [_comparable(one) for one in vector.requests]
@@ -67,7 +67,7 @@ def _differs(vector: Vector) -> str | None:
 @pytest.mark.parametrize("group", sorted({vector.words[0] for vector in VECTORS}))
 def test_the_requests_are_those_of_pulsar_admin(group: str) -> None:
     mine = [vector for vector in VECTORS if vector.words[0] == group]
-    different = {shlex.join(one.words): said for one in mine if (said := _differs(one))}
+    different = {shlex.join(one.words): said for one in mine if (said := differs(one))}
     assert different == {}
 
 

@@ -1,0 +1,69 @@
+"""``magnetar completion``: the scripts by which shells complete command lines."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import typer
+
+from magnetar.runtime.command_line import commands
+
+app = commands("Completion for bash, zsh and fish.")
+
+_BASH: Final = """\
+_magnetar() {
+    local IFS=$'\\n'
+    COMPREPLY=($(magnetar completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _magnetar magnetar
+"""
+_ZSH: Final = """\
+#compdef magnetar
+_magnetar() {
+    local -a found
+    found=("${(@f)$(magnetar completion words -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if (( ${#found} )) && [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
+}
+compdef _magnetar magnetar
+"""
+_FISH: Final = """\
+function __magnetar_words
+    set -l before (commandline -opc)
+    magnetar completion words -- $before[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c magnetar -f -a '(__magnetar_words)'
+"""
+
+
+@app.callback()
+def completion() -> None:
+    """Completion for bash, zsh and fish.
+
+    Example: eval "$(magnetar completion bash)"
+    """
+
+
+@app.command()
+def bash() -> None:
+    """Print the script for bash. Example: eval "$(magnetar completion bash)" in ~/.bashrc"""
+    typer.echo(_BASH, nl=False)
+
+
+@app.command()
+def zsh() -> None:
+    """Print the script for zsh. Example: eval "$(magnetar completion zsh)" in ~/.zshrc, after compinit"""
+    typer.echo(_ZSH, nl=False)
+
+
+@app.command()
+def fish() -> None:
+    """Print the script for fish. Example: magnetar completion fish | source"""
+    typer.echo(_FISH, nl=False)
+
+
+@app.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def words(context: typer.Context) -> None:
+    """Print what the last of some words may become."""
+    from magnetar.cli.completion.candidates import candidates
+
+    typer.echo("".join(f"{one}\n" for one in candidates(context.args)), nl=False)
