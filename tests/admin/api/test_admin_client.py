@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,6 +45,11 @@ def test_a_user_program(tmp_path: Path) -> None:
             await admin.namespaces.get_policies("no namespace")
 
     run_on_broker(tmp_path, scenario)
+
+
+@pytest.mark.skipif("APACHE_PULSAR_REST" not in os.environ, reason="APACHE_PULSAR_REST names no REST interface")
+def test_the_same_program_drives_apache_pulsar() -> None:
+    admin_program.run(Admin(os.environ["APACHE_PULSAR_REST"]), "acme")
 
 
 @asynccontextmanager
