@@ -100,7 +100,9 @@ def fake_service(**settings: Any) -> BrokerService:
             settings=chosen,
             authorizer=None,
             store=SimpleNamespace(journal=SimpleNamespace(pending_bytes=0)),
-            complaints=SimpleNamespace(warning=lambda kind, message, *args: complaints.append(message % args)),
+            complaints=SimpleNamespace(
+                warning=lambda kind, message, *args, extra=None: complaints.append(message % args)
+            ),
             said=complaints,
             pending_publishes_high=chosen.maxPendingPublishRequestsPerConnection,
             pending_publishes_low=chosen.maxPendingPublishRequestsPerConnection // 2,

@@ -20,8 +20,8 @@ _VALUES: tuple[Any, ...] = (
     None, True, 0, -1, 1, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 10**30, 1.5, -0.0, 1e308, "", "3", "x" * 10_000,
     "\ud800", [], {}, [1] * 1000, {"": ""}, {"a": {"b": [None]}}, [[[[[[]]]]]],
 )  # fmt: skip
-_MUST_STAY = ("public", "default", "witness")
-"""Routes below these names could delete what the witness uses, which is anybody's right without a login."""
+_MUST_STAY = ("public", "default", "witness", "brokers/shutdown")
+"""Routes below these names could delete what the witness uses, or stop its broker: anybody's right without a login."""
 
 
 def _known(name: str, rng: random.Random) -> str:

@@ -250,7 +250,7 @@ def test_complaints_are_counted_by_host_and_kind_and_name_the_connection() -> No
     async def main() -> None:
         service, connections, said = fake_service(), Connections(), list[tuple[str, str]]()
         service.complaints = cast(
-            Any, SimpleNamespace(warning=lambda kind, message, *args: said.append((kind, message % args)))
+            Any, SimpleNamespace(warning=lambda kind, message, *args, extra=None: said.append((kind, message % args)))
         )
         listener, _ = listening(connections, service)
         listener.session.complain("kind", "%d is wrong", 5)
