@@ -16,6 +16,7 @@ from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
+    NotFoundError,
     PreconditionFailedError,
     ServiceNotReadyError,
     SubscriptionNotFoundError,
@@ -51,6 +52,7 @@ class FakeBroker:
         self.sick: Exception | None = None
         self.quotas_checked = 0
         self.stopped = False
+        self.backups: list[str] = []
         self.transactions: TransactionsPort | None = None
 
     def ports(self) -> BrokerPorts:
@@ -74,6 +76,15 @@ class FakeBroker:
 
     async def check_backlog_quotas(self) -> None:
         self.quotas_checked += 1
+
+    async def begin_backup(self, name: str) -> JsonObject:
+        self.backups.append(name)
+        return self.backup_status()
+
+    def backup_status(self) -> JsonObject:
+        if not self.backups:
+            raise NotFoundError("no backup was asked for since the broker started")
+        return {"name": self.backups[-1], "status": "RUNNING"}
 
     def stop(self) -> None:
         self.stopped = True

@@ -327,6 +327,7 @@ PROMISES_NOTHING: Final = {
     f"PUT {PATH}/backlogSize": "reads",
     f"PUT {PATH}/shadowTopics": "refused: there are none",
     f"DELETE {PATH}/shadowTopics": "there are none to take off",
+    "POST /admin/v2/brokers/backup": "begins one; its status tells when it is done (tests/sim/test_backup.py)",
     f"POST {OF_SUB}/analyzeBacklog": "reads",
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/compatibility": "compares",
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/version": "reads",

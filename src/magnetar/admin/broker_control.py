@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from magnetar.model.names import TopicName
+from magnetar.model.policies import JsonObject
 
 
 class BrokerControlPort(Protocol):
@@ -17,6 +18,14 @@ class BrokerControlPort(Protocol):
 
     async def check_backlog_quotas(self) -> None:
         """Enforce the backlog quotas of all loaded topics now. Raises ServiceNotReadyError while nothing may go."""
+        ...
+
+    async def begin_backup(self, name: str) -> JsonObject:
+        """Begin a backup; its status when its moment has come. Raises ConflictError while another is written."""
+        ...
+
+    def backup_status(self) -> JsonObject:
+        """The status of the backup that is being written, or of the last one. Raises NotFoundError."""
         ...
 
     def stop(self) -> None:

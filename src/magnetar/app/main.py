@@ -175,6 +175,8 @@ PASSED_ON: Final = {
     "consume": "cli.messages.consume",
     "read": "cli.messages.read",
     "perf": "cli.perf",
+    "backup": "cli.backup",
+    "restore": "cli.restore",
 }
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
@@ -266,6 +268,18 @@ def read(context: typer.Context) -> None:
 @app.command(context_settings=_ALL, add_help_option=False)
 def perf(context: typer.Context) -> None:
     """Load and figures: produce, consume, read and transaction, with the flags of `pulsar-perf`."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def backup(context: typer.Context) -> None:
+    """Back up a broker, running or not, as of one moment."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def restore(context: typer.Context) -> None:
+    """Make a backup a data directory again."""
     _pass_on(context)
 
 

@@ -45,6 +45,8 @@ from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import FileSystem, OsFileSystem
 from magnetar.storage.backends.local_journal import take
 from magnetar.storage.backends.sync_process import SyncProcess
+from magnetar.storage.backup.backup_directory import BackupDirectory
+from magnetar.storage.backup.running_backup import RunningBackups
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.store_settings import StoreSettings
@@ -131,6 +133,10 @@ class Broker:
             self.store.belong_to(metadata.instance)
             self.store.keep_all = metadata.doubt
             metadata.make_room = self.store.full_disk.run_out
+        self.backups: RunningBackups | None = None
+        if isinstance(metadata, MetadataLog):
+            place = BackupDirectory(settings.backupDirectory)
+            self.backups = RunningBackups(self.store, files, metadata, place, clock.now_ms)
         self._metadata = metadata
         measured = MeasuredStore(metadata)
         self.resources = Resources(measured, settings)
@@ -139,6 +145,7 @@ class Broker:
         self.service.metadata = measured
         self.service.authentication = _authentication(settings, clock)
         self.upkeep = Upkeep(self.service)
+        self.service.surroundings.backups = self.backups
         self.service.surroundings.check_quotas = self.upkeep.check_quotas_now
         self.compaction_monitor = CompactionMonitor(self.service)
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
@@ -198,6 +205,8 @@ class Broker:
 
     async def stop(self) -> None:
         """Let every client go, write what waits, release the directory."""
+        if self.backups is not None:
+            await self.backups.close()
         await self.credential_checks.close()
         await self.liveness.close()
         await self.rates.close()

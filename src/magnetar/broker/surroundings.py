@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 
 from magnetar.model.errors import NotAvailableError
+
+if TYPE_CHECKING:
+    from magnetar.storage.backup.running_backup import RunningBackups
 
 
 class Surroundings:
@@ -17,6 +21,8 @@ class Surroundings:
         """Enforces all backlog quotas now. Raises ServiceNotReadyError while nothing may be evicted."""
         self.request_stop: Callable[[], None] = _not_ours
         """Begins a clean stop of the process. Raises NotAvailableError if it is not the broker's."""
+        self.backups: RunningBackups | None = None
+        """Writes backups of the store and the metadata; None where they are not files."""
 
 
 async def _at_once() -> None: ...

@@ -219,6 +219,12 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         "empty: nothing is offloaded. What was offloaded before is read from where it is.",
         "Storage",
     )
+    backupDirectory: str = _setting(
+        "",
+        "magnetar's own: directory below which the running broker writes backups that a superuser asks for "
+        "(docs/backup.md), best on another disk; it must exist. Empty: it writes none.",
+        "Storage",
+    )
 
     # topics
     maxNumPartitionsPerPartitionedTopic: int = _setting(

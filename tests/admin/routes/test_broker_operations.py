@@ -75,6 +75,19 @@ def test_shutdown(rest: RestClient, broker: FakeBroker) -> None:
     assert broker.stopped
 
 
+def test_a_backup(rest: RestClient, broker: FakeBroker) -> None:
+    assert rest.get(BROKERS + "/backup").status_code == 404
+    for body in (None, {}, {"name": 1}, {"name": "a", "path": "/"}, "a", [{"name": "a"}]):
+        assert rest.post(BROKERS + "/backup", json=body).status_code == 400
+    begun = rest.post(BROKERS + "/backup", json={"name": "monday"})
+    assert (begun.status_code, begun.json(), broker.backups) == (
+        202,
+        {"name": "monday", "status": "RUNNING"},
+        ["monday"],
+    )
+    assert rest.get(BROKERS + "/backup").json() == begun.json()
+
+
 def test_internal_configuration_has_pulsars_members(rest: RestClient) -> None:
     shown = rest.get(BROKERS + "/internal-configuration").json()
     assert set(shown) == {

@@ -199,6 +199,7 @@ def test_every_setting_accepts_its_own_default() -> None:
         "brokerDeduplicationStreamInactivityTimeoutMinutes",
         "logFormat",
         "offloadUrl",
+        "backupDirectory",
         "spaceReclaimBytesPerSecond",
         "auditLogFile",
         "auditLogFiles",

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from magnetar.broker.service import BrokerService
+from magnetar.model.errors import NotAvailableError, NotFoundError
 from magnetar.model.names import TopicName
+from magnetar.model.policies import JsonObject
+from magnetar.storage.backup.running_backup import BackupStatus, RunningBackups
 
 
 class LocalControl:
@@ -21,5 +24,31 @@ class LocalControl:
     async def check_backlog_quotas(self) -> None:
         await self._service.surroundings.check_quotas()
 
+    async def begin_backup(self, name: str) -> JsonObject:
+        return _shown(await self._backups().begin(name))
+
+    def backup_status(self) -> JsonObject:
+        last = self._backups().last
+        if last is None:
+            raise NotFoundError("no backup was asked for since the broker started")
+        return _shown(last)
+
+    def _backups(self) -> RunningBackups:
+        found = self._service.surroundings.backups
+        if found is None:
+            raise NotAvailableError("the metadata of this broker are elsewhere: it cannot back them up")
+        return found
+
     def stop(self) -> None:
         self._service.surroundings.request_stop()
+
+
+def _shown(status: BackupStatus) -> JsonObject:
+    return {
+        "name": status.name,
+        "status": status.state,
+        "taken": status.taken_ms,
+        "bytes": status.bytes,
+        "totalBytes": status.total,
+        "lastError": status.error,
+    }

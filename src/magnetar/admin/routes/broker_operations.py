@@ -6,18 +6,18 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from magnetar.admin.broker_control import BrokerControlPort
-from magnetar.admin.http.bodies import answer, done
+from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import PathText
 from magnetar.admin.ports import BrokerPort
 from magnetar.admin.routes.namespaces.bundles import WHOLE, BundleRing, ring_of
 from magnetar.admin.values.isolation import assignment_of
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import NotFoundError
+from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.model.names import NamespaceName
 from magnetar.model.policies import JsonObject
 from magnetar.runtime.tasks import in_turns
@@ -30,6 +30,7 @@ def routes(broker: BrokerPort, control: BrokerControlPort, resources: Resources,
     """Build the routes of this group."""
     router = APIRouter(tags=["brokers"])
     _control_routes(router, control)
+    _backup_routes(router, control)
     _description_routes(router, settings)
 
     @router.get("/admin/v2/brokers/{clusterName}/{brokerId}/ownedNamespaces")
@@ -59,6 +60,22 @@ def _control_routes(router: APIRouter, control: BrokerControlPort) -> None:
         """
         control.stop()
         return done(200)
+
+
+def _backup_routes(router: APIRouter, control: BrokerControlPort) -> None:
+    @router.post("/admin/v2/brokers/backup")
+    async def begin_backup(request: Request) -> Response:
+        """Begin a backup of that name below `backupDirectory`; answered when its moment has come."""
+        body = await object_body(request) or {}
+        name = body.get("name")
+        if not isinstance(name, str) or set(body) != {"name"}:
+            raise InvalidValueError('the body is {"name": "a name for the backup"}')
+        return answer(await control.begin_backup(name), 202)
+
+    @router.get("/admin/v2/brokers/backup")
+    async def backup_status() -> Response:
+        """Say how far the backup is that is being written, or how the last one ended."""
+        return answer(control.backup_status())
 
 
 def _description_routes(router: APIRouter, settings: Settings) -> None:

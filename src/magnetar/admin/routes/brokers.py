@@ -22,7 +22,8 @@ COMPATIBLE_WITH: Final = "4.0.8"
 """The version of Apache Pulsar whose behaviour this broker follows; clients and tools read it as the broker's own."""
 
 register_url_convertor(
-    "cluster", OtherWordConvertor(("backlog-quota-check", "configuration", "internal-configuration", "shutdown"))
+    "cluster",
+    OtherWordConvertor(("backlog-quota-check", "backup", "configuration", "internal-configuration", "shutdown")),
 )
 
 

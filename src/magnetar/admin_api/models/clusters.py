@@ -1,6 +1,8 @@
-"""Clusters, brokers and tenants."""
+"""Clusters, brokers with their backups, and tenants."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from magnetar.admin_api.models.record import ApiModel
 
@@ -54,3 +56,24 @@ class TenantInfo(ApiModel):
     """Roles that administer the tenant."""
     allowed_clusters: list[str] = []
     """Clusters that its namespaces may be replicated to; a new tenant needs at least one."""
+
+
+class BackupRequest(ApiModel):
+    """Which backup a broker is to write."""
+
+    name: str
+    """Letters, digits, '.', '_' and '-': the directory's name below `backupDirectory`."""
+
+
+class BrokerBackup(ApiModel):
+    """How far a backup is, or how it ended."""
+
+    name: str
+    status: Literal["RUNNING", "SUCCESS", "ERROR"]
+    taken: int
+    """The moment that it shows, in milliseconds since 1970."""
+    bytes: int
+    """Written so far."""
+    total_bytes: int
+    """What it takes in all, as far as is known."""
+    last_error: str

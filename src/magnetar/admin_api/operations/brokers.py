@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from magnetar.admin_api.models.clusters import BrokerInfo
+from magnetar.admin_api.models.clusters import BackupRequest, BrokerBackup, BrokerInfo
 from magnetar.admin_api.models.placement import (
     BundleOwnership,
     BundleQuota,
@@ -70,6 +70,19 @@ BROKERS: Final = (
     ),
     Operation(
         "brokers.check_backlog_quotas", "GET", _ALL + "/backlog-quota-check", "Enforce all backlog quotas now"
+    ),
+    Operation(
+        "brokers.start_backup", "POST", _ALL + "/backup", "Begin a backup", body=BackupRequest, answer=BrokerBackup,
+        success=202, example={"name": "monday"}, own=True,
+        description="Answered when its moment has come: what was receipted before is in it. It is written on.",
+        errors={
+            400: "The name is not valid", 409: "Another is being written, or the name is taken",
+            412: "backupDirectory is not set or not there", 500: "The disk refuses", 501: "The store is elsewhere",
+        },
+    ),
+    Operation(
+        "brokers.get_backup", "GET", _ALL + "/backup", "Show how far a backup is", answer=BrokerBackup, own=True,
+        errors={404: "None was asked for since the start", 501: "The store is elsewhere"},
     ),
     Operation(
         "brokers.shutdown", "POST", _ALL + "/shutdown", "Stop the broker", success=200,

@@ -6,7 +6,7 @@ from builtins import dict as Dict
 from builtins import list as List
 from typing import Any, Literal
 
-from magnetar.admin_api.models.clusters import BrokerInfo, ClusterData, TenantInfo
+from magnetar.admin_api.models.clusters import BackupRequest, BrokerBackup, BrokerInfo, ClusterData, TenantInfo
 from magnetar.admin_api.models.explanations import SkippedEntries, SubscriptionExplanation, UnacknowledgedMessages
 from magnetar.admin_api.models.internal_stats import PartitionedTopicInternalStatistics, TopicInternalStatistics
 from magnetar.admin_api.models.ledger_info import (
@@ -165,6 +165,19 @@ class BrokersGroup:
     def check_backlog_quotas(self) -> None:
         """Enforce all backlog quotas now."""
         self._ask("brokers.check_backlog_quotas", {}, {})
+
+    def start_backup(self, value: BackupRequest) -> BrokerBackup:
+        """Begin a backup. magnetar's own.
+
+        Answered when its moment has come: what was receipted before is in it. It is written on.
+        """
+        found: BrokerBackup = self._ask("brokers.start_backup", {}, {}, value)
+        return found
+
+    def get_backup(self) -> BrokerBackup:
+        """Show how far a backup is. magnetar's own."""
+        found: BrokerBackup = self._ask("brokers.get_backup", {}, {})
+        return found
 
     def shutdown(
         self, *, max_concurrent_unload_per_sec: int | None = None, forced_terminate_topic: bool | None = None

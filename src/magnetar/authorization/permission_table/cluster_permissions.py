@@ -31,6 +31,7 @@ def cluster_permissions() -> dict[Route, RoutePermission]:
         ("GET", brokers + "/{clusterName}/{brokerId}/ownedNamespaces"): superuser("show what a broker serves"),
         ("GET", brokers + "/internal-configuration"): superuser("show the configuration"),
         ("GET", brokers + "/backlog-quota-check"): superuser("check backlog quotas"),
+        **in_methods(brokers + "/backup", GET=superuser("show the state of a backup"), POST=superuser("back up")),
         ("POST", brokers + "/shutdown"): superuser("stop the broker"),
         ("GET", "/status.html"): anyone("no login"),
         ("GET", brokers + "/configuration/runtime"): superuser("show the configuration"),

@@ -27,7 +27,7 @@ def note_newest(files: FileSystem, number: int) -> None:
         file = files.open(NAME, create=True)
         try:
             file.truncate(0)
-            file.append([_line(number)])
+            file.append([newest_line(number)])
             file.sync()
         finally:
             file.close()
@@ -44,11 +44,12 @@ def lost_newest(files: FileSystem, covered: int) -> int | None:
         finally:
             file.close()
         number = int(data[:16], 16)
-        if data == _line(number) and number > max([covered, *segment_numbers(files.names())]):
+        if data == newest_line(number) and number > max([covered, *segment_numbers(files.names())]):
             return number
     return None
 
 
-def _line(number: int) -> bytes:
+def newest_line(number: int) -> bytes:
+    """The file's content when segment ``number`` is the newest."""
     text = b"%016x" % number
     return b"%s %08x\n" % (text, crc32c(text))

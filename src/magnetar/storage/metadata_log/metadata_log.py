@@ -216,6 +216,12 @@ class MetadataLog:
         """Whether both copies on disk are known to hold everything."""
         return not any(copy.suspect for copy in self._copies)
 
+    def durable_copies(self) -> list[tuple[str, int]]:
+        """The names of both copies and how much of each is durable and counts. Raises MetadataError."""
+        if self.last:
+            self._mend()
+        return [(copy.name, copy.length) for copy in self._copies if copy.length]
+
     # changing ----------------------------------------------------------------------------------------------------
 
     async def put(self, path: str, data: bytes, expected: int | None = None) -> int:

@@ -63,10 +63,20 @@ class SegmentKeeper:
         self._checkpoint_number = 0
         self._checkpoints: list[int] = [0, 0]
         """Segments up to which the two kept checkpoints reach."""
+        self.keeps_all = False
+        """Whether no segment may be removed now: a backup is being written."""
 
     def covered(self) -> tuple[int, int]:
         """Segments up to which the two kept checkpoints reach."""
         return self._checkpoints[0], self._checkpoints[-1]
+
+    def no_checkpoint(self) -> asyncio.Lock:
+        """Held with ``async with``: no checkpoint and no index is written or removed meanwhile."""
+        return self._one
+
+    def sizes(self, numbers: Iterable[int]) -> dict[int, int]:
+        """Bytes on disk of segments with their indexes; blocks."""
+        return self._backend.sizes(numbers)
 
     def start(self, found: Recovered) -> None:
         """Take over what recovery found: indexes for what it read, and a checkpoint, so that it is not read again."""
@@ -115,7 +125,7 @@ class SegmentKeeper:
     async def _write_checkpoint(self, number: int, length: int, sequence: int) -> None:
         for unindexed, size in sorted(self._unindexed.items()):
             spans = self.occupancy.spans(unindexed)
-            await self._blocking(self._finish_segment, unindexed, size, spans)
+            await self.blocking(self._finish_segment, unindexed, size, spans)
             self._indexed(unindexed, spans)
         if number <= self._checkpoints[-1]:
             return  # closing was quicker
@@ -124,7 +134,7 @@ class SegmentKeeper:
             if not managed.deleted:
                 blobs.append(_log_part(managed, self._home.journal.sequence - 1))
         head = self._head(number, length, sequence)
-        await self._blocking(self._save_checkpoint, checkpoint.encode(head, blobs))
+        await self.blocking(self._save_checkpoint, checkpoint.encode(head, blobs))
         self._checkpoints = [*self._checkpoints[-1:], number]
 
     def _indexed(self, number: int, spans: list[Span]) -> None:
@@ -132,7 +142,8 @@ class SegmentKeeper:
         for span in spans:
             span.places = None
 
-    async def _blocking(self, work: Callable[..., Any], *arguments: Any) -> Any:
+    async def blocking(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do something in the keeper's thread, after all that it was given before."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, work, *arguments)
 
     def _finish_segment(self, number: int, length: int, spans: list[Span]) -> None:
@@ -159,23 +170,27 @@ class SegmentKeeper:
     async def remove_dead(self) -> list[int]:
         """Remove segments that hold nothing alive and that no kept checkpoint needs for a replay."""
         border = self._checkpoints[0]
-        present: list[int] = await self._blocking(self._backend.segments)
+        present: list[int] = await self.blocking(self._backend.segments)
         dead = [number for number in present if self.occupancy.removable(number, border)]
+        removed: list[int] = []
         for number in dead:
             await self._reader.forget(number)
-            await self._blocking(self._backend.remove, number)
+            if self.keeps_all:
+                return removed
+            await self.blocking(self._backend.remove, number)
             self.occupancy.removed(number)
-        if dead:
-            log.info("removed %d segments that held nothing alive", len(dead))
-        return dead
+            removed.append(number)
+        if removed:
+            log.info("removed %d segments that held nothing alive", len(removed))
+        return removed
 
     async def measure(self) -> list[int]:
         """Know the sizes of all segments that a checkpoint covers; the numbers of all that exist."""
-        present: list[int] = await self._blocking(self._backend.segments)
+        present: list[int] = await self.blocking(self._backend.segments)
         sizes = self.occupancy.sizes
         unknown = [n for n in present if n <= self._checkpoints[-1] and n not in sizes and n not in self._unindexed]
         if unknown:
-            sizes.update(await self._blocking(self._backend.sizes, unknown))
+            sizes.update(await self.blocking(self._backend.sizes, unknown))
         return present
 
 

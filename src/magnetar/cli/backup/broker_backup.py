@@ -1,0 +1,49 @@
+"""A backup that a running broker writes: asked for over REST, waited for, its progress shown on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Final
+
+from magnetar.cli.connection import ConnectionFlags, connection
+from magnetar.model.errors import MagnetarError, PersistenceError
+
+_PATH: Final = "/admin/v2/brokers/backup"
+_ANSWER_SECONDS: Final = 120.0
+"""The broker answers when what it is just writing is durable."""
+_LOOK_SECONDS: Final = 0.2
+
+
+def back_up_broker(flags: ConnectionFlags, name: str) -> dict[str, Any]:
+    """Ask for a backup of that name; return its status when it is whole. Raises MagnetarError."""
+    rest = connection(flags).rest(_ANSWER_SECONDS)
+    found: dict[str, Any] = rest.ask("POST", _PATH, {"name": name})
+    taken = found["taken"]
+    try:
+        while found["status"] == "RUNNING":
+            _show(f"\r{found['bytes'] >> 20} of {max(found['totalBytes'], found['bytes']) >> 20} MB")
+            time.sleep(_LOOK_SECONDS)
+            found = rest.ask("GET", _PATH)
+            if (found["name"], found["taken"]) != (name, taken):
+                raise PersistenceError(
+                    f"the broker writes backup {found['name']} by now; if {name} is whole there is a manifest.json in "
+                    "it, if not its log says why"
+                )
+    except KeyboardInterrupt:
+        raise _InterruptedError(f"the broker goes on writing backup {name}; GET {_PATH} says how far it is") from None
+    finally:
+        _show("\r\x1b[K")
+    if found["status"] != "SUCCESS":
+        raise PersistenceError(found["lastError"])
+    return found
+
+
+def _show(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+class _InterruptedError(MagnetarError):
+    """Somebody pressed Ctrl-C."""

@@ -1,0 +1,62 @@
+"""``magnetar backup``: the state of one moment, of a broker that runs or of one that does not (docs/backup.md)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from magnetar.cli.messages import flags
+from magnetar.model.errors import MagnetarError
+from magnetar.runtime.command_line import commands
+
+app = commands("Back a broker up.")
+
+
+@app.command()
+def backup(
+    to: Annotated[
+        str,
+        typer.Argument(
+            help="Of a running broker a name, which it makes below its backupDirectory; with --data a directory that "
+            "is empty or missing.",
+            metavar="TO",
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Option(help="The data directory of a broker that is not running.", metavar="DIRECTORY")
+    ] = None,
+    admin_url: Annotated[str | None, typer.Option("--admin-url", help="The broker: http://host:port.")] = None,
+    auth_plugin: flags.AuthPlugin = None,
+    auth_params: flags.AuthParams = None,
+    trust: flags.Trust = None,
+    context: flags.Context = None,
+    client_conf: flags.ClientConf = None,
+    token: flags.TokenReference = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Back up all messages, acknowledgements, policies and schemas as of one moment. Examples: magnetar backup monday;
+    of a stopped broker: magnetar backup --data data /backups/monday"""
+    try:
+        if data is not None:
+            from magnetar.storage.backup.data_directories import back_up_directory
+
+            made = back_up_directory(str(data), to)
+            result = {"name": to, "status": "SUCCESS", "bytes": made.bytes, "files": len(made.files)}
+        else:
+            from magnetar.cli.backup.broker_backup import back_up_broker
+            from magnetar.cli.connection import ConnectionFlags
+
+            result = back_up_broker(
+                ConnectionFlags(
+                    context=context, client_conf=client_conf, web_url=admin_url, token=token, auth_plugin=auth_plugin,
+                    auth_params=auth_params, trust=trust,
+                ),
+                to,
+            )  # fmt: skip
+    except (MagnetarError, OSError) as error:
+        typer.echo(f"magnetar: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(json.dumps(result) if as_json else f"backup {to} is whole: {result['bytes']} bytes")

@@ -1,0 +1,49 @@
+"""The one directory below which a running broker writes backups, by plain names."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from magnetar.model.errors import ConflictError, InvalidValueError, PreconditionFailedError
+from magnetar.storage.backends.directory import PRIVATE_DIRECTORY, sync_directory
+from magnetar.storage.backends.files import OsFileSystem
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class BackupDirectory:
+    """Implements :class:`magnetar.storage.backup.running_backup.BackupPlace` over ``backupDirectory``."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def make(self, name: str) -> OsFileSystem:
+        """See :class:`BackupPlace`; refuses what is no plain name, and whatever stands there, links as well."""
+        if not self._path:
+            raise PreconditionFailedError(
+                "backupDirectory is not set: this broker writes no backups. Start it with --set backupDirectory=PATH, "
+                "a directory on another disk, or stop it and use magnetar backup --data DIR TO"
+            )
+        if not _NAME.fullmatch(name):
+            raise InvalidValueError(
+                f"{name[:120]!r} cannot be the name of a backup: letters, digits, '.', '_' and '-', up to 100, "
+                "beginning with a letter or digit"
+            )
+        if not os.path.isdir(self._path):
+            raise PreconditionFailedError(
+                f"backupDirectory {self._path} is no directory; make it, or mount its disk: it is not made by itself"
+            )
+        path = os.path.join(self._path, name)
+        try:
+            os.mkdir(path, PRIVATE_DIRECTORY)
+        except FileExistsError:
+            raise ConflictError(f"{path} exists; choose another name, nothing is overwritten") from None
+        sync_directory(self._path)
+        return OsFileSystem(path)
+
+    def remove(self, name: str) -> None:
+        """See :class:`BackupPlace`."""
+        os.rmdir(os.path.join(self._path, name))
+        sync_directory(self._path)

@@ -1,0 +1,160 @@
+"""Backup and restore of the data directory of a broker that is not running; whatever fails leaves things as they were.
+
+A restored directory appears with one rename: until then its files lie in ``ledgers.restoring`` beside the place of
+``ledgers``. What an interrupted restore left there is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from magnetar.metadata.sqlite import only_refuses, refuse_older
+from magnetar.model.errors import PersistenceError
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.directory import PRIVATE_DIRECTORY, lock_directory, make_directory, sync_directory
+from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
+from magnetar.storage.backends.files import FileSystem, OsFileSystem
+from magnetar.storage.backends.journal_backend import index_name, segment_name
+from magnetar.storage.backends.newest_segment import NAME as NEWEST
+from magnetar.storage.backup.backup_writer import BackupPart, BackupWriter, remove_written
+from magnetar.storage.backup.manifest import BackupManifest
+from magnetar.storage.backup.restored_files import checked_manifest, restore_files
+from magnetar.storage.metadata_log.metadata_scan import COPIES
+
+_LEDGERS: Final = "ledgers"
+_RESTORING: Final = "ledgers.restoring"
+_FACTS: Final = "metadata.sqlite"
+"""The file of versions before the metadata log, or the one that they refuse."""
+
+
+def back_up_directory(data: str, to: str) -> BackupManifest:
+    """Copy a data directory that no broker uses into ``to``, which is empty or missing.
+
+    Raises PersistenceError, OSError.
+    """
+    ledgers = os.path.join(data, _LEDGERS)
+    if not os.path.isdir(ledgers):
+        raise PersistenceError(f"{data} is no data directory: there is no directory {ledgers}")
+    with _taken(data):
+        source = OsFileSystem(ledgers, only_read=True)
+        names = source.names()
+        facts = os.path.join(data, _FACTS)
+        if os.path.exists(facts) and not only_refuses(facts) and not any(name in names for name in COPIES):
+            raise PersistenceError(
+                f"the metadata of {data} are still an older version's ({_FACTS}): start a broker on it once, it takes "
+                "them over"
+            )
+        with _taken(ledgers):
+            return _back_up(source, names, to)
+
+
+def _back_up(source: FileSystem, names: list[str], to: str) -> BackupManifest:
+    parts = [BackupPart(name) for name in (*COPIES, *checkpoint_names(names)) if name in names]
+    for number in segment_numbers(names):
+        parts += [BackupPart(name) for name in (segment_name(number), index_name(number)) if name in names]
+    parts += [BackupPart(NEWEST)] * (NEWEST in names)
+    new = not os.path.lexists(to)
+    if not new and (not os.path.isdir(to) or os.listdir(to)):
+        raise PersistenceError(f"{to} is not empty; choose another place, nothing is overwritten")
+    make_directory(to)
+    with _taken(to, "two backups cannot be written to one place"):
+        if not new:
+            os.chmod(to, PRIVATE_DIRECTORY)
+        target = OsFileSystem(to)
+        needed, (free, _) = sum(_size(source, part.name) for part in parts), target.space()
+        try:
+            if free < needed:
+                raise PersistenceError(f"the backup takes {needed} bytes and {free} are free at {to}; make room")
+            writer = BackupWriter(source, target, parts, SystemClock().now_ms())
+            try:
+                writer.run()
+            except OSError as error:
+                raise PersistenceError(
+                    f"{writer.name} could not be copied: {error}; nothing was left at {to}"
+                ) from error
+        except BaseException:
+            remove_written(target)
+            _remove_if(new, to)
+            raise
+    return BackupManifest(0, writer.files)
+
+
+def restore_directory(source: str, data: str) -> BackupManifest:
+    """Make ``data``, which is empty or missing, the data directory that a backup shows.
+
+    Raises PersistenceError, OSError; then ``data`` is as it was.
+    """
+    if not os.path.isdir(source):
+        raise PersistenceError(f"there is no directory {source}")
+    backup = OsFileSystem(source, only_read=True)
+    manifest = checked_manifest(backup)
+    new = not os.path.lexists(data)
+    if not new and not os.path.isdir(data):
+        raise PersistenceError(f"{data} is no directory")
+    make_directory(data)
+    with _taken(data):
+        try:
+            found = set(os.listdir(data)) - {_RESTORING, "lost+found"}
+            if found:
+                raise PersistenceError(
+                    f"{data} is not empty: it holds {', '.join(sorted(found)[:5])}; choose another directory, "
+                    "nothing is overwritten"
+                )
+            _restore(backup, manifest, data)
+        except BaseException:
+            _remove_if(new, data)
+            raise
+    return manifest
+
+
+def _restore(backup: FileSystem, manifest: BackupManifest, data: str) -> None:
+    making = os.path.join(data, _RESTORING)
+    if os.path.isdir(making):
+        remove_written(OsFileSystem(making))
+    target = OsFileSystem(making)
+    facts = os.path.join(data, _FACTS)
+    try:
+        free, _ = target.space()
+        if free < manifest.bytes:
+            raise PersistenceError(f"the backup holds {manifest.bytes} bytes and {free} are free at {data}; make room")
+        restore_files(backup, manifest, target)
+        refuse_older(facts)
+        os.rename(making, os.path.join(data, _LEDGERS))
+    except BaseException:
+        remove_written(target)
+        with suppress(OSError):
+            os.rmdir(making)
+        with suppress(OSError):
+            os.remove(facts)
+        raise
+    sync_directory(data)
+
+
+@contextmanager
+def _taken(path: str, why: str = "stop that one or choose another directory") -> Iterator[None]:
+    """Hold the lock of a directory. Raises PersistenceError while another process has it."""
+    try:
+        lock = lock_directory(path)
+    except BlockingIOError:
+        raise PersistenceError(f"{path} is in use by another process; {why}") from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _size(source: FileSystem, name: str) -> int:
+    file = source.open(name)
+    try:
+        return file.size()
+    finally:
+        file.close()
+
+
+def _remove_if(new: bool, path: str) -> None:
+    if new:
+        with suppress(OSError):
+            os.rmdir(path)

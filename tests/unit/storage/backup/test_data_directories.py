@@ -1,0 +1,181 @@
+"""Backup and restore of a data directory on a real disk: what fails leaves things as they were."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from magnetar.model.errors import PersistenceError
+from magnetar.storage.backends import files as disk
+from magnetar.storage.backends.directory import lock_directory
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backup.data_directories import back_up_directory, restore_directory
+from magnetar.storage.backup.manifest import MANIFEST, BackedUpFile, BackupManifest, manifest_line, read_manifest
+from magnetar.storage.verify import verify
+from tests.support.real_broker import TOPIC, RealBroker, real_broker
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with three messages, whose broker has stopped."""
+    path = tmp_path_factory.mktemp("stopped") / "data"
+
+    async def fill() -> None:
+        async with real_broker(path) as broker:
+            producer = await (await broker.client()).producer("persistent://public/default/t")
+            for number in range(3):
+                await producer.publish(b"%d" % number)
+
+    asyncio.run(fill())
+    return path
+
+
+@pytest.fixture
+def backup(data: Path, tmp_path: Path) -> Path:
+    back_up_directory(str(data), str(tmp_path / "backup"))
+    return tmp_path / "backup"
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(path)): one.read_bytes() for one in path.rglob("*") if one.is_file()}
+
+
+def messages(path: Path) -> list[bytes]:
+    async def read() -> list[bytes]:
+        async with real_broker(path) as broker:
+            return [await _message(broker, place) for place in range(1, 4)]
+
+    return asyncio.run(read())
+
+
+async def _message(broker: RealBroker, place: int) -> bytes:
+    status, found = await broker.ask(
+        "GET", f"{TOPIC}/t/examinemessage?initialPosition=earliest&messagePosition={place}"
+    )
+    assert status == 200, found
+    return str(found).encode()
+
+
+def test_there_and_back(data: Path, backup: Path, tmp_path: Path) -> None:
+    restored = tmp_path / "restored"
+    manifest = restore_directory(str(backup), str(restored))
+    ours = {one.name for one in manifest.files}
+    assert {name: content for name, content in tree(data / "ledgers").items() if name in ours} == tree(
+        restored / "ledgers"
+    )
+    assert {"metadata-a", "metadata-b", "newest"} < ours and not ours & {"LOCK", "reserve"}
+    for directory in (backup, restored, restored / "ledgers"):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(one.stat().st_mode) for one in backup.iterdir()} == {0o600}
+    assert verify(OsFileSystem(str(restored / "ledgers"), only_read=True)).damage == []
+    assert messages(restored) == [b"0", b"1", b"2"]
+
+
+def test_every_damaged_byte_is_found_and_nothing_is_made(backup: Path, tmp_path: Path) -> None:
+    manifest = read_manifest(OsFileSystem(str(backup), only_read=True))
+    for one in [*manifest.files, BackedUpFile(MANIFEST, (backup / MANIFEST).stat().st_size, 0)]:
+        for offset in (0, one.length // 2, one.length - 1):
+            path = backup / one.name
+            content = path.read_bytes()
+            path.write_bytes(content[:offset] + bytes([content[offset] ^ 1]) + content[offset + 1 :])
+            with pytest.raises(PersistenceError, match=f"{one.name}.* checksum does not fit"):
+                restore_directory(str(backup), str(tmp_path / "restored"))
+            path.write_bytes(content)
+    (backup / "newest").write_bytes(b"")
+    with pytest.raises(PersistenceError, match="newest has 0 bytes instead of"):
+        restore_directory(str(backup), str(tmp_path / "restored"))
+    (backup / "newest").unlink()
+    with pytest.raises(PersistenceError, match="newest is missing"):
+        restore_directory(str(backup), str(tmp_path / "restored"))
+    assert not (tmp_path / "restored").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ([BackedUpFile("../../etc/passwd", 0, 0)], "which no backup of magnetar holds"),
+        ([BackedUpFile("newest", -1, 0)], "which no backup of magnetar holds"),
+        ([BackedUpFile("newest", 0, 0)] * 2, "names a file twice"),
+    ],
+)
+def test_a_manifest_that_was_made_up(files: list[BackedUpFile], why: str, tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_bytes(manifest_line(BackupManifest(0, files)))
+    with pytest.raises(PersistenceError, match=why):
+        read_manifest(OsFileSystem(str(tmp_path), only_read=True))
+
+
+def test_an_interrupted_backup_is_refused_by_name(backup: Path, tmp_path: Path) -> None:
+    (backup / MANIFEST).unlink()
+    with pytest.raises(PersistenceError, match=r"no manifest\.json: this is no backup, or one that was interrupted"):
+        restore_directory(str(backup), str(tmp_path / "restored"))
+    with pytest.raises(PersistenceError, match="there is no directory"):
+        restore_directory(str(tmp_path / "nowhere"), str(tmp_path / "restored"))
+
+
+def test_nothing_is_overwritten(data: Path, backup: Path, tmp_path: Path) -> None:
+    before = tree(data), tree(backup)
+    with pytest.raises(PersistenceError, match="is not empty"):
+        back_up_directory(str(data), str(backup))
+    with pytest.raises(PersistenceError, match=r"is not empty: it holds ledgers, metadata\.sqlite"):
+        restore_directory(str(backup), str(data))
+    with pytest.raises(PersistenceError, match="is no data directory"):
+        back_up_directory(str(tmp_path), str(tmp_path / "other"))
+    assert before == (tree(data), tree(backup)) and not (tmp_path / "other").exists()
+
+
+def test_a_directory_in_use(data: Path, backup: Path, tmp_path: Path) -> None:
+    lock = lock_directory(str(data))
+    try:
+        with pytest.raises(PersistenceError, match="in use by another process"):
+            back_up_directory(str(data), str(tmp_path / "other"))
+    finally:
+        os.close(lock)
+    (tmp_path / "restored").mkdir()
+    lock = lock_directory(str(tmp_path / "restored"))
+    try:
+        with pytest.raises(PersistenceError, match="in use by another process"):
+            restore_directory(str(backup), str(tmp_path / "restored"))
+    finally:
+        os.close(lock)
+    assert not (tmp_path / "other").exists() and not list((tmp_path / "restored").iterdir())
+
+
+def test_a_full_disk_leaves_nothing(data: Path, backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "restored").mkdir()
+    calls = 0
+
+    def full(file: disk.OsFile, chunks: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls % 3 == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(file, chunks)  # type: ignore[arg-type]
+
+    append = disk.OsFile.append
+    monkeypatch.setattr(disk.OsFile, "append", full)
+    with pytest.raises(PersistenceError, match=r"could not be copied: .*No space left"):
+        back_up_directory(str(data), str(tmp_path / "other"))
+    with pytest.raises(OSError, match="No space left"):
+        restore_directory(str(backup), str(tmp_path / "restored"))
+    assert not (tmp_path / "other").exists() and not list((tmp_path / "restored").iterdir())
+    monkeypatch.undo()
+    monkeypatch.setattr(OsFileSystem, "space", lambda _: (10, 100))
+    with pytest.raises(PersistenceError, match=r"takes \d+ bytes and 10 are free"):
+        back_up_directory(str(data), str(tmp_path / "other"))
+    with pytest.raises(PersistenceError, match=r"holds \d+ bytes and 10 are free"):
+        restore_directory(str(backup), str(tmp_path / "restored"))
+    assert not (tmp_path / "other").exists() and not list((tmp_path / "restored").iterdir())
+
+
+def test_what_an_interrupted_restore_left_is_removed(backup: Path, tmp_path: Path) -> None:
+    left = tmp_path / "restored" / "ledgers.restoring"
+    left.mkdir(parents=True)
+    (left / "segment-00000000000000ff").write_bytes(b"half")
+    restore_directory(str(backup), str(tmp_path / "restored"))
+    assert sorted(one.name for one in (tmp_path / "restored").iterdir()) == ["ledgers", "metadata.sqlite"]
+    assert not (tmp_path / "restored" / "ledgers" / "segment-00000000000000ff").exists()
