@@ -19,7 +19,7 @@ NOT_APPLICABLE: Final = {"bookies", "proxy-stats"}
 
 def differences() -> dict[str, str]:
     """Every command that is wrong, with the reason."""
-    from tests.unit.cli.admin.test_vectors import VECTORS, differs
+    from tests.support.admin_vectors import VECTORS, differs
 
     wrong: dict[str, str] = {}
     judged = set()
