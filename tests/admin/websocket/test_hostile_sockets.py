@@ -14,7 +14,10 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from magnetar.admin.local_broker import inner_clients
 from magnetar.client.aio.consumer import Consumer
+from magnetar.client.aio.topic_consumer import TopicConsumer
+from magnetar.client.aio.topic_pattern import PatternTopics
 from magnetar.client.machines.message_id import MessageId
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
 
@@ -260,3 +263,42 @@ def test_partitions_of_a_socket_share_what_waits_in_memory(tmp_path: Path) -> No
             assert [one["availablePermits"] for one in found] == [1]
 
     run_on_broker(tmp_path, scenario)
+
+
+def test_a_pattern_of_too_many_topics_is_refused_and_those_of_others_are_opened_by_parts(tmp_path: Path) -> None:
+    begun, most = 0, 0
+    whole = TopicConsumer._open
+
+    async def counted(self: TopicConsumer, *given: Any) -> None:
+        nonlocal begun, most
+        begun += 1
+        most = max(most, begun)
+        await asyncio.sleep(0)
+        await whole(self, *given)
+        begun -= 1
+
+    async def scenario(broker: RealBroker) -> None:
+        await broker.ask("PUT", "/admin/v2/persistent/public/default/p/partitions", 6)
+        path = "/ws/v3/consumer/s?topicsPattern=persistent://public/default/p.*"
+        with patch.object(inner_clients, "_TOPICS_MAX", 5), pytest.raises(InvalidStatus) as refused:
+            await opened(broker, path)
+        assert refused.value.response.status_code == 400
+        assert b"matches 6 topics, more than 5;" in (refused.value.response.body or b"")
+        with (
+            patch.object(inner_clients, "_TOPICS_MAX", 6),
+            patch.object(inner_clients, "_OPENING_MAX", 2),
+            patch.object(TopicConsumer, "_open", counted),
+        ):
+            async with await opened(broker, path):
+                assert most == 2
+                assert len((await broker.stats("p-partition-5"))["subscriptions"]["s"]["consumers"]) == 1
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_topics_that_a_pattern_finds_later_are_left_out_beyond_the_bound(caplog: pytest.LogCaptureFixture) -> None:
+    bound = PatternTopics("p.*", 3)
+    assert bound.choose(["c", "d"]) == ["c", "d"]
+    assert bound.choose(["a", "b", "c", "d"]) == ["c", "d", "a"]
+    assert "p.*: 1 topics are left out" in caplog.text
+    assert bound.choose(["a", "b", "d"]) == ["a", "d", "b"]

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 _OPENING_SECONDS = 1.0
 """How long a name or subscription that is in use is waited for: who had it may just be leaving."""
+_TOPICS_MAX = 1_000
+"""Topics of one pattern, as many as a WebSocket may name."""
+_OPENING_MAX = 32
+"""Topics of one consumer that are opened at a time, so that others have their turn."""
 
 
 class InnerClients:
@@ -29,6 +33,7 @@ class InnerClients:
     def __call__(self, peer: InnerPeer) -> Client:
         # a broker that nobody asks for it does without
         from magnetar.client.aio.client import Client
+        from magnetar.client.aio.client_environment import ClientBounds
 
         service = self._service
         identity = peer.identity
@@ -48,4 +53,5 @@ class InnerClients:
             clock=service.clock,
             dial=dial,
             opening_timeout_seconds=_OPENING_SECONDS,
+            bounds=ClientBounds(topics=_TOPICS_MAX, opening=_OPENING_MAX),
         )

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from magnetar.client.aio.client_environment import Environment
+from magnetar.client.aio.client_environment import UNBOUNDED, ClientBounds, Environment
 from magnetar.client.aio.client_transaction import ClientTransaction, CoordinatorSession
 from magnetar.client.aio.connection_pool import ConnectionPool, Dial
 from magnetar.client.aio.consumer import Consumer
@@ -19,7 +19,7 @@ from magnetar.client.aio.producer import Producer
 from magnetar.client.aio.reader import Reader
 from magnetar.client.aio.topic_consumer import ConsumerOptions
 from magnetar.client.aio.topic_lookup import TopicLookup
-from magnetar.client.aio.topic_pattern import WantedTopics, mode_of
+from magnetar.client.aio.topic_pattern import PatternTopics, WantedTopics, mode_of
 from magnetar.client.aio.topic_producer import ProducerOptions
 from magnetar.client.errors import AlreadyClosedError, ClientError
 from magnetar.client.login import UNKNOWN, ClientLogin
@@ -60,6 +60,7 @@ class Client:
         rng: random.Random | None = None,
         dial: Dial | None = None,
         opening_timeout_seconds: float | None = None,
+        bounds: ClientBounds = UNBOUNDED,
     ) -> None:
         """``authentication`` holds credentials and TLS. ``clock`` and ``rng`` are for simulations.
 
@@ -83,9 +84,8 @@ class Client:
             dial=dial,
         )
         self._lookup = TopicLookup(self._pool, self._rng, operation_timeout_seconds, listener_name)
-        self._environment = Environment(
-            self._lookup, clock or SystemClock(), self._rng, opening_timeout_seconds or operation_timeout_seconds
-        )
+        opening = opening_timeout_seconds or operation_timeout_seconds
+        self._environment = Environment(self._lookup, clock or SystemClock(), self._rng, opening, bounds)
         self._coordinator = CoordinatorSession(self._lookup)
         self._handles: dict[int, Producer | Consumer] = {}
         self._watchers: set[asyncio.Task[None]] = set()
@@ -249,10 +249,10 @@ class Client:
     async def _subscribe_pattern(
         self, text: str, options: ConsumerOptions, across: int, mode: c.NamespaceMode, period: float
     ) -> Consumer:
-        wanted = WantedTopics.parse(text)
+        wanted, bound = WantedTopics.parse(text), PatternTopics(text, self._environment.bounds.topics)
 
         async def find() -> list[str]:
-            return wanted.matching(await self._lookup.topics_of(wanted.namespace, mode))
+            return bound.choose(wanted.matching(await self._lookup.topics_of(wanted.namespace, mode)))
 
         return await self._consumer(text, options, across, find, period)
 

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Final
 
 from magnetar.client.aio.topic_lookup import TopicLookup
 from magnetar.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientBounds:
+    """What a client may use at most where it shares its process with others, as within a broker; None: no bound."""
+
+    topics: int | None = None
+    """Topics of one pattern."""
+    opening: int | None = None
+    """Topics of one consumer that are opened at a time."""
+
+
+UNBOUNDED: Final = ClientBounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +32,4 @@ class Environment:
     rng: random.Random
     timeout: float
     """Seconds that an operation may take."""
+    bounds: ClientBounds = UNBOUNDED

@@ -44,9 +44,16 @@ class Consumer:
 
     async def add(self, topics: Iterable[str]) -> None:
         """Subscribe to internal topics. Raises why one cannot be, and then none of these stays."""
-        new = [TopicConsumer(one, self._environment, self._options, self._has_messages) for one in topics]
+        names, new = list(topics), list[TopicConsumer]()
+        at_once = self._environment.bounds.opening or max(len(names), 1)
         try:
-            await asyncio.gather(*(one.opened() for one in new))
+            for at in range(0, len(names), at_once):
+                part = [
+                    TopicConsumer(one, self._environment, self._options, self._has_messages)
+                    for one in names[at : at + at_once]
+                ]
+                new += part
+                await asyncio.gather(*(one.opened() for one in part))
         except BaseException:
             await asyncio.gather(*(one.close() for one in new), return_exceptions=True)
             raise

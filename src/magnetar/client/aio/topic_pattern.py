@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import NamespaceName
 from magnetar.model.topic_pattern import pattern_subject, without_scheme
 from magnetar.protocol.commands import NamespaceMode
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class PatternTopics:
+    """Those topics that one consumer has of its pattern, up to a maximum."""
+
+    def __init__(self, pattern: str, topics_max: int | None) -> None:
+        self._pattern = pattern
+        self._topics_max = topics_max
+        self._chosen: set[str] | None = None
+        self._left_out = 0
+
+    def choose(self, found: list[str]) -> list[str]:
+        """Return those to have of what was found now: those it has already, and others while there is room.
+
+        Raises InvalidValueError if there are too many the first time; later the rest is left out, and the log says so.
+        """
+        most, before = self._topics_max, self._chosen
+        if most is None:
+            return found
+        if before is None:
+            if len(found) > most:
+                raise InvalidValueError(
+                    f"the pattern matches {len(found)} topics, more than {most}; write a narrower one"
+                )
+            self._chosen = set(found)
+            return found
+        chosen = sorted(found, key=lambda one: one not in before)[:most]
+        left_out = len(found) - len(chosen)
+        if left_out != self._left_out and left_out:
+            _LOG.warning(
+                "%s: %d topics are left out, since a consumer has up to %d", self._pattern[:200], left_out, most
+            )
+        self._chosen, self._left_out = set(chosen), left_out
+        return chosen
 
 
 class WantedTopics(NamedTuple):
