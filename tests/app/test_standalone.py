@@ -17,7 +17,8 @@ from magnetar.testing.rawclient import RawClient
 from tests.support.standalone import ports, standalone
 
 RESIDENT_BYTES_MAX = 92_000_000
-"""Some 88.5 MB with all routes."""
+"""Some 88.5 MB with all routes. From 142 routes to 219 the broker's process, idle with REST built, grew from 76.1 to
+80.0 MB: 15 KB of objects for each route, and 64 modules of ours; no package more, and not the description of REST."""
 
 
 FIRST_RECEIPT_SECONDS_MAX = 5.0
