@@ -79,6 +79,16 @@ class MessageTooLargeError(ClientError):
         self.limit = limit
 
 
+class UnpackedTooLargeError(ClientError):
+    """A message that this consumer must not unpack, since it would be too large here; it stays unacknowledged."""
+
+    def __init__(self, ledger: int, entry: int, size: int, limit: int, topic: str) -> None:
+        super().__init__(
+            f"message {ledger}:{entry} has {size} bytes unpacked, above {limit} taken here; "
+            f"it stays unacknowledged on {topic}"
+        )
+
+
 class QueueFullError(ClientError):
     """As many messages wait for their receipts as may; wait for some, or turn block_if_queue_full on."""
 

@@ -15,10 +15,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from magnetar.admin.local_broker import inner_clients
+from magnetar.client.aio.client import Client
 from magnetar.client.aio.consumer import Consumer
 from magnetar.client.aio.topic_consumer import TopicConsumer
 from magnetar.client.aio.topic_pattern import PatternTopics
 from magnetar.client.machines.message_id import MessageId
+from magnetar.model.subscription_types import SubType
+from magnetar.protocol.compression import CompressionType
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
 
 P = "/ws/v2/producer/persistent/public/default/"
@@ -302,3 +305,32 @@ def test_topics_that_a_pattern_finds_later_are_left_out_beyond_the_bound(caplog:
     assert bound.choose(["a", "b", "c", "d"]) == ["c", "d", "a"]
     assert "p.*: 1 topics are left out" in caplog.text
     assert bound.choose(["a", "b", "d"]) == ["a", "d", "b"]
+
+
+@pytest.mark.parametrize("batching", [False, True])
+def test_what_is_huge_when_unpacked_closes_the_socket_and_is_left_to_others(tmp_path: Path, batching: bool) -> None:
+    huge = b"x" * (7 << 20)
+
+    async def scenario(broker: RealBroker) -> None:
+        async with Client(f"pulsar://{HOST}:{broker.node.port}") as client:
+            other = await client.subscribe("t", "s", SubType.Shared, receiver_queue_size=0)
+            await other.close()
+            producer = await client.create_producer(
+                "t", compression_type=CompressionType.ZSTD, batching_enabled=batching
+            )
+            await producer.send(b"small")
+            place = await producer.send(huge)
+            await producer.send(b"after")
+            named = f"message {place.ledger_id()}:{place.entry_id()} has "
+            for path in (C + "t/s?subscriptionType=Shared", R + "t?messageId=earliest"):
+                async with await opened(broker, path) as socket:
+                    assert base64.b64decode((await said(socket))["payload"]) == b"small"
+                    with pytest.raises(ConnectionClosed) as closed:
+                        await asyncio.wait_for(socket.recv(), 20)
+                    assert closed.value.rcvd is not None and closed.value.rcvd.code == 1011
+                    assert closed.value.rcvd.reason.startswith(named)
+            other = await client.subscribe("t", "s", SubType.Shared)
+            found = {bytes((await other.receive(20_000)).data()) for _ in range(3)}
+            assert found == {b"small", huge, b"after"}
+
+    run_on_broker(tmp_path, scenario, maxMessageSize=1 << 20)

@@ -21,6 +21,8 @@ _TOPICS_MAX = 1_000
 """Topics of one pattern, as many as a WebSocket may name."""
 _OPENING_MAX = 32
 """Topics of one consumer that are opened at a time, so that others have their turn."""
+_UNPACKED_FACTOR = 6
+"""A message may become that many times maxMessageSize when it is unpacked: 30 MiB of 5 MiB."""
 
 
 class InnerClients:
@@ -53,5 +55,9 @@ class InnerClients:
             clock=service.clock,
             dial=dial,
             opening_timeout_seconds=_OPENING_SECONDS,
-            bounds=ClientBounds(topics=_TOPICS_MAX, opening=_OPENING_MAX),
+            bounds=ClientBounds(
+                topics=_TOPICS_MAX,
+                opening=_OPENING_MAX,
+                unpacked=service.settings.maxMessageSize * _UNPACKED_FACTOR,
+            ),
         )

@@ -18,6 +18,8 @@ class ClientBounds:
     """Topics of one pattern."""
     opening: int | None = None
     """Topics of one consumer that are opened at a time."""
+    unpacked: int | None = None
+    """Bytes of an unpacked entry, or of a message of chunks; a consumer fails at a larger one."""
 
 
 UNBOUNDED: Final = ClientBounds()

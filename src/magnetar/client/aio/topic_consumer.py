@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from magnetar.client.aio.attachment import Attachment
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.wire_connection import WireConnection
-from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, UnpackedTooLargeError
 from magnetar.client.machines.consumption import Consumption, ConsumptionLimits
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
@@ -74,7 +74,14 @@ class TopicConsumer:
         self._ordered = ordered
         start = options.start
         skip_to = _before(start) if start is not None and options.start_inclusive else start
-        self.consumption = Consumption(topic, self.partition, options.limits, ordered=ordered, skip_to=skip_to)
+        self.consumption = Consumption(
+            topic,
+            self.partition,
+            options.limits,
+            ordered=ordered,
+            skip_to=skip_to,
+            unpacked_max=environment.bounds.unpacked,
+        )
         self._start = start
         self._inclusive = options.start_inclusive
         self._consumer_id = -1
@@ -158,10 +165,14 @@ class TopicConsumer:
 
     def on_message(self, message: c.CommandMessage) -> None:
         """Take an entry in."""
-        if self._seeking:
-            return  # it was sent before the seek; the subscription is opened anew
+        if self._seeking or self.failure is not None:
+            return  # it was sent before the seek, and the subscription is opened anew; or it comes to others
         consumption = self.consumption
-        consumption.received(message)
+        try:
+            consumption.received(message)
+        except UnpackedTooLargeError as error:
+            self._fail(error)
+            return
         if consumption.queue:
             self._on_messages(self)
         if self._chunk_timer is None and consumption.incomplete:

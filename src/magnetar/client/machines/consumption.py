@@ -15,6 +15,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from magnetar.client.errors import UnpackedTooLargeError
 from magnetar.client.machines.acknowledgement import AckTracker, ack_set_of, bits_of
 from magnetar.client.machines.chunk_buffer import ChunkBuffer, Place
 from magnetar.client.machines.message import Envelope, Message
@@ -22,7 +23,7 @@ from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.redelivery import NegativeAcknowledgements
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
-from magnetar.protocol.compression import DamagedPayloadError, decompress
+from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
 from magnetar.protocol.entries import EntryMetadata, metadata_of, payload_of, walk_batch
 
 IDS_MAX: Final = 1_000
@@ -48,11 +49,19 @@ class Consumption:
     """One consumer's queue; the caller owns time and the wire."""
 
     def __init__(
-        self, topic: str, partition: int, limits: ConsumptionLimits, *, ordered: bool, skip_to: MessageId | None = None
+        self,
+        topic: str,
+        partition: int,
+        limits: ConsumptionLimits,
+        *,
+        ordered: bool,
+        skip_to: MessageId | None = None,
+        unpacked_max: int | None = None,
     ) -> None:
         """``ordered``: Exclusive and Failover get everything again when one message is asked for again (rule 6.2.1).
 
         ``skip_to``: a reader begins after this message; messages of its entry up to its index are left out.
+        ``unpacked_max``: at what would be more bytes than these when it is unpacked, `received` raises.
         """
         self.topic = topic
         self.queue: deque[Message] = deque()
@@ -65,6 +74,7 @@ class Consumption:
         self._limits = limits
         self._ordered = ordered
         self._skip_to = skip_to
+        self._unpacked_max = unpacked_max
         self._chunks = ChunkBuffer(
             limits.pending_chunked_messages, acknowledge_oldest=limits.acknowledge_oldest_chunked
         )
@@ -97,7 +107,7 @@ class Consumption:
         self.negative.clear()
 
     def received(self, command: c.CommandMessage) -> None:
-        """Take what the broker has sent; messages are in `queue` then."""
+        """Take what the broker has sent; messages are in `queue` then. Raises UnpackedTooLargeError."""
         place = command.message_id.ledger, command.message_id.entry
         try:
             metadata = metadata_of(command.entry)
@@ -125,6 +135,8 @@ class Consumption:
             # It cannot be read here; it stays unacknowledged (rule 6.11.2, FAIL).
             self._release(metadata.num_messages_in_batch or 1)
             return
+        if self._unpacked_max is not None:
+            self._measure(place, metadata, self._unpacked_max)
         payload = payload_of(command.entry)
         if metadata.uuid is not None and (metadata.num_chunks_from_msg or 0) > 1:
             joined = self._chunks.add(place, metadata, payload)
@@ -146,6 +158,12 @@ class Consumption:
                 self.queue.append(Message(envelope, plain, -1, None))
             return
         self._unpack_batch(command, place, metadata, plain, metadata.num_messages_in_batch)
+
+    def _measure(self, place: Place, metadata: EntryMetadata, most: int) -> None:
+        packed = metadata.compression is not CompressionType.NONE
+        size = max(metadata.uncompressed_size if packed else 0, metadata.total_chunk_msg_size or 0)
+        if size > most:
+            raise UnpackedTooLargeError(*place, size, most, self.topic)
 
     def _unpack_batch(
         self, command: c.CommandMessage, place: Place, metadata: EntryMetadata, plain: bytes, count: int
