@@ -3,9 +3,10 @@
 Reading order for a newcomer who follows one message (docs/architecture.md): ``protocol``, ``broker``, ``storage``.
 They stand on ``model``, ``config``, ``runtime``, ``schema`` and ``metadata``; ``security`` finds out who speaks,
 ``authorization`` what they may do; ``compaction`` and ``transactions`` are formats that the broker and the jobs
-share, ``offload`` keeps old ledgers elsewhere. ``admin`` is REST, ``admin_api`` what it says, ``app`` and ``cli`` the
-programs, ``testing`` the simulator. ``aio`` is the native client for asyncio, ``admin_client`` that of REST. On Spark:
-``client`` and ``columnar`` below ``spark``; ``lakehouse``, ``pipelines`` and ``jobs`` above it.
+share, ``offload`` keeps old ledgers elsewhere. ``admin`` is REST, ``admin_api`` what it says, ``telemetry`` sends
+what it counts elsewhere, ``app`` and ``cli`` are the programs, ``testing`` is the simulator. ``aio`` is the native
+client for asyncio, ``admin_client`` that of REST. On Spark: ``client`` and ``columnar`` below ``spark``; ``lakehouse``,
+``pipelines`` and ``jobs`` above it.
 """
 
 from __future__ import annotations
