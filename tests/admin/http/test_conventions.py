@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 import urllib.request
 
@@ -117,11 +118,15 @@ def test_no_built_route_is_unknown_to_pulsar(shared_world: World) -> None:
     described = shared_world.rest.get("/openapi.json").json()["paths"]
     assert len(described) > 20
     for path, operations in described.items():
-        named = path.replace("{domain}", "persistent")
-        methods = set().union(*(methods for pattern, _, methods in known_routes() if pattern.fullmatch(named)))
+        methods = set().union(*(methods for _, known, methods in known_routes() if shape(known) == shape(path)))
         for method, operation in operations.items():
             ours = operation.get("description", "").startswith("magnetar's own. ")
             assert ours != (method.upper() in methods), (method, path)
+
+
+def shape(template: str) -> str:
+    """The template without the names of its parameters: a word of ours in their place is no route of Pulsar's."""
+    return re.sub(r"\{[^}]*\}", "{}", re.sub(r"\{(topic-)?domain\}", "persistent", template))
 
 
 def test_a_bug_is_one_answer_and_one_log_entry(
