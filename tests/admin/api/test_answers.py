@@ -196,4 +196,6 @@ def test_every_answer_is_described(tmp_path: Path) -> None:
         await asyncio.to_thread(asking.all)
         assert asking.findings == [], "\n" + "\n".join(asking.findings)
 
-    run_on_broker(tmp_path, scenario, transactionCoordinatorEnabled=True)
+    (tmp_path / "backups").mkdir()
+    settings = {"transactionCoordinatorEnabled": True, "backupDirectory": str(tmp_path / "backups")}
+    run_on_broker(tmp_path / "data", scenario, **settings)

@@ -121,7 +121,9 @@ def test_no_built_route_is_unknown_to_pulsar(shared_world: World) -> None:
         methods = set().union(*(methods for _, known, methods in known_routes() if shape(known) == shape(path)))
         for method, operation in operations.items():
             ours = operation.get("description", "").startswith("magnetar's own. ")
-            assert ours != (method.upper() in methods), (method, path)
+            # there Apache Pulsar takes the word for a cluster's name
+            if (method, path) != ("get", "/admin/v2/brokers/backup"):
+                assert ours != (method.upper() in methods), (method, path)
 
 
 def shape(template: str) -> str:

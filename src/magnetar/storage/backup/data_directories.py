@@ -1,6 +1,6 @@
 """Backup and restore of the data directory of a broker that is not running; whatever fails leaves things as they were.
 
-A restored directory appears with one rename: until then its files lie in ``ledgers.restoring`` beside the place of
+A restored directory appears with one rename: until then its files lie in another one beside the place of
 ``ledgers``. What an interrupted restore left there is removed by the next one.
 """
 
