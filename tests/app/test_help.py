@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from magnetar import __version__
 from magnetar.app import main
+from tests.support.command_line import taken
 from tests.unit.pipelines.example import TEXT
 
 ALLOWED = {"typer", "typing_extensions", "shellingham", "annotated_doc", "click", "magnetar"}
@@ -99,15 +102,30 @@ def walk(blocked: list[str], arguments: list[str]) -> object:
     return found
 
 
+def check_examples(page: str, told: str) -> None:
+    """A help page ends with an example of its command, or of one below it, which the command line takes."""
+    examples = re.findall(r"Example:\s+magnetar\s+(.*?)(?:\n\n|\Z)", told, re.DOTALL)
+    assert examples, f"magnetar {page} --help has no example"
+    for example in examples:
+        words = shlex.split(example, comments=True)
+        hidden = page.startswith("perf ") or page == "generate_documentation"
+        assert " ".join(words).startswith(page) or hidden, (page, example)
+        taken(words)
+
+
 @pytest.mark.parametrize("blocked", [[], EXTRAS], ids=["all installed", "base install"])
 def test_every_help_page_needs_little(blocked: list[str]) -> None:
     found = walk(blocked, [])
     assert isinstance(found, list)
     pages, modules = found
     assert len(pages) >= 25, sorted(pages)
-    assert {"", "pipeline verify", "jobs audit", "lake vacuum", "explain subscription"} <= pages.keys()
+    assert {"", "pipeline verify", "jobs audit", "lake vacuum", "explain subscription", "perf produce"} <= pages.keys()
+    assert {"produce", "consume", "read", "doctor", "contexts add"} <= pages.keys()
     bad = {page: told for page, told in pages.items() if told[0] != 0 or "Usage: magnetar" not in told[1] or told[2]}
     assert bad == {}
+    if not blocked:
+        for page, told in pages.items():
+            check_examples(page, told[1])
     others = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) - ALLOWED - {"__main__"}
     assert {name for name in others if not name.startswith("_")} == set()
     assert SLOW.isdisjoint(modules)
@@ -133,6 +151,28 @@ def test_what_needs_more_says_what_to_install(arguments: list[str], tmp_path: Pa
     code, _, told = found
     assert code == 1
     assert "which is not installed: pip install 'magnetar[pipelines]'" in told and "Traceback" not in told
+
+
+def test_every_command_stands_under_a_heading() -> None:
+    """Also those that are not there yet may be named; what nobody named would stand under Others."""
+    done = subprocess.run(
+        [sys.executable, "-m", "magnetar.app.main"], capture_output=True, text=True, timeout=60, check=False
+    )
+    told = done.stdout + done.stderr
+    assert [line for line in told.splitlines() if line in ("A broker:", "Messages:", "Operating:", "Spark:")] == [
+        "A broker:",
+        "Messages:",
+        "Operating:",
+        "Spark:",
+    ]
+    assert "Others:" not in told and "generate_documentation" not in told and told.count("...") == 1, (
+        "Usage has the only one"
+    )
+
+
+def test_what_pulsar_client_has_and_this_does_not_is_refused_by_name() -> None:
+    found = walk([], ["generate_documentation", "-n", "produce"])
+    assert found == [1, "", "magnetar: generate_documentation is not here: docs/command-line.md lists all commands\n"]
 
 
 def test_the_version() -> None:

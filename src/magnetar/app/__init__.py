@@ -2,6 +2,6 @@
 
 Reading order: ``main`` (the command line), ``standalone`` (a process that serves until it is stopped), ``node`` (a
 broker with its store, wired), ``doors`` (its listening sockets), ``data_directory`` (the directory, its lock, older
-formats), ``rest`` (the HTTP server), ``garbage_collection`` (what Python's collector is spared), ``explain`` and
-``rescue`` (commands).
+formats), ``rest`` (the HTTP server), ``garbage_collection`` (what Python's collector is spared) and ``rescue``
+(a command).
 """

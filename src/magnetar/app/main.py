@@ -6,24 +6,39 @@ longer than all else.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
 from magnetar import __version__
-from magnetar.app.explain import app as explain_app
 from magnetar.app.rescue import app as rescue_app
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import HeadedGroup, commands
 
 if TYPE_CHECKING:
     from magnetar.config.configuration import Configuration
 
-app = commands("Apache Pulsar's messaging in Python.")
+
+class Overview(HeadedGroup):
+    """What ``magnetar --help`` lists."""
+
+    headings: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "A broker": ("standalone", "config", "tokens", "doctor", "verify", "rescue", "backup", "restore"),
+        "Messages": ("produce", "consume", "read", "sql", "perf"),
+        "Operating": ("admin", "explain", "permissions", "contexts", "completion"),
+        "Spark": ("pipeline", "lake", "jobs"),
+    }
+
+
+app = commands(
+    "Apache Pulsar's messaging in Python.", Overview, example='Example: magnetar produce orders -m "10 apples"'
+)
 
 
 def _say_version(wanted: bool) -> None:
@@ -41,7 +56,7 @@ def magnetar(
     """Apache Pulsar's messaging in Python."""
 
 
-@app.command()
+@app.command(epilog="Example: magnetar standalone --data data --set brokerDeduplicationEnabled=true")
 def standalone(
     data: Annotated[Path, typer.Option(help="Where everything is kept; created if missing.")] = Path("data"),
     conf: Annotated[Path | None, typer.Option(help="A broker.conf or standalone.conf of Apache Pulsar.")] = None,
@@ -66,6 +81,12 @@ def standalone(
         run(data, configuration.settings)
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            print(
+                "another program listens there, perhaps another broker; this one takes other ports by "
+                "--set brokerServicePort=6660 --set webServicePort=8090",
+                file=sys.stderr,
+            )
         raise typer.Exit(1) from None
 
 
@@ -96,7 +117,7 @@ def _require_providers(configuration: Configuration) -> None:
             raise InvalidValueError(f"{where}: {error}" if where else str(error)) from None
 
 
-@app.command()
+@app.command(epilog="Example: magnetar config --conf broker.conf --changed")
 def config(
     conf: Annotated[Path | None, typer.Option(help="A broker.conf or standalone.conf of Apache Pulsar.")] = None,
     setting: Annotated[
@@ -126,7 +147,7 @@ def config(
         print(line)
 
 
-@app.command()
+@app.command(epilog="Example: magnetar verify data")
 def verify(
     directory: Annotated[Path, typer.Argument(help="A data directory of a broker that is not running.")],
 ) -> None:
@@ -159,7 +180,6 @@ def verify(
         raise typer.Exit(1)
 
 
-app.add_typer(explain_app, name="explain")
 app.add_typer(rescue_app, name="rescue")
 
 PASSED_ON: Final = {
@@ -168,6 +188,7 @@ PASSED_ON: Final = {
     "lake": "lakehouse",
     "tokens": "cli.tokens",
     "permissions": "cli.permissions",
+    "explain": "cli.explain",
     "doctor": "cli.doctor",
     "contexts": "cli.contexts",
     "completion": "cli.completion",
@@ -181,13 +202,17 @@ PASSED_ON: Final = {
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
 _ADMIN: Final = "magnetar.cli.admin.command"
+_ALONE: Final[dict[str, list[str]]] = {"doctor": []}
+"""What a command gets that is called without arguments, if that is not ``--help``."""
 _ALL: Final = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
 def _pass_on(context: typer.Context) -> None:
     found = importlib.import_module(f"magnetar.{PASSED_ON[context.info_name or '']}.command")
     try:
-        found.app(context.args or ["--help"], prog_name=f"magnetar {context.info_name}")
+        found.app(
+            context.args or _ALONE.get(context.info_name or "", ["--help"]), prog_name=f"magnetar {context.info_name}"
+        )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "magnetar":
             raise
@@ -238,6 +263,12 @@ def admin(context: typer.Context) -> None:
 @app.command(context_settings=_ALL, add_help_option=False)
 def completion(context: typer.Context) -> None:
     """Completion for bash, zsh and fish."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def explain(context: typer.Context) -> None:
+    """Why nothing arrives on a subscription, and what to do about it."""
     _pass_on(context)
 
 
@@ -297,6 +328,16 @@ def in_order(arguments: list[str]) -> list[str]:
 def doctor(context: typer.Context) -> None:
     """What is wrong with this machine or with a broker, and what to do about it."""
     _pass_on(context)
+
+
+@app.command("generate_documentation", hidden=True, context_settings={**_ALL, "help_option_names": ["--help"]})
+def generate_documentation(context: typer.Context) -> None:
+    """Refuse: docs/command-line.md is the page of all commands. Example: magnetar produce orders -m hello"""
+    print(
+        "magnetar: generate_documentation is not here: docs/command-line.md lists all commands",
+        file=sys.stderr,
+    )
+    raise typer.Exit(1)
 
 
 def main() -> None:

@@ -11,7 +11,10 @@ import typer
 from magnetar.model.errors import MagnetarError, PersistenceError
 from magnetar.runtime.command_line import commands
 
-app = commands("Decide what a damaged directory leaves to an operator.")
+app = commands(
+    "Decide what a damaged directory leaves to an operator.",
+    example="Example: magnetar rescue metadata data",
+)
 
 
 @app.callback()
@@ -19,7 +22,7 @@ def rescue() -> None:
     """Decide what a damaged directory leaves to an operator."""
 
 
-@app.command()
+@app.command(epilog="Example: magnetar rescue metadata data")
 def metadata(
     directory: Annotated[Path, typer.Argument(help="A data directory of a broker that is not running.")],
     accept: Annotated[

@@ -1,8 +1,9 @@
 """Commands of the ``magnetar`` program that need no broker of their own; :mod:`magnetar.app.main` passes them on.
 
 Each is a package with a module ``command``: ``tokens`` makes keys and tokens, ``permissions`` asks a broker who may do
-what, ``doctor`` looks at the machine, ``contexts`` keeps saved connections, ``completion`` completes command lines,
-``admin`` operates a broker, ``messages`` sends and receives, ``perf`` measures, ``backup`` and ``restore`` keep
-everything and bring it back; ``output`` is how they print. ``connection`` says for all of them where the broker is and
-how to log in: from flags, the environment, a saved context and Pulsar's ``client.conf``.
+what, ``explain`` why nothing arrives, ``doctor`` looks at the machine, ``contexts`` keeps saved connections,
+``completion`` completes command lines, ``admin`` operates a broker, ``messages`` sends and receives, ``perf`` measures,
+``backup`` and ``restore`` keep everything and bring it back; ``output`` is how they print. ``connection`` says for all
+of them where the broker is and how to log in: from flags, the environment, a saved context and Pulsar's
+``client.conf``.
 """

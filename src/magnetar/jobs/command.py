@@ -16,7 +16,10 @@ from magnetar.runtime.command_line import commands
 if TYPE_CHECKING:
     from magnetar.jobs.reader.units import Access
 
-app = commands("Maintenance jobs on Spark: local, or through spark-submit.")
+app = commands(
+    "Maintenance jobs on Spark: local, or through spark-submit.",
+    example="Example: magnetar jobs audit orders --data data",
+)
 
 Url = Annotated[str | None, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")]
 Data = Annotated[
@@ -39,7 +42,7 @@ def access(url: str | None, data: Path | None, token: str | None, client_conf: s
     return Access(url=url, directory=directory, login=login(token, client_conf), operation_timeout=patience)
 
 
-@app.command()
+@app.command(epilog="Example: magnetar jobs audit orders --url pulsar://localhost:6650 --data data")
 def audit(
     topic: Annotated[str, typer.Argument(help="A topic; all its partitions are looked at.")],
     url: Url = None,
@@ -72,7 +75,10 @@ def audit(
     raise typer.Exit(FOUND if result.counts else CLEAN)
 
 
-@app.command()
+@app.command(
+    epilog="Example: magnetar jobs offload orders --rest http://localhost:8080 --data data --to "
+    "file:///mnt/lake/offload --dry-run"
+)
 def offload(
     topics: Annotated[list[str], typer.Argument(help="Topics; all their partitions are looked at.")],
     rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
@@ -102,7 +108,7 @@ def offload(
     raise typer.Exit(FOUND if refused else CLEAN)
 
 
-@app.command()
+@app.command(epilog="Example: magnetar jobs compact orders --rest http://localhost:8080 --data data")
 def compact(
     topic: Annotated[str, typer.Argument(help="A topic without partitions, or one partition.")],
     rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
@@ -126,7 +132,7 @@ def compact(
     show(f"{topic}: {title}", job.CompactionResult._fields, done)
 
 
-@app.command()
+@app.command(epilog="Example: magnetar jobs compare orders pulsar://one:6650 orders pulsar://two:6650 --by content")
 def compare(
     topic_a: Annotated[str, typer.Argument(help="One topic, with all its partitions.")],
     url_a: Annotated[str, typer.Argument(help="Its broker, pulsar://host:port; - for only --data-a.")],
@@ -178,7 +184,7 @@ def compare(
 Admin = Annotated[str | None, typer.Option(help="The broker's REST address, http://host:port.", metavar="URL")]
 
 
-@app.command()
+@app.command(epilog="Example: magnetar jobs replay orders orders-again --id fix-42 --url pulsar://localhost:6650")
 def replay(
     source: Annotated[str, typer.Argument(help="A topic: a dead-letter topic, or one with a subscription's backlog.")],
     target: Annotated[str, typer.Argument(help="Where the messages are published once more.")],
@@ -215,7 +221,7 @@ def replay(
     show(f"replay {id} {what}", ("messages", "to", "plan"), [(count, wanted.target, path)])
 
 
-@app.command()
+@app.command(epilog="Example: magnetar jobs report public/default --admin http://localhost:8080")
 def report(
     namespace: Annotated[str, typer.Argument(help="tenant/namespace; all its topics.")] = "public/default",
     url: Annotated[

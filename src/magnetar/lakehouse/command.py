@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from magnetar.lakehouse.lake import Lake
     from magnetar.lakehouse.model.history import Commit
 
-app = commands("Tables that streams of topics are written to.")
+app = commands(
+    "Tables that streams of topics are written to.",
+    example="Example: magnetar lake history /lake/flights",
+)
 WEEK: Final = 168.0
 
 Path = Annotated[str, typer.Argument(help="Directory or URL of the table.")]
@@ -29,14 +32,14 @@ _T = TypeVar("_T")
 At = Annotated[str | None, typer.Option(help="As it was at this time, milliseconds or ISO 8601.")]
 
 
-@app.command()
+@app.command(epilog="Example: magnetar lake history /lake/flights")
 def history(path: Path, kind: Kind = None, option: Options = None) -> None:
     """One line per commit, oldest first: version, time, operation, rows, query and micro-batch."""
     for commit in _call(path, kind, option, lambda lake: lake.history()):
         typer.echo(line_of(commit))
 
 
-@app.command()
+@app.command(epilog="Example: magnetar lake positions /lake/flights --version 1")
 def positions(
     path: Path,
     version: Version = None,
@@ -49,7 +52,7 @@ def positions(
     typer.echo(_call(path, kind, option, lambda lake: lake.offsets(version, at, query)))
 
 
-@app.command()
+@app.command(epilog="Example: magnetar lake holding /lake/flights persistent://public/default/flights 12:400")
 def holding(
     path: Path,
     topic: Annotated[str, typer.Argument(help="Topic-partition, as `positions` names it.")],
@@ -64,7 +67,7 @@ def holding(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog="Example: magnetar lake verify /lake/flights")
 def verify(path: Path, kind: Kind = None, option: Options = None) -> None:
     """Read every file that the newest version names; exit 1 if one is gone, shorter, or cannot be read."""
     found = _call(path, kind, option, lambda lake: lake.verify())
@@ -77,7 +80,7 @@ def verify(path: Path, kind: Kind = None, option: Options = None) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog="Example: magnetar lake compact /lake/flights")
 def compact(path: Path, kind: Kind = None, option: Options = None) -> None:
     """Put small files together; streams may write meanwhile."""
     done = _call(path, kind, option, lambda lake: lake.compact())
@@ -87,7 +90,7 @@ def compact(path: Path, kind: Kind = None, option: Options = None) -> None:
         typer.echo(f"version {done.version}: {done.removed} files became {done.added}")
 
 
-@app.command()
+@app.command(epilog="Example: magnetar lake vacuum /lake/flights --hours 168")
 def vacuum(
     path: Path,
     hours: Annotated[float, typer.Option(help="Keep what versions of so many hours need.", min=0)] = WEEK,

@@ -25,7 +25,8 @@ UNSEEN = 4
 app = commands(
     "Pipelines on Spark that a YAML file declares (docs/pipelines.md). "
     "Exit codes: 0 good, 1 failed, 2 the file is not valid, 3 verify has found something, 4 it has found nothing and "
-    "could not look at everything."
+    "could not look at everything.",
+    example="Example: magnetar pipeline check orders.yaml",
 )
 
 File = Annotated[Path, typer.Argument(help="The pipeline, as YAML.", metavar="FILE")]
@@ -67,7 +68,7 @@ def _loaded(file: Path) -> Pipeline:
     return pipeline
 
 
-@app.command()
+@app.command(epilog="Example: magnetar pipeline check orders.yaml --connect")
 def check(
     file: File,
     connect: Annotated[bool, typer.Option("--connect", help="Also ask the broker for every topic.")] = False,
@@ -86,7 +87,7 @@ def check(
         )
 
 
-@app.command()
+@app.command(epilog="Example: magnetar pipeline plan orders.yaml")
 def plan(file: File) -> None:
     """Show the graph: sources, steps, sinks, their columns, and what each sink promises."""
     with _explained():
@@ -100,7 +101,7 @@ def plan(file: File) -> None:
             _say(line)
 
 
-@app.command()
+@app.command(epilog="Example: magnetar pipeline run orders.yaml")
 def run(
     file: File,
     available_now: Annotated[
@@ -131,7 +132,7 @@ def run(
         )
 
 
-@app.command()
+@app.command(epilog="Example: magnetar pipeline status orders.yaml")
 def status(file: File) -> None:
     """Show where a pipeline is: last micro-batch, rates, lag of each source, dead letters by cause. Without Spark."""
     with _explained():
@@ -142,7 +143,7 @@ def status(file: File) -> None:
             _say(line)
 
 
-@app.command()
+@app.command(epilog="Example: magnetar pipeline verify orders.yaml")
 def verify(
     file: File,
     since: Annotated[int, typer.Option(min=0, help="The first micro-batch to look at.")] = 0,
@@ -175,7 +176,7 @@ def verify(
         _say(f"proven{begin}: nothing skipped, nothing repeated, nothing changed")
 
 
-@app.command()
+@app.command(epilog="Example: magnetar pipeline replay orders.yaml")
 def replay(
     file: File,
     since: Annotated[

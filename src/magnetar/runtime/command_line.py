@@ -7,7 +7,8 @@ own option ``--help``, although it was not given.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
@@ -23,13 +24,32 @@ class PlainGroup(TyperGroup):
         return option
 
 
-def commands(help: str) -> typer.Typer:
-    """An empty set of commands."""
+def commands(help: str, group: type[PlainGroup] = PlainGroup, *, example: str = "") -> typer.Typer:
+    """An empty set of commands; the example ends its help page."""
     return typer.Typer(
         help=help,
-        cls=PlainGroup,
+        epilog=example or None,
+        cls=group,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
+
+
+class HeadedGroup(PlainGroup):
+    """A group whose help lists its commands under headings, each with its whole first sentence."""
+
+    headings: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Names of commands by heading, in order; commands without a heading come last."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        shown = {name: command for name, command in self.commands.items() if not command.hidden}
+        named = {name for names in self.headings.values() for name in names}
+        others = tuple(name for name in shown if name not in named)
+        width = max(map(len, shown), default=0)
+        for heading, names in {**self.headings, "Others": others}.items():
+            rows = [(name.ljust(width), shown[name].get_short_help_str(200)) for name in names if name in shown]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from magnetar.app.explain import explained, located
 from magnetar.app.main import app
+from magnetar.cli.explain.command import explained, located
 from magnetar.protocol.commands import SubType
 from tests.support.real_broker import TOPIC, RealBroker, real_broker
 

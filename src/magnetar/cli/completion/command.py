@@ -8,7 +8,7 @@ import typer
 
 from magnetar.runtime.command_line import commands
 
-app = commands("Completion for bash, zsh and fish.")
+app = commands("Completion for bash, zsh and fish.", example="Example: magnetar completion bash")
 
 _BASH: Final = """\
 _magnetar() {
@@ -63,7 +63,7 @@ def fish() -> None:
 
 @app.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def words(context: typer.Context) -> None:
-    """Print what the last of some words may become."""
+    """Print what the last of some words may become. Example: magnetar completion words adm"""
     from magnetar.cli.completion.candidates import candidates
 
     typer.echo("".join(f"{one}\n" for one in candidates(context.args)), nl=False)

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from magnetar.cli.contexts.context import Context
     from magnetar.cli.contexts.context_file import Contexts
 
-app = commands("Saved connections: where brokers are and how to log in; secrets stand there by reference only.")
+app = commands(
+    "Saved connections: where brokers are and how to log in; secrets stand there by reference only.",
+    example="Example: magnetar contexts add dev --web-url http://localhost:8080 --use",
+)
 
 T = TypeVar("T")
 Name = Annotated[str, typer.Argument(help="The name of the context.", metavar="NAME")]
@@ -25,10 +28,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.callback()
 def contexts() -> None:
-    """Saved connections: where brokers are and how to log in; secrets stand there by reference only.
-
-    Example: magnetar contexts add dev --web-url http://localhost:8080 --use
-    """
+    """Saved connections: where brokers are and how to log in; secrets stand there by reference only."""
 
 
 @app.command("list")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.client.login_flags import ClientConfFile, Token, login
+from magnetar.client.login_flags import ClientConfFile, Token
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands
 
@@ -17,8 +17,8 @@ _SECONDS = 4.0
 
 
 @app.command(
-    epilog="Example: magnetar doctor --data data        everything\n\n"
-    "Example: magnetar doctor --only broker      exit 0 if a broker answers, as health checks want it"
+    epilog="Example: magnetar doctor   # everything but the broker\n\n"
+    "Example: magnetar doctor --only broker   # 0 if one answers"
 )
 def doctor(
     data: Annotated[Path, typer.Option(help="Where the broker keeps its data, or would.")] = Path("data"),
@@ -30,12 +30,16 @@ def doctor(
             "Without it: all but broker, whose absence is no fault.",
         ),
     ] = None,
-    admin_url: Annotated[str, typer.Option(help="The broker's HTTP address.")] = "http://localhost:8080",
+    admin_url: Annotated[
+        str | None, typer.Option(help="The broker's HTTP address, http://localhost:8080 if nothing says another.")
+    ] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the symptoms as JSON.")] = False,
 ) -> None:
     """Look at this machine and at a broker; exit 1 if something does not work, 0 if it does, also with warnings."""
+    from magnetar.cli.connection import ConnectionFlags, connection
     from magnetar.cli.doctor.checks import NAMES, ThisMachine
     from magnetar.cli.doctor.symptom import Level
     from magnetar.runtime.clock import SystemClock
@@ -45,7 +49,8 @@ def doctor(
         typer.echo(f"magnetar: --only {unknown[0][:80]}: no such check; there are {', '.join(NAMES)}", err=True)
         raise typer.Exit(2)
     try:
-        rest = login(token, client_conf).rest(admin_url, _SECONDS)
+        flags = ConnectionFlags(web_url=admin_url, token=token, client_conf=client_conf, context=context)
+        rest = connection(flags).rest(_SECONDS)
     except MagnetarError as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None

@@ -12,15 +12,15 @@ from magnetar.cli.perf.read_command import read
 from magnetar.cli.perf.transaction_command import transaction
 from magnetar.runtime.command_line import commands
 
-app = commands("Load on a broker, and figures: throughput and latencies, in the format of pulsar-perf.")
+app = commands(
+    "Load on a broker, and figures: throughput and latencies, in the format of pulsar-perf.",
+    example="Example: magnetar perf produce orders -r 1000 -time 30",
+)
 
 
 @app.callback()
 def perf() -> None:
-    """Load on a broker, and figures: throughput and latencies, in the format of pulsar-perf.
-
-    Example: magnetar perf produce orders -r 1000 -time 30
-    """
+    """Load on a broker, and figures: throughput and latencies, in the format of pulsar-perf."""
 
 
 app.command()(produce)
@@ -46,6 +46,9 @@ def _refuse(context: typer.Context) -> None:
 
 
 for _name in REFUSED:
-    app.command(_name, hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
-        _refuse
-    )
+    app.command(
+        _name,
+        hidden=True,
+        epilog="Example: magnetar perf produce orders -time 30",
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )(_refuse)

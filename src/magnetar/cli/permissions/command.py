@@ -14,7 +14,10 @@ from magnetar.client.login_flags import ClientConfFile, Token, login
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands
 
-app = commands("Who may do what, and why.")
+app = commands(
+    "Who may do what, and why.",
+    example="Example: magnetar permissions explain alice produce orders",
+)
 
 REFUSED = 3
 """The exit status of a question that is answered with no."""
@@ -25,7 +28,7 @@ def permissions() -> None:
     """Who may do what, and why."""
 
 
-@app.command()
+@app.command(epilog="Example: magnetar permissions explain alice clear-backlog orders/billing")
 def explain(
     role: Annotated[str, typer.Argument(help="Whom the question is about.")],
     operation: Annotated[
@@ -71,7 +74,11 @@ def _end_on_sigterm() -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
-@app.command("self-test")
+@app.command(
+    "self-test",
+    epilog="Example: magnetar permissions self-test --secret-key file:///etc/pulsar/secret.key --superuser admin "
+    "--token file:admin.token",
+)
 def self_test(
     superuser: Annotated[str, typer.Option(help="The role of the login, a superuser.")],
     secret_key: Annotated[

@@ -16,7 +16,10 @@ import typer
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands
 
-app = commands("Keys and tokens, with the flags of Apache Pulsar's `pulsar tokens`.")
+app = commands(
+    "Keys and tokens, with the flags of Apache Pulsar's `pulsar tokens`.",
+    example="Example: magnetar tokens create-secret-key --output secret.key",
+)
 
 _KEY = "file:///path, a path, data:;base64,..., base64, env:NAME or - for standard input"
 Argument = Annotated[
@@ -43,7 +46,7 @@ def _errors_reported() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-@app.command("create-secret-key")
+@app.command("create-secret-key", epilog="Example: magnetar tokens create-secret-key --output secret.key")
 def create_secret_key(
     algorithm: Annotated[
         Algorithm, typer.Option("--signature-algorithm", "-a", help="HS256, HS384 or HS512.")
@@ -67,7 +70,11 @@ def create_secret_key(
             write([KeyFile(output, content, 0o600)], overwrite=overwrite)
 
 
-@app.command("create-key-pair")
+@app.command(
+    "create-key-pair",
+    epilog="Example: magnetar tokens create-key-pair -a ES256 --output-private-key private.key "
+    "--output-public-key public.key",
+)
 def create_key_pair(
     private: Annotated[Path, typer.Option("--output-private-key", help="A new file for the private key (PKCS 8).")],
     public: Annotated[Path, typer.Option("--output-public-key", help="A new file for the public key (X.509).")],
@@ -85,7 +92,9 @@ def create_key_pair(
         write([KeyFile(private, pair.private, 0o600), KeyFile(public, pair.public, 0o644)], overwrite=overwrite)
 
 
-@app.command("create")
+@app.command(
+    "create", epilog="Example: magnetar tokens create --secret-key secret.key --subject alice --expiry-time 30d"
+)
 def create(
     subject: Annotated[str, typer.Option("--subject", "-s", help="The subject, which is the role.")],
     expiry: Annotated[
@@ -120,7 +129,7 @@ def create(
         typer.echo(sign(claims, signer, headers or []))
 
 
-@app.command("show")
+@app.command("show", epilog="Example: magnetar tokens show --token-file alice.token")
 def show(argument: Argument = None, stdin: Stdin = False, file: File = None) -> None:
     """Show header and claims of a token, of which nothing is checked."""
     from magnetar.cli.tokens import input as source
@@ -131,7 +140,7 @@ def show(argument: Argument = None, stdin: Stdin = False, file: File = None) -> 
         typer.echo(f"{header}\n---\n{claims}")
 
 
-@app.command("validate")
+@app.command("validate", epilog="Example: magnetar tokens validate --secret-key secret.key --token-file alice.token")
 def validate(
     argument: Argument = None,
     stdin: Stdin = False,
@@ -160,7 +169,7 @@ def validate(
         typer.echo(json.dumps(claims))
 
 
-@app.command("revoke")
+@app.command("revoke", epilog="Example: magnetar tokens revoke --token-file alice.token --list revoked")
 def revoke(
     argument: Argument = None,
     stdin: Stdin = False,

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from magnetar.client.login_flags import ClientConfFile, Token, login
+from magnetar.client.login_flags import ClientConfFile, Token
 from magnetar.model.errors import MagnetarError, NotAvailableError
 from magnetar.model.names import TopicName
 from magnetar.runtime.command_line import commands
@@ -16,32 +16,41 @@ from magnetar.runtime.command_line import commands
 if TYPE_CHECKING:
     from magnetar.client.rest import Rest
 
-app = commands("Say why.")
+app = commands(
+    "Say why something is as it is, and what to do about it.",
+    example="Example: magnetar explain subscription orders billing",
+)
 _PATIENCE_S = 30.0
 
 
 @app.callback()
 def explain() -> None:
-    """Say why."""
+    """Say why something is as it is, and what to do about it."""
 
 
 @app.command()
 def subscription(
     topic: Annotated[str, typer.Argument(help="The topic; of a partitioned one, a partition.")],
     name: Annotated[str, typer.Argument(metavar="SUB", help="The subscription.")],
-    admin_url: Annotated[str, typer.Option(help="The broker's HTTP address.")] = "http://localhost:8080",
+    admin_url: Annotated[
+        str | None, typer.Option(help="The broker's HTTP address, http://localhost:8080 if nothing says another.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Key_Shared: where the messages of this key are.")] = None,
     hash_value: Annotated[int | None, typer.Option("--hash", help="Key_Shared: where those of this hash are.")] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the broker's answer as it is.")] = False,
 ) -> None:
-    """Why is nothing arriving?"""
+    """Say why nothing arrives on a subscription. Example: magnetar explain subscription orders billing"""
+    from magnetar.cli.connection import ConnectionFlags, connection
+
     try:
         parsed = TopicName.parse(topic)
         base = f"/admin/v2/{parsed.domain}/{parsed.namespace}/{quote(parsed.local_name, safe='')}"
         base += f"/subscription/{quote(name, safe='')}"
-        broker = login(token, client_conf).rest(admin_url, _PATIENCE_S)
+        flags = ConnectionFlags(web_url=admin_url, token=token, client_conf=client_conf, context=context)
+        broker = connection(flags).rest(_PATIENCE_S)
         if key is None and hash_value is None:
             answer = _get(broker, base + "/explain")
             lines = explained(answer)

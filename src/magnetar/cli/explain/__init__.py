@@ -1,0 +1,1 @@
+"""``magnetar explain``: why something in a broker is as it is, in ``command``."""
