@@ -11,13 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 from typer.testing import CliRunner
 
-from magnetar.admin_api.operations.catalogue import OPERATIONS
-from magnetar.app import main
-from magnetar.cli.admin.arguments import Parser
-from magnetar.cli.admin.table import commands_of
+from tests.support.command_line import taken
 from tests.support.live_broker import live_broker
 from tests.support.snippets import ROOT, Snippet, commands, python, snippets
 
@@ -43,8 +39,6 @@ CHECKED = {
     "magnetar": "the command takes these arguments; jobs and pipelines have a Spark session each, brokers run on",
     "spark-submit": "needs a cluster; tests/spark/test_submit.py runs it",
     "export": "sets a variable for the next line",
-    "pulsar-admin": "magnetar admin takes the same words, and no refusal stands in its table",
-    "curl": "the operation is one of the description",
 }
 """Words that commands begin with: what is looked at instead of running them, and why."""
 _ASSIGNED = re.compile(r"[A-Z_]+=")
@@ -94,37 +88,9 @@ def test_a_command(snippet: Snippet, words: list[str]) -> None:
         case "OTHER/bin/python":
             assert (ROOT / words[1]).is_file()
         case "magnetar":
-            _taken(words[1:])
-        case "pulsar-admin":
-            command = commands_of(words[1])[words[2]]
-            assert command.refusal is None
-            assert Parser(command.flags, command.arguments).parse(words[3:])
-        case "curl":
-            _asked(words[1:])
+            taken(words[1:])
         case _:
             assert words[0] in CHECKED
-
-
-def _asked(words: list[str]) -> None:
-    """A request of ``curl -X METHOD URL`` to a standalone broker, and nothing else."""
-    option, method, url = words
-    base = "http://localhost:8080"
-    assert option == "-X" and url.startswith(f"{base}/")
-    templates = [one.path for one in OPERATIONS if one.method == method]
-    paths = [re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)) for template in templates]
-    assert any(re.fullmatch(path, url.removeprefix(base)) for path in paths), f"no operation: {method} {url}"
-
-
-def _taken(words: list[str]) -> None:
-    """The real command line judges: the command exists, and has these arguments and options."""
-    app = main.app
-    if words[0] in main.PASSED_ON:
-        app, words = importlib.import_module(f"magnetar.{main.PASSED_ON[words[0]]}.command").app, words[1:]
-    command: Any = typer.main.get_command(app)
-    context = command.make_context("magnetar", [words[0]]) if hasattr(command, "commands") else None
-    while hasattr(command, "commands"):
-        command, words = command.commands[words[0]], words[1:]
-    command.make_context(command.name, words, parent=context)
 
 
 def test_commands_of_the_readme_that_install_name_extras() -> None:

@@ -37,8 +37,8 @@ def backup(
     token: flags.TokenReference = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Back up all messages, acknowledgements, policies and schemas as of one moment. Examples: magnetar backup monday;
-    of a stopped broker: magnetar backup --data data /backups/monday"""
+    """Back up all messages, acknowledgements, policies and schemas as of one moment; of a stopped broker with --data
+    data /backups/monday. Example: magnetar backup monday"""
     try:
         if data is not None:
             from magnetar.storage.backup.data_directories import back_up_directory

@@ -45,19 +45,19 @@ def completion() -> None:
 
 @app.command()
 def bash() -> None:
-    """Print the script for bash. Example: eval "$(magnetar completion bash)" in ~/.bashrc"""
+    """Print the script for bash. In ~/.bashrc: eval "$(…)". Example: magnetar completion bash"""
     typer.echo(_BASH, nl=False)
 
 
 @app.command()
 def zsh() -> None:
-    """Print the script for zsh. Example: eval "$(magnetar completion zsh)" in ~/.zshrc, after compinit"""
+    """Print the script for zsh. In ~/.zshrc, after compinit: eval "$(…)". Example: magnetar completion zsh"""
     typer.echo(_ZSH, nl=False)
 
 
 @app.command()
 def fish() -> None:
-    """Print the script for fish. Example: magnetar completion fish | source"""
+    """Print the script for fish. To be piped into source. Example: magnetar completion fish"""
     typer.echo(_FISH, nl=False)
 
 
