@@ -22,15 +22,7 @@ from magnetar.model.policies import (
 class Namespaces:
     """Policies per namespace; legacy names with a cluster are unknown."""
 
-    def __init__(
-        self,
-        store: MetadataStore,
-        tenants: Tenants,
-        cluster: str,
-        *,
-        bundle_count: int = 4,
-        max_per_tenant: int = 0,
-    ) -> None:
+    def __init__(self, store: MetadataStore, tenants: Tenants, cluster: str) -> None:
         self._views: dict[NamespaceName, NamespacePolicies] = {}
         self.changed: Callable[[NamespaceName], None] = _nothing
         """Called after each change of a namespace's policies, made here or elsewhere."""
@@ -39,9 +31,9 @@ class Namespaces:
         self._records = Collection(store, "/namespaces", 2, self._follow)
         self._tenants = tenants
         self._cluster = cluster
-        self.bundle_count = bundle_count
+        self.bundle_count = 4
         """Of a new namespace that says nothing of it."""
-        self.max_per_tenant = max_per_tenant
+        self.max_per_tenant = 0
         """0: without limit."""
 
     def _follow(self, key: tuple[str, ...]) -> None:

@@ -27,9 +27,9 @@ from magnetar.model.policies import PARTITIONS_MAX, JsonObject, PartitionedTopic
 class PartitionedTopics:
     """Asked for every lookup; answers from memory."""
 
-    def __init__(self, store: MetadataStore, max_partitions: int = 0) -> None:
+    def __init__(self, store: MetadataStore) -> None:
         self._records = Collection(store, "/partitioned-topics", 4, self._follow)
-        self.max_partitions = max_partitions
+        self.max_partitions = 0
         """Of one topic; 0: without limit."""
         self._topics: dict[TopicName, PartitionedTopic] = {}
         self._unmade: dict[TopicName, int] = {}

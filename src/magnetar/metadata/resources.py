@@ -37,23 +37,18 @@ class Resources:
         self._super_user_roles = settings.super_user_roles
         self._with_public = settings.comes_with_public
         self.clusters = Clusters(store)
-        self.tenants = Tenants(store, self.clusters, settings.maxTenants)
-        self.namespaces = Namespaces(
-            store,
-            self.tenants,
-            settings.clusterName,
-            bundle_count=settings.defaultNumberOfNamespaceBundles,
-            max_per_tenant=settings.maxNamespacesPerTenant,
-        )
+        self.tenants = Tenants(store, self.clusters)
+        self.namespaces = Namespaces(store, self.tenants, settings.clusterName)
         self.resource_groups = ResourceGroups(store)
-        self.partitioned = PartitionedTopics(store, settings.maxNumPartitionsPerPartitionedTopic)
+        self.partitioned = PartitionedTopics(store)
         self.topic_policies = TopicPolicyRecords(store)
         self.schemas = SchemaStore(store)
         self.placement = Placement(store)
         self.dynamic_configuration = DynamicConfiguration(store)
+        self.take_limits(settings)
 
     def take_limits(self, settings: Settings) -> None:
-        """Take the limits of the settings, which may have changed."""
+        """Take the limits of the settings, which may change while the broker runs."""
         self.tenants.max_tenants = settings.maxTenants
         self.namespaces.bundle_count = settings.defaultNumberOfNamespaceBundles
         self.namespaces.max_per_tenant = settings.maxNamespacesPerTenant

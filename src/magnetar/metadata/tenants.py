@@ -15,12 +15,12 @@ from magnetar.model.policies import Json, JsonObject
 class Tenants:
     """Who owns namespaces. The order of the checks is Pulsar's."""
 
-    def __init__(self, store: MetadataStore, clusters: Clusters, max_tenants: int = 0) -> None:
+    def __init__(self, store: MetadataStore, clusters: Clusters) -> None:
         self.changed: Callable[[str], None] = _nothing
         """Called after each change of a tenant, made here or elsewhere."""
         self._records = Collection(store, "/tenants", 1, lambda key: self.changed(key[0]))
         self._clusters = clusters
-        self.max_tenants = max_tenants
+        self.max_tenants = 0
         """0: without limit."""
 
     def names(self) -> list[str]:

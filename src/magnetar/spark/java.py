@@ -28,6 +28,15 @@ def check_java() -> None:
         raise NotFoundError(f"Spark needs Java, and there is none: {_FIX}")
 
 
+def stated_version(text: str) -> int | None:
+    """Return the major version in what ``java -version`` says; None if it says none."""
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if found is None:
+        return None
+    # Java 8 called itself 1.8.
+    return int(found[2]) if found[1] == "1" and found[2] else int(found[1])
+
+
 def explain_failed_start() -> str | None:
     """Return why Spark's Java ended at once, if it is too old or does not run; None if it seems to be right."""
     home = os.environ.get("JAVA_HOME")
@@ -36,11 +45,9 @@ def explain_failed_start() -> str | None:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"Spark needs Java, and {java} does not run ({error}): {_FIX}"
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr)
-    if found is None:
+    version = stated_version(answer.stderr)
+    if version is None:
         return f"Spark needs Java, and {java} does not say its version: {_FIX}"
-    # Java 8 called itself 1.8.
-    version = int(found[2]) if found[1] == "1" and found[2] else int(found[1])
     if version < _LEAST:
         return f"Spark needs Java {_LEAST}, and {java} is Java {version}: {_FIX}"
     return None

@@ -22,6 +22,7 @@ from magnetar.cli.doctor.symptom import Level, Symptom
 from magnetar.client.rest import RestRefusedError
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.clock import Clock
+from magnetar.spark.java import stated_version
 from magnetar.storage.backends.sync_probe import sync_milliseconds
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _JAVA_SECONDS: Final = 10.0
 _PORTS: Final = (6650, 8080)
 _CONNECT_SECONDS: Final = 1.0
-_VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]{1,3})')
 NAMES: Final = ("python", "clock", "memory", "descriptors", "disk", "ports", "java", "spark", "broker")
 
 
@@ -173,5 +173,4 @@ def java_major(program: str) -> int | None:
         done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _VERSION.search(done.stderr)
-    return None if found is None else int(found[1])
+    return stated_version(done.stderr)
