@@ -21,7 +21,7 @@ import pyarrow.json  # type: ignore[import-untyped]  # the same
 
 from magnetar.columnar.avro.read.reader import Avro
 from magnetar.columnar.json.reader import Json
-from magnetar.schema.avro import parse
+from magnetar.schema_definitions.avro import parse
 
 BATCH = 10_000
 """Rows that the source decodes at a time."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from tools.structure import RULES, Structure
+from tools.structure import RULES, Structure, checkout
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTION_LINES_MAX = 70
@@ -30,7 +29,8 @@ COMMANDS = {
     )
 }
 FUNCTIONS = {f"magnetar.cli.admin.{name}_commands" for name in ("message", "namespace", "policy", "topic")}
-ENTRY_POINTS = {"magnetar.app.main", "magnetar.cli.admin.command", *COMMANDS, *FUNCTIONS}
+PLUGIN = "magnetar.testing.kit.pytest_plugin"
+ENTRY_POINTS = {"magnetar.app.main", "magnetar.cli.admin.command", PLUGIN, *COMMANDS, *FUNCTIONS}
 HELD = [rule for rule in RULES if rule != "fragments"]
 """What `tools/structure.py` counts and must not find; whether a docstring is a sentence is for people to judge."""
 GENERATED = ("src/magnetar/protocol/generated", "src/magnetar/admin_client/generated")
@@ -59,16 +59,10 @@ def test_file(path: Path) -> None:
             assert length <= FUNCTION_LINES_MAX, f"{path.name}:{node.lineno} {node.name} has {length} lines"
 
 
-@functools.cache
-def _structure() -> Structure:
-    """The tree, read and parsed once for all rules."""
-    return Structure()
-
-
 @pytest.mark.parametrize("rule", HELD)
 def test_the_structure(rule: str) -> None:
     """Full folders, files that are too long, names with two meanings, references that lead nowhere: there are none."""
-    assert getattr(_structure(), rule) == [], "see python -m tools.structure --all"
+    assert getattr(checkout(), rule) == [], "see python -m tools.structure --all"
 
 
 def test_what_breaks_a_rule_is_found(tmp_path: Path) -> None:

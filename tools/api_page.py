@@ -26,6 +26,12 @@ PACKAGES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "Pipelines": {"magnetar.pipelines": (), "magnetar.pipelines.redrive": ("redrive", "RedriveResult")},
     "Jobs": {"magnetar.jobs": ()},
     "Testing": {
+        "magnetar.testing.kit.pulsar_broker": ("PulsarBroker",),
+        "magnetar.testing.kit.virtual_clock": ("VirtualClock",),
+        "magnetar.testing.kit.broker_faults": ("BrokerFaults", "Chaos", "FullDiskFault"),
+        "magnetar.testing.kit.fault": ("Fault",),
+        "magnetar.testing.kit.topic_inspection": ("TopicInspection", "InspectedSubscription", "InspectedProducer"),
+        "magnetar.testing.kit.message_explanation": ("MessageExplanation", "SubscriptionVerdict"),
         "magnetar.testing.simloop": ("run", "SimLoop", "SimClock"),
         "magnetar.testing.machine": ("Machine",),
         "magnetar.testing.broker": ("BrokerMachine",),

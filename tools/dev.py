@@ -7,8 +7,8 @@ changed) and runs the rest inside it. `python3 tools/dev.py help` lists the comm
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
+import itertools
 import os
 import shutil
 import signal
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,18 +26,35 @@ BIN = VENV / "bin"
 LOCKS = ROOT / "requirements"
 GENERATED = ROOT / "src" / "magnetar" / "protocol" / "generated"
 JAVA_PACKAGE = "openjdk-17-jre-headless"
-LANES = (
-    (("tests/spark", "-m", "not drivers"), ("tests/unit", "tests/sim")),
-    (("tests/spark", "-m", "drivers"),),
+REST: tuple[str, ...] = ()
+"""What no other run names."""
+RUNS = (
+    ("tests/spark", "-m", "not drivers"),
+    ("tests/spark", "-m", "drivers"),
+    REST,
+    ("tests/unit",),
+    ("tests/sim",),
+    ("tests/wire",),
+    ("tests/admin",),
 )
-"""Runs of tests beside the others, each lane's one after the other: Spark's tests wait a lot, for Java above all."""
-OTHERS = ("--ignore=tests/spark", "--ignore=tests/unit", "--ignore=tests/sim")
+"""Runs of pytest, the longest first."""
+AT_ONCE = 3
+"""Runs at a time: Spark's wait for Java, and those with brokers of their own for time to pass."""
+
+
+def environment() -> dict[str, str]:
+    """Return that of every command: `.venv` first on PATH, and compiled modules are kept.
+
+    Where PYTHONDONTWRITEBYTECODE is set, as images often have it, each of the hundreds of processes that tests start
+    would compile everything it imports: half a second for a broker.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PATH": f"{BIN}:{os.environ.get('PATH', '')}"}
 
 
 def call(*command: str | Path, check: bool = True, env: dict[str, str] | None = None) -> int:
-    """Run a command in the project's root with `.venv` first on PATH; stop on failure if ``check``."""
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ.get('PATH', '')}", **(env or {})}
-    done = subprocess.run([str(part) for part in command], cwd=ROOT, env=environment, check=False)
+    """Run a command in the project's root; stop on failure if ``check``."""
+    done = subprocess.run([str(part) for part in command], cwd=ROOT, env={**environment(), **(env or {})}, check=False)
     if check and done.returncode:
         sys.exit(done.returncode)
     return done.returncode
@@ -57,9 +75,25 @@ def install(lock: str) -> None:
     if stamp.exists() and stamp.read_text() == digest:
         return
     print(f"installing {path.relative_to(ROOT)}", flush=True)
-    call(BIN / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", path)
-    call(BIN / "python", "-m", "pip", "install", "-q", "--no-deps", "-e", ROOT)
+    fill(BIN / "python", "--require-hashes", "-r", path)
+    fill(BIN / "python", "--no-deps", "-e", ROOT)
     stamp.write_text(digest)
+
+
+def fill(python: Path, *wanted: str | Path) -> None:
+    """Install into the environment of that Python: with uv, in a fifth of pip's time, or with pip where it fails."""
+    uv = BIN / "uv"
+    if not uv.exists():
+        lines = (LOCKS / "all.lock").read_text().splitlines()
+        pinned = itertools.takewhile(
+            lambda line: line.startswith(("uv==", " ")), itertools.dropwhile(lambda x: not x.startswith("uv=="), lines)
+        )
+        with tempfile.NamedTemporaryFile("w", suffix=".lock") as only:
+            only.write("\n".join(pinned) + "\n")
+            only.flush()
+            call(BIN / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", only.name, check=False)
+    if not uv.exists() or call(uv, "pip", "install", "-q", "--python", python, *wanted, check=False):
+        call(python, "-m", "pip", "install", "-q", *wanted)
 
 
 def install_generators() -> None:
@@ -70,7 +104,7 @@ def install_generators() -> None:
         return
     print(f"installing {path.relative_to(ROOT)}", flush=True)
     call(sys.executable, "-m", "venv", "--clear", home)
-    call(home / "bin" / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", path)
+    fill(home / "bin" / "python", "--require-hashes", "-r", path)
     stamp.write_text(digest)
 
 
@@ -105,7 +139,9 @@ def check(arguments: Sequence[str]) -> None:
 
 
 def test(arguments: Sequence[str]) -> None:
-    """check and every test, in three lanes side by side (arguments are pytest's: then in one)"""
+    """check and every test, several runs side by side (arguments are pytest's: then in one)"""
+    # in the background of a script SIGINT is ignored, by what is started too: no lane could be stopped by it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     ensure_java()
     if arguments:
         check([])
@@ -113,57 +149,67 @@ def test(arguments: Sequence[str]) -> None:
         return
     install("all")
     install_generators()
-    with contextlib.ExitStack() as stack:
-        lanes = [Lane(runs) for runs in LANES]
-        for lane in lanes:
-            stack.callback(lane.stop)
+    others = tuple(f"--ignore={name}" for name in sorted({run[0] for run in RUNS if run != REST}))
+    with Runs([others if run == REST else run for run in RUNS], AT_ONCE) as runs:
         check([])
-        failed = call(BIN / "pytest", *OTHERS, check=False)
-        for lane in lanes:
-            failed = lane.finish() or failed
+        failed = runs.finish()
     if failed:
         sys.exit(failed)
 
 
-class Lane:
-    """Runs of pytest, one after the other beside the rest; what they print is shown when they have ended."""
+class Runs:
+    """Runs of pytest, some at a time; what one prints is shown when it has ended."""
 
-    def __init__(self, runs: Sequence[Sequence[str]]) -> None:
-        self._runs = runs
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed by stop()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stopped = False
+    def __init__(self, waiting: Sequence[Sequence[str]], at_once: int) -> None:
+        self._waiting = list(waiting)
+        self._going: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
         self._failed = 0
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        self._threads = [threading.Thread(target=self._work) for _ in range(at_once)]
 
-    def _run(self) -> None:
-        environment = {**os.environ, "PATH": f"{BIN}:{os.environ.get('PATH', '')}"}
-        for run in self._runs:
-            if self._stopped:
-                return
-            self._output.write(f"pytest {' '.join(run)}\n".encode())
-            self._output.flush()
-            command: list[str | Path] = [BIN / "pytest", *run]
-            self._process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=self._output, stderr=self._output
-            )
-            self._failed = self._process.wait() or self._failed
+    def __enter__(self) -> Runs:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what goes on, as Ctrl-C does: a run ends its brokers and its Java. Nothing if all have ended."""
+        with self._lock:
+            self._waiting.clear()
+            for process in self._going:
+                process.send_signal(signal.SIGINT)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with tempfile.TemporaryFile() as output:
+                began = time.monotonic()
+                with self._lock:
+                    if not self._waiting:
+                        return
+                    run = self._waiting.pop(0)
+                    process = subprocess.Popen(
+                        [BIN / "pytest", *run],
+                        cwd=ROOT,
+                        env=environment(),
+                        stdout=output,
+                        stderr=output,
+                    )
+                    self._going.add(process)
+                failed = process.wait()
+                with self._lock:
+                    self._going.discard(process)
+                    self._failed = failed or self._failed
+                    output.seek(0)
+                    print(f"pytest {' '.join(run)}: {time.monotonic() - began:.0f} s")
+                    print(output.read().decode(errors="replace"), flush=True)
 
     def finish(self) -> int:
-        """Wait for the end, print what was said, and return the exit status of a run that failed, or 0."""
-        self._thread.join()
-        self._output.seek(0)
-        print(self._output.read().decode(errors="replace"), flush=True)
+        """Wait for all, and return the exit status of one that failed, or 0."""
+        for thread in self._threads:
+            thread.join()
         return self._failed
-
-    def stop(self) -> None:
-        """End a run that goes on, as Ctrl-C does: it ends its brokers and its Java. Nothing if all have ended."""
-        self._stopped = True
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
-        self._thread.join()
-        self._output.close()
 
 
 def demo(arguments: Sequence[str]) -> None:
@@ -269,7 +315,6 @@ def proto(arguments: Sequence[str]) -> None:
 def lock(arguments: Sequence[str]) -> None:
     """resolve pyproject.toml anew into requirements/*.lock"""
     install("all")
-    call(BIN / "python", "-m", "pip", "install", "-q", "uv")
     common = (
         "--quiet",
         "--generate-hashes",

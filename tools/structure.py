@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import re
 import subprocess
 from collections import defaultdict
@@ -24,6 +25,8 @@ MODULES_MAX: Final = 15
 GENERATED: Final = ("src/magnetar/protocol/generated", "src/magnetar/admin_client/generated")
 BOTH_SIDES: Final = frozenset({"Consumer", "Producer"})
 """Class names that Apache Pulsar itself has in the broker and in the client."""
+TWINS: Final = ("src/magnetar/client/aio/", "src/magnetar/client/blocking/")
+"""Rooms whose classes have one name on purpose: one to be awaited, one to wait."""
 NOUNS: Final = frozenset({"hashing", "hash_ring", "ring"})
 """Modules that end like a participle and are nouns of the field."""
 OUTSIDE: Final = re.compile(
@@ -113,7 +116,7 @@ class Structure:
         return [
             f"{name}: {', '.join(found)}"
             for name, found in sorted(places.items())
-            if len(found) > 1 and name not in BOTH_SIDES
+            if len(found) > 1 and name not in BOTH_SIDES and not _are_twins(found)
         ]
 
     @property
@@ -185,11 +188,10 @@ class Structure:
 
     def _docstrings(self) -> Iterator[tuple[Module, str]]:
         for module in self.modules:
-            for node in ast.walk(module.tree):
-                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                    said = ast.get_docstring(node)
-                    if said:
-                        yield module, said
+            for node in _defined(module.tree):
+                said = ast.get_docstring(node)
+                if said:
+                    yield module, said
 
     def idioms(self) -> dict[str, int]:
         """Lines of Python with turns of phrase that have a plainer word."""
@@ -197,6 +199,33 @@ class Structure:
             name: sum(bool(found.search(line)) for module in self.modules for line in module.text.splitlines())
             for name, found in IDIOMS.items()
         }
+
+
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _defined(tree: ast.Module) -> Iterator[Documented]:
+    """The module, and what is defined in it at any depth; expressions, which are most of a tree, are not looked at."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, Documented):
+            yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, ())
+            if isinstance(inner, list):
+                left += inner
+
+
+def _are_twins(paths: list[str]) -> bool:
+    """Whether these are two modules, one in each room of twins."""
+    return len(paths) == 2 and all(any(path.startswith(room) for path in paths) for room in TWINS)
+
+
+@functools.cache
+def checkout() -> Structure:
+    """This checkout, read and parsed once for all rules."""
+    return Structure()
 
 
 RULES: Final = (

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from magnetar.client.aio.authentication import (
+    Authentication,
+    AuthenticationAthenz,
+    AuthenticationBasic,
+    AuthenticationOauth2,
+    AuthenticationTLS,
+    AuthenticationToken,
+)
 from magnetar.client.aio.client import Client
 from magnetar.client.aio.client_transaction import ClientTransaction
-from magnetar.client.aio.consumer import Consumer
-from magnetar.client.aio.producer import Producer
-from magnetar.client.aio.reader import Reader
+from magnetar.client.aio.consumers.consumer import Consumer
+from magnetar.client.aio.consumers.reader import Reader
+from magnetar.client.aio.handlers.outcome import Reject, RejectedMessageError, Retry, RunReport
+from magnetar.client.aio.interceptors.consumer_interceptor import ConsumerInterceptor
+from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterceptor
+from magnetar.client.aio.interceptors.trace_spans import TracingConsumerInterceptor, TracingProducerInterceptor
+from magnetar.client.aio.producers.producer import Producer
+from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, ProducerStatistics
+from magnetar.client.aio.topics.receipt import Receipt
+from magnetar.client.aio.views.table_view import TableView
+from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction, ProducerCryptoFailureAction
+from magnetar.client.encryption.crypto_key_reader import CryptoKeyReader, EncryptionKeyInfo
+from magnetar.client.encryption.encryption_context import EncryptionContext
 from magnetar.client.errors import (
     AlreadyClosedError,
     ClientError,
     ClientTimeoutError,
     ConnectionLostError,
+    CryptoError,
     MessageTooLargeError,
     NotBuiltError,
     QueueFullError,
@@ -21,11 +40,15 @@ from magnetar.client.errors import (
     TlsError,
 )
 from magnetar.client.login import ClientLogin
+from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.partition_router import HashingScheme, PartitionsRoutingMode
+from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionsRoutingMode
+from magnetar.client.machines.redelivery.dead_letter_policy import ConsumerDeadLetterPolicy
+from magnetar.client.machines.redelivery.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
 from magnetar.model.subscription_types import KeySharedMeta, KeySharedMode
 from magnetar.protocol.commands import InitialPosition, ProducerAccessMode
+from magnetar.protocol.entries import EncryptionKey
 
 
 class ConsumerType(IntEnum):
@@ -42,6 +65,12 @@ CompressionType = IntEnum("CompressionType", {"NONE": 0, "LZ4": 1, "ZLib": 2, "Z
 
 __all__ = [
     "AlreadyClosedError",
+    "Authentication",
+    "AuthenticationAthenz",
+    "AuthenticationBasic",
+    "AuthenticationOauth2",
+    "AuthenticationTLS",
+    "AuthenticationToken",
     "Client",
     "ClientError",
     "ClientLogin",
@@ -50,7 +79,17 @@ __all__ = [
     "CompressionType",
     "ConnectionLostError",
     "Consumer",
+    "ConsumerBatchReceivePolicy",
+    "ConsumerCryptoFailureAction",
+    "ConsumerDeadLetterPolicy",
+    "ConsumerInterceptor",
     "ConsumerType",
+    "ConsumptionStatistics",
+    "CryptoError",
+    "CryptoKeyReader",
+    "EncryptionContext",
+    "EncryptionKey",
+    "EncryptionKeyInfo",
     "HashingScheme",
     "InitialPosition",
     "KeySharedMeta",
@@ -58,12 +97,25 @@ __all__ = [
     "Message",
     "MessageId",
     "MessageTooLargeError",
+    "MultiplierRedeliveryBackoff",
     "NotBuiltError",
     "PartitionsRoutingMode",
     "Producer",
     "ProducerAccessMode",
+    "ProducerCryptoFailureAction",
+    "ProducerInterceptor",
+    "ProducerStatistics",
     "QueueFullError",
     "Reader",
+    "Receipt",
+    "RedeliveryBackoff",
     "RefusedError",
+    "Reject",
+    "RejectedMessageError",
+    "Retry",
+    "RunReport",
+    "TableView",
     "TlsError",
+    "TracingConsumerInterceptor",
+    "TracingProducerInterceptor",
 ]

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -16,13 +15,12 @@ import pytest
 from magnetar.testing.rawclient import RawClient
 from tests.support.standalone import ports, standalone
 
-RESIDENT_BYTES_MAX = 92_000_000
-"""Some 88.5 MB with all routes. From 142 routes to 219 the broker's process, idle with REST built, grew from 76.1 to
-80.0 MB: 15 KB of objects for each route, and 64 modules of ours; no package more, and not the description of REST."""
+RESIDENT_BYTES_MAX = 78_000_000
+"""74.7 MB with all routes; with FastAPI it was 88.5 MB."""
 
 
-FIRST_RECEIPT_SECONDS_MAX = 5.0
-"""The promise is one second on a machine that does nothing else; this one may be busy."""
+FIRST_RECEIPT_CPU_MAX = 3.0
+"""Seconds of its processor time, which a busy machine hardly changes: 0.5 to 0.7 are taken."""
 
 
 async def publish(port: int) -> None:
@@ -46,12 +44,18 @@ def resident_bytes(pid: int) -> int:
     return int(own[1]) * 1024 + sum(resident_bytes(int(child)) for child in children)
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of the process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_serves_soon_and_small_on_both_ports(tmp_path: Path) -> None:
-    begun = time.monotonic()
     with standalone(tmp_path / "data") as (process, line):
         port, http_port = ports(line)
         asyncio.run(publish(port))
-        assert time.monotonic() - begun < FIRST_RECEIPT_SECONDS_MAX
+        if sys.platform == "linux":
+            assert cpu_seconds(process.pid) < FIRST_RECEIPT_CPU_MAX
         assert fetch(http_port, "/admin/v2/brokers/ready") == "ok"
         if sys.platform == "linux":
             assert resident_bytes(process.pid) < RESIDENT_BYTES_MAX

@@ -18,6 +18,8 @@ NOT_OURS = frozenset(
     {
         "File.renameTo", "Trigger.AvailableNow", "Trigger.Once", "broker.conf", "standalone.conf", "clock.jump",
         "client.conf",
+        "broker.aio_client", "broker.client", "broker.rest_url", "broker.restart", "broker.service_url",
+        "broker.topics",
         "files.fail", "files.faults", "log.end", "log.first", "magnetar.broker.clients", "magnetar.ledger",
         "pyspark/daemon.py", "spark.read", "spark.readStream",
     }
@@ -38,7 +40,8 @@ def endings() -> frozenset[str]:
 
 @cache
 def first_parts() -> frozenset[str]:
-    return frozenset(part for module in trees() for part in module.split(".")) | frozenset(classes())
+    parts = frozenset(part for module in trees() for part in module.split(".")) | frozenset(classes())
+    return parts - {"asyncio"}  # the library's, and a name of `magnetar.aio`
 
 
 @cache

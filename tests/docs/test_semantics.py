@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from tools.structure import Structure
+from tools.structure import checkout
 
 from tests.support import rule_book
 from tests.support.rule_book import INDEX, ROOT, order, rules
@@ -112,10 +112,10 @@ def test_no_rule_is_listed_twice_as_untested() -> None:
 
 
 def test_docstrings_of_tests_are_sentences_with_the_rule_at_the_end() -> None:
-    wrong = Structure().numbered_test_docstrings
+    wrong = checkout().numbered_test_docstrings
     assert wrong == [], "\n" + "\n".join(wrong)
 
 
 def test_no_document_outside_of_the_repository_is_cited() -> None:
-    wrong = Structure().outside_references
+    wrong = checkout().outside_references
     assert wrong == [], "\n" + "\n".join(wrong)

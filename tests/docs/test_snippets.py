@@ -29,8 +29,13 @@ WEB = ("docs/rest.md", "docs/websocket.md")
 """tests/docs/test_web_pages.py runs their Python against a broker with a web port."""
 ADMIN_CLIENT = "docs/admin-client.md"
 """tests/docs/test_admin_client_page.py runs its Python."""
+CLIENT_PAGES = "docs/client-"
+"""tests/docs/test_client_pages.py runs the Python of these pages."""
+TESTING = "docs/testing.md"
+"""tests/docs/test_testing_page.py runs its Python with pytest."""
 TUTORIAL = "docs/tutorial.md"
 """tests/spark/test_tutorial.py follows it from its first line to its last."""
+OF_OTHERS = (TUTORIAL, TESTING, SECURITY, CLIENT, ADMIN_CLIENT, *WEB)
 CHECKED = {
     "make": "the target is there; what it does takes minutes",
     "pip": "the extras are there",
@@ -114,7 +119,7 @@ def test_a_pipeline(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_clients(tmp_path: Path) -> None:
     """Python that needs no Spark."""
-    plain = [one for one in python(spark=False) if one.file not in (TUTORIAL, SECURITY, CLIENT, ADMIN_CLIENT, *WEB)]
+    plain = [one for one in python(spark=False) if one.file not in OF_OTHERS and not one.file.startswith(CLIENT_PAGES)]
     assert [one.file for one in plain] == ["README.md"]
     with live_broker(tmp_path) as broker:
         for one in plain:
@@ -131,4 +136,6 @@ def test_the_native_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         for one in page:
             exec(compile(one.at(broker.url, tmp_path), one.where, "exec"), {"__name__": "page"})
     said = capsys.readouterr().out
-    assert said.startswith("b'10 apples' {'shop': 'north'} customer-7 (") and "\n1000 (" in said
+    assert "\nb'10 apples' {'shop': 'north'} customer-7\nTrue b'10 apples'\n" in said, "the blocking client"
+    assert "\nb'10 apples' {'shop': 'north'} customer-7 (" in said, "the asyncio client"
+    assert "\n1000 (" in said

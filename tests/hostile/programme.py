@@ -134,6 +134,9 @@ class Programme:
         self.victim = Victim(directory, descriptors)
         self.scale = scale
         self.faults: list[str] = []
+        # a process of its own for each attack, which takes half a second to import what it needs: once is enough
+        self._processes = multiprocessing.get_context("forkserver")
+        self._processes.set_forkserver_preload([__name__])
 
     def run(self, attacks: Iterable[Attack]) -> list[Outcome]:
         """Every attack, then what must hold after all of them."""
@@ -161,7 +164,7 @@ class Programme:
         victim.forget_peak()
         witness.start()
         probe.start()
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(1, self._processes) as pool:
             try:
                 outcome.did = pool.submit(carried_out, attack, victim.target, self.scale).result(_ATTACK_SECONDS)
             except Exception as error:  # whatever it is, it belongs to this line

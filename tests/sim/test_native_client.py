@@ -11,13 +11,13 @@ import pytest
 
 from magnetar.app.node import Broker
 from magnetar.client.aio.client import Client
-from magnetar.client.aio.consumer import Consumer
-from magnetar.client.aio.producer import Producer
+from magnetar.client.aio.consumers.consumer import Consumer
+from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.errors import ClientError
 from magnetar.client.machines.acknowledgement import AckTracker
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.publication import Publication
+from magnetar.client.machines.outgoing.publication import Publication
 from magnetar.protocol.commands import InitialPosition, SubType
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.simloop import SimClock
@@ -218,5 +218,5 @@ def test_a_client_that_forgets_what_it_sent_is_noticed(monkeypatch: pytest.Monke
 
 def test_a_client_that_acknowledges_whole_batches_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = AckTracker.individual
-    monkeypatch.setattr(AckTracker, "individual", lambda self, place, index, batch_size: whole(self, place, -1, 0))
+    monkeypatch.setattr(AckTracker, "cross_off", lambda self, left, index: whole(self, left.place, -1, 0))
     caught(the_whole_way, as_it_is, 5)

@@ -19,7 +19,8 @@ from magnetar.testing.broker import BrokerMachine, Tamper
 from magnetar.testing.history import Crashed, Drained, Event
 from magnetar.testing.history_check import Rules, verify
 from magnetar.testing.network import Network
-from magnetar.testing.simloop import Process, SimLoop, run_in
+from magnetar.testing.processes import Process
+from magnetar.testing.simloop import SimLoop, run_in
 from magnetar.testing.transport import Weather
 
 SMALL = StoreSettings(

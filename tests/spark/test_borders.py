@@ -18,6 +18,7 @@ from magnetar.client.bulk.data_loss import DataLossError
 from magnetar.client.bulk.positions import last_position, written_position
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, ReadPosition
+from magnetar.columnar.arrow_decoder import arrow_schema
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.spark.options.limits import ReadLimits
 from magnetar.spark.options.source_options import source_options
@@ -25,7 +26,6 @@ from magnetar.spark.source.planning.offset_resolution import resolve_end, resolv
 from magnetar.spark.source.planning.planner import Range
 from magnetar.spark.source.planning.pushed_filters import understood
 from magnetar.spark.source.planning.topic_tracker import TopicTracker
-from magnetar.spark.source.reading.arrow_decoder import arrow_schema
 from magnetar.spark.source.reading.read_task import read_task
 from magnetar.spark.source.reading.value_schemas import value_decoder
 from tests.spark.mixed_log import Written, write_mixed

@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from hypothesis import strategies as st
 
 from magnetar.columnar.avro.read.reader import Avro
-from magnetar.schema.avro import parse
+from magnetar.schema_definitions.avro import parse
 
 
 class Case(NamedTuple):

@@ -26,6 +26,9 @@ def names() -> frozenset[str]:
     found = set(trees())
     for module, tree in trees().items():
         found |= {f"{module}.{name}" for name in _defined(tree)}
+    for stub in SOURCE.rglob("*.pyi"):  # names that a package imports when they are asked for
+        module = ".".join(stub.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+        found |= {f"{module}.{name}" for name in _defined(ast.parse(stub.read_text()))}
     return frozenset(found)
 
 

@@ -38,11 +38,12 @@ class FakeTransport(asyncio.Transport):
         self.closing = False
         self.aborted = False
         self.high = 1 << 16
+        self.low: int | None = None
 
     @override
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         assert high is not None
-        self.high = high
+        self.high, self.low = high, low
 
     @override
     def get_write_buffer_size(self) -> int:

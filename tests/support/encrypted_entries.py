@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from magnetar.columnar.single_entries.encryption import Encryptor
 from magnetar.protocol.entries import build_entry, metadata_of, payload_of
@@ -13,7 +13,7 @@ from magnetar.protocol.entries import build_entry, metadata_of, payload_of
 _PEM = serialization.Encoding.PEM
 
 
-def key_texts(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> tuple[str, str]:
+def key_texts(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> tuple[str, str]:
     private = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     public = key.public_key().public_bytes(_PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     return private.decode(), public.decode()

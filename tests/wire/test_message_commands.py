@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from typer.testing import CliRunner
 from magnetar.cli.messages.consume import command as consume
 from magnetar.cli.messages.produce import command as produce
 from magnetar.cli.messages.read import command as read
+from tests.support.encrypted_entries import pair
+from tests.support.interruptible import interruptible
 from tests.wire.conftest import received
 
 APPS = {"produce": produce.app, "consume": consume.app, "read": read.app}
@@ -56,6 +59,23 @@ def test_what_the_official_client_sees(run: Any, client: Any, topic: str) -> Non
     assert (message.data(), message.partition_key()) == (b"v", base64.b64encode(b"k").decode())
 
 
+def test_messages_that_only_a_key_opens(run: Any, tmp_path: Path) -> None:
+    """Keys by file or as data, as ``pulsar-client`` takes them (rule 6.11.2)."""
+    private, public = pair()
+    (tmp_path / "public.pem").write_text(public)
+    key = "data:application/x-pem-file;base64," + base64.b64encode(private.encode()).decode()
+    sent = run("produce", "-m", "secret", "-ekn", "k", "-ekv", f"file://{tmp_path}/public.pem")
+    assert sent.exit_code == 0, sent.stderr
+    assert contents(run("consume", "-s", "s", "-p", "Earliest", "-ekv", key).stdout) == ["secret"]
+    assert contents(run("read", "-m", "earliest", "-ekv", key).stdout) == ["secret"]
+    raw = run("consume", "-s", "raw", "-p", "Earliest", "-ca", "consume")
+    assert raw.exit_code == 0 and "secret" not in raw.stdout
+    for wrong in (("-ekn", "k"), ("-ekv", key), ("-ekn", "k", "-ekv", "k.pem")):
+        said = run("produce", "-m", "x", *wrong)
+        assert said.exit_code != 0 and "file:///" in said.stderr and key not in said.stderr, said.stderr
+    assert "is none of FAIL" in run("consume", "-s", "s", "-ca", "NEVER").stderr
+
+
 def test_failures(run: Any, topic: str) -> None:
     bad = CliRunner().invoke(produce.app, ["a/b", "-m", "x", "--url", "pulsar://127.0.0.1:1"])
     assert bad.exit_code == 255 and "Invalid topic name" in bad.stderr
@@ -65,12 +85,18 @@ def test_failures(run: Any, topic: str) -> None:
         assert run(*arguments).exit_code == 2, arguments
 
 
-def test_ctrl_c(server: Server, topic: str) -> None:
-    """It says how many there were, and leaves the subscription to others."""
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN], ids=["terminal", "background"])
+def test_ctrl_c(server: Server, topic: str, before: Any) -> None:
+    """It says how many there were, and leaves the subscription to others; however the tests were started."""
     command = [sys.executable, "-m", "magnetar.app.main", "consume", topic, "-s", "s", "-n", "0", "-p", "Earliest"]
-    process = subprocess.Popen(
-        [*command, "--url", server.broker_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    kept = signal.signal(signal.SIGINT, before)
+    try:
+        with interruptible():
+            process = subprocess.Popen(
+                [*command, "--url", server.broker_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+    finally:
+        signal.signal(signal.SIGINT, kept)
     sent = CliRunner().invoke(produce.app, [topic, "--url", server.broker_url, "-m", "a"])
     assert sent.exit_code == 0 and process.stdout is not None
     assert process.stdout.readline() == "----- got message -----\n"

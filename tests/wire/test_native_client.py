@@ -219,7 +219,7 @@ def test_what_is_closed_leaves_nothing(broker: LiveBroker) -> None:
                 await opening.result().close()
         await asyncio.sleep(0.05)
         connections = [one.result() for one in client._pool._opening.values()]
-        assert (client._handles, client._watchers) == ({}, set())
+        assert (client._open._handles, client._open._watchers) == ({}, set())
         assert [one for one in connections if one.producers or one.consumers] == []
         assert len(asyncio.all_tasks()) <= tasks
         await (await client.create_producer("leak", "name-1")).close()
@@ -231,8 +231,8 @@ def test_what_is_refused(broker: LiveBroker) -> None:
     """By name, before anything is opened; a full queue and a closed client say so (rule 6.1.7)."""
 
     async def body(client: aio.Client) -> None:
-        with pytest.raises(aio.NotBuiltError, match="dead_letter_policy is not built"):
-            await client.subscribe("t", "s", dead_letter_policy=object())
+        with pytest.raises(aio.NotBuiltError, match="max_pending_messages_across_partitions is not"):
+            await client.create_producer("t", max_pending_messages_across_partitions=5)
         with pytest.raises(TypeError, match="nonsense"):
             await client.create_producer("t", nonsense=1)
         producer = await client.create_producer("t", max_pending_messages=2)

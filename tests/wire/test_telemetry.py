@@ -36,8 +36,7 @@ async def run():
     await node.complete()
     await node.stop()
 asyncio.run(run())
-# FastAPI imports OpenTelemetry's interfaces by itself where they are installed
-ours = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto", "magnetar.telemetry.")
+ours = ("opentelemetry", "magnetar.telemetry.")
 print([name for name in sys.modules if name.startswith(ours) and name != "magnetar.telemetry.switch"])
 """
 

@@ -27,7 +27,7 @@ from tools.mutants.tree import ROOT, Tree
 _FOREIGN: Final = (
     "pytest", "hypothesis", "hypothesis.stateful", "asyncio", "concurrent.futures", "multiprocessing",
     "google.protobuf.descriptor", "google.protobuf.internal.builder", "crc32c", "mmh3", "cramjam", "re2", "uvloop",
-    "fastapi", "httpx", "pyarrow",
+    "starlette", "httpx", "pyarrow",
 )  # fmt: skip
 _MEMORY_MAX: Final = 6 << 30
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)

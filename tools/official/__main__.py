@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.official import bootstrap, own_configuration, private_network, suite
+from tools.official import bootstrap, our_client, own_configuration, private_network, suite
 from tools.official.runner import Result, run
 from tools.servers import apache, lite, magnetar
 from tools.servers.process import Server, free_ports
@@ -47,6 +47,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     add("--results", type=Path, help="write a TSV: test, outcome, seconds, error")
     add("--logs", type=Path, help="keep the output of failed tests in this folder")
     add("--own-conf", action="store_true", help="start magnetar with the suite's own configuration, TLS and logins")
+    add("--our-client", action="store_true", help="run the suite on magnetar's client: its imports lead there")
     add("--list", action="store_true", help="only list the tests")
     add("--minimum", type=int, default=0, help="exit 1 if fewer pass")
     return parser.parse_args(given)
@@ -112,6 +113,7 @@ def execute(options: argparse.Namespace, tests: Path, chosen: Sequence[str], dir
             python=options.python,
             seconds_max=options.timeout,
             jobs=options.jobs,
+            path=our_client.folder(directory, Path.cwd()) if options.our_client else None,
             alone=lambda test: any(word in test for word in NAMESPACE_WIDE),
         ):
             results.append(result)

@@ -62,8 +62,8 @@ def judge(returncode: int, raw: bytes) -> Outcome:
     return Outcome.CRASHED if returncode < 0 else Outcome.FAILED
 
 
-def run_one(test: str, tests: Path, python: str, seconds_max: float) -> Result:
-    """Run one test to its end or to its limit."""
+def run_one(test: str, tests: Path, python: str, seconds_max: float, path: str | None = None) -> Result:
+    """Run one test to its end or to its limit; ``path`` is its PYTHONPATH."""
     started = time.monotonic()
     process = subprocess.Popen(
         [python, "-m", "unittest", test],
@@ -72,7 +72,8 @@ def run_one(test: str, tests: Path, python: str, seconds_max: float) -> Result:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        | ({} if path is None else {"PYTHONPATH": path}),
     )
     try:
         raw, _ = process.communicate(timeout=seconds_max)
@@ -88,12 +89,19 @@ def run_one(test: str, tests: Path, python: str, seconds_max: float) -> Result:
 
 
 def run(
-    chosen: Iterable[str], tests: Path, *, python: str, seconds_max: float, jobs: int, alone: Callable[[str], bool]
+    chosen: Iterable[str],
+    tests: Path,
+    *,
+    python: str,
+    seconds_max: float,
+    jobs: int,
+    alone: Callable[[str], bool],
+    path: str | None = None,
 ) -> Iterator[Result]:
     """Results in the order of ``chosen``. Tests for which ``alone`` holds run after the others, one at a time."""
     together = [test for test in chosen if jobs > 1 and not alone(test)]
     rest = [test for test in chosen if test not in set(together)]
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
-        yield from pool.map(lambda test: run_one(test, tests, python, seconds_max), together)
+        yield from pool.map(lambda test: run_one(test, tests, python, seconds_max, path), together)
     for test in rest:
-        yield run_one(test, tests, python, seconds_max)
+        yield run_one(test, tests, python, seconds_max, path)

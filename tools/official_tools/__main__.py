@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from tools.official_tools import command_list, verdict
@@ -15,7 +17,17 @@ from tools.official_tools.our_tool import OurTool
 from tools.servers import apache, magnetar
 from tools.servers.process import HOST, Server
 
-SETTINGS = {"transactionCoordinatorEnabled": "true", "acknowledgmentAtBatchIndexLevelEnabled": "true"}
+SETTINGS = {
+    "transactionCoordinatorEnabled": "true",
+    "acknowledgmentAtBatchIndexLevelEnabled": "true",
+    "forceDeleteNamespaceAllowed": "true",
+    "forceDeleteTenantAllowed": "true",
+    "backlogQuotaDefaultLimitGB": "-1",
+}
+"""What both brokers are started with: no command is refused by a default, and defaults that differ are the same."""
+SETTING = re.compile(r"(topics|topicPolicies) (set|remove|enable|disable|update|delete)-")
+SETTLE_SECONDS = 0.1
+"""How long a run waits after a policy of a topic was written: Apache Pulsar answers before it holds."""
 RUNS = ("apache", "magnetar", "ours")
 RECORD = '{"type":"record","name":"T","fields":[{"name":"a","type":"%s"}]}'
 
@@ -47,6 +59,8 @@ def run_list(tools: JavaTools | OurTool, lines: list[Line], filled: dict[str, st
     said: dict[int, Said] = {}
     for line in lines:
         said[line.number] = answer = tools.run(line.tool, line.filled(filled))
+        if SETTING.match(line.arguments):
+            time.sleep(SETTLE_SECONDS)
         filled.update(line.captured(answer.out))
         if answer.code == UNFINISHED:
             print(f"{progress}: {line.arguments}: {answer.err}", flush=True)

@@ -5,20 +5,18 @@ The order of the groups counts: the first route that matches a path takes it, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from fastapi import APIRouter, FastAPI
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from magnetar.admin.http import docs_page
 from magnetar.admin.http.authentication import AuthenticationCheck
 from magnetar.admin.http.authorization import Permissions, guard
 from magnetar.admin.http.encoded_path import EncodedPath
-from magnetar.admin.http.error_responses import UnexpectedErrors, http_failure, known_failure, wrong_parameter
+from magnetar.admin.http.error_responses import ErrorAnswers
 from magnetar.admin.http.origins import HostNames, OriginCheck
+from magnetar.admin.http.route_group import RouteGroup
+from magnetar.admin.http.router import RestRoute, RestRouter
 from magnetar.admin.ports import BrokerPorts
 from magnetar.admin.routes import (
     broker_operations,
@@ -67,8 +65,19 @@ from magnetar.admin.websocket.upgrade import Upgrades
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import MagnetarError
 from magnetar.security.authentication.service import AuthenticationService
+
+
+class RestApplication:
+    """The routes, and what a request passes on its way to them."""
+
+    def __init__(self, routes: Sequence[RestRoute], entered: ASGIApp) -> None:
+        self.routes = routes
+        self._entered = entered
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._entered(scope, receive, send)
 
 
 def create_app(
@@ -78,49 +87,37 @@ def create_app(
     authentication: AuthenticationService | None = None,
     authorizer: Authorizer | None = None,
     traced: Callable[[ASGIApp], ASGIApp] | None = None,
-) -> FastAPI:
+) -> RestApplication:
     """The REST interface of one broker; its OpenAPI description is at /openapi.json.
 
     ``authentication``: who judges credentials; ``None``: nobody has to show any. ``authorizer``: who may do what;
     ``None``: everybody everything. ``traced``: what notes each request, authenticated or not. Raises LookupError for a
     route that the permission table does not know.
     """
-    app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    app.add_exception_handler(MagnetarError, known_failure)
-    app.add_exception_handler(HTTPException, http_failure)
-    app.add_exception_handler(RequestValidationError, wrong_parameter)
     documents = docs_page.Documents(authentication=authentication is not None)
     groups = [*_groups(ports, resources, settings, Permissions(authorizer)), docs_page.routes(documents)]
-    for group in groups:
-        app.include_router(group)
-    app.openapi = documents.described  # type: ignore[method-assign]  # FastAPI's way to describe oneself
-    app.router.routes.append(not_implemented.route())
+    routes = [*(route for group in groups for route in group.routes), not_implemented.route()]
     if authorizer is not None:
-        guard(all_routes(app, groups), authorizer)
-    app.add_middleware(UnexpectedErrors)
+        guard(routes, authorizer)
+    # from here on each stands around the one before
+    app: ASGIApp = ErrorAnswers(RestRouter(routes))
     if authentication is not None:
-        open_metrics = not settings.authenticateMetricsEndpoint
-        app.add_middleware(
-            AuthenticationCheck, service=authentication, authorizer=authorizer, open_metrics=open_metrics
+        app = AuthenticationCheck(
+            app,
+            service=authentication,
+            authorizer=authorizer,
+            open_metrics=not settings.authenticateMetricsEndpoint,
         )
     if traced is not None:
-        app.add_middleware(traced)
-    app.add_middleware(EncodedPath)
-    app.add_middleware(OriginCheck, names=HostNames.of(settings))
-    app.add_middleware(Upgrades)
-    return app
-
-
-def all_routes(app: FastAPI, groups: Iterable[APIRouter]) -> list[BaseRoute]:
-    """Every route of the application: those of its groups, and its own."""
-    # a group that is included stands in the application's list as a whole
-    own = [route for route in app.router.routes if not hasattr(route, "original_router")]
-    return [*(route for group in groups for route in group.routes), *own]
+        app = traced(app)
+    app = EncodedPath(app)
+    app = OriginCheck(app, names=HostNames.of(settings))
+    return RestApplication(routes, Upgrades(app))
 
 
 def _groups(
     ports: BrokerPorts, resources: Resources, settings: Settings, permissions: Permissions
-) -> Iterator[APIRouter]:
+) -> Iterator[RouteGroup]:
     """All groups of routes, in the order in which they are asked whether a path is theirs."""
     yield brokers.routes(ports.broker, ports.topics, resources.dynamic_configuration, settings)
     yield broker_operations.routes(ports.broker, ports.control, resources, settings)

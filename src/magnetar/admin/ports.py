@@ -163,11 +163,17 @@ class SubscriptionsPort(Protocol):
         ...
 
     async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
-        """Acknowledge messages older than ``seconds``; return whether there were any."""
+        """Acknowledge messages older than ``seconds``; return whether there was anything to look at (rule 11.5.6).
+
+        Raises ConflictError for the cursor of compaction.
+        """
         ...
 
     async def expire_until(self, topic: TopicName, name: str, position: Position, excluded: bool) -> bool:
-        """Acknowledge messages up to ``position``, included unless ``excluded``; return whether there were any."""
+        """Acknowledge messages up to ``position``, included unless ``excluded``; False: the topic ends before it.
+
+        Raises ConflictError for the cursor of compaction.
+        """
         ...
 
     async def reset_cursor(self, topic: TopicName, name: str, publish_time_ms: int) -> None:

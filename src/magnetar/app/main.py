@@ -195,6 +195,7 @@ PASSED_ON: Final = {
     "produce": "cli.messages.produce",
     "consume": "cli.messages.consume",
     "read": "cli.messages.read",
+    "sql": "cli.sql",
     "perf": "cli.perf",
     "backup": "cli.backup",
     "restore": "cli.restore",
@@ -293,6 +294,12 @@ def consume(context: typer.Context) -> None:
 @app.command(context_settings=_ALL, add_help_option=False)
 def read(context: typer.Context) -> None:
     """Read messages of a topic, with the flags of `pulsar-client read`."""
+    _pass_on(context)
+
+
+@app.command(context_settings=_ALL, add_help_option=False)
+def sql(context: typer.Context) -> None:
+    """Run a SELECT over topics; nothing is acknowledged."""
     _pass_on(context)
 
 

@@ -82,7 +82,6 @@ def _build(
 ) -> tuple[AdminServer, BrokerPort, TelemetryExports | None]:
     from magnetar.admin.application import create_app
     from magnetar.admin.http.server import AdminServer, WebSocketLimits
-    from magnetar.admin.http.warm_up import prepare
     from magnetar.admin.local_broker.broker import local_ports
 
     telemetry = _telemetry(service.settings.clusterName)
@@ -95,7 +94,6 @@ def _build(
         service.authorizer,
         None if telemetry is None else telemetry.traced,
     )
-    prepare(app)
     settings = service.settings
     sockets = WebSocketLimits(
         settings.webSocketMaxTextFrameSize,

@@ -17,9 +17,9 @@ from magnetar.model.errors import BadVersionError, IncompatibleSchemaError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 from magnetar.runtime.clock import Clock
-from magnetar.schema.compatibility import require_follows_all, require_follows_latest, same
-from magnetar.schema.strategies import CompatibilityStrategy, of_consumers
-from magnetar.schema.validation import require_valid
+from magnetar.schema_definitions.compatibility import require_follows_all, require_follows_latest, same
+from magnetar.schema_definitions.strategies import CompatibilityStrategy, of_consumers
+from magnetar.schema_definitions.validation import require_valid
 
 log = logging.getLogger(__name__)
 

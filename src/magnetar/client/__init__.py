@@ -3,6 +3,7 @@
 In reading order:
 
 * ``address``        where a broker is
+* ``refusals``       what a broker can refuse with
 * ``errors``         what can go wrong, with what, where and the next step
 * ``advice``         what to do about a refused login or a missing grant
 * ``handshake``      what clients say when they connect
@@ -17,8 +18,13 @@ In reading order:
 * ``reader_session`` one reader at a broker: a non-durable consumer on a connection of its own
 * ``producer``       raw entries under one producer name, with receipts
 * ``bulk``           ranges of a topic read in bulk, and what has to be known to plan that
+* ``encryption``     end-to-end encryption: keys, data keys, what becomes of messages without a key
+* ``values``         values of messages by schema, without I/O
 * ``machines``       what the native client decides, without I/O
+* ``columns``        tables of Arrow to entries, and back
 * ``aio``            the native asyncio client (``magnetar.aio`` is its public name)
+* ``databases``      effects on a database and messages together, once
+* ``blocking``       the same for threads, over it (``magnetar.Client`` is its public name)
 
 Both speak to any broker with Pulsar's wire protocol and share address, errors, handshake, lookup answers and login. The
 blocking one is for Spark's workers and makes no object per message: an entry stays bytes.

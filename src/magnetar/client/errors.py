@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.model.errors import MagnetarError, ServerError
+from magnetar.client.refusals import REFUSALS, RefusalCode
+from magnetar.model.errors import InvalidValueError, MagnetarError, ServerError
 
 _RETRIABLE: Final = frozenset(
     {
@@ -22,19 +23,6 @@ _RETRIABLE: Final = frozenset(
         ServerError.ConsumerBusy,
     }
 )
-_REASONS: Final = {
-    ServerError.TopicNotFound: "there is no such topic; look at its name and namespace, or create it",
-    ServerError.SubscriptionNotFound: "there is no such subscription",
-    ServerError.AuthenticationError: "the broker does not know this client",
-    ServerError.AuthorizationError: "this client is not permitted to do this",
-    ServerError.ServiceNotReady: "the broker does not serve this topic yet; try again in a moment",
-    ServerError.ConsumerBusy: "another consumer is connected to this subscription",
-    ServerError.ProducerBusy: "a producer of this name is connected already",
-    ServerError.TooManyRequests: "the broker has too much to do; try again in a moment",
-    ServerError.TopicTerminatedError: "the topic was terminated: nothing can be published to it any more",
-    ServerError.InvalidTopicName: "this cannot be the name of a topic",
-}
-"""The text for an error of which the broker gives only the code."""
 
 
 class ClientError(MagnetarError):
@@ -54,17 +42,46 @@ class ClientTimeoutError(ClientError):
 
 
 class RefusedError(ClientError):
-    """The broker answered with an error."""
+    """The broker answered with an error; each code has a subclass of its own, which is what is really raised.
 
-    def __init__(self, what: str, error: ServerError, message: str | None, advice: str | None = None) -> None:
-        reason = message or _REASONS.get(error, "the broker gives no reason")
-        super().__init__(f"{what}: {error.name}: {reason}" + ("" if advice is None else f"; {advice}"))
+    The subclasses have the official Python client's names and are found in `magnetar.exceptions`.
+    """
+
+    def __new__(cls, _what: str, error: ServerError, *_: object, **__: object) -> RefusedError:
+        """Make the subclass of the code."""
+        return super().__new__(_CLASSES[error] if cls is RefusedError else cls)
+
+    def __init__(
+        self, what: str, error: ServerError, message: str | None, advice: str | None = None, host: str | None = None
+    ) -> None:
+        """``advice`` is the next step, if it is known better than the code says; ``host`` the broker that refused."""
+        row = REFUSALS[error]
+        where = "" if host is None else f" (broker at {host})"
+        super().__init__(f"{what}: {error.name}: {message or row.meaning}; {advice or row.step}{where}")
         self.error = error
+        self.host = host
+        self._given = (what, error, message, advice, host)
+
+    def __reduce__(self) -> tuple[type[RefusedError], tuple[object, ...]]:
+        return type(self), self._given
 
     @property
     def retriable(self) -> bool:
         """Whether the same request may succeed a little later."""
         return self.error in _RETRIABLE
+
+
+def _refusal_class(row: RefusalCode) -> type[RefusedError]:
+    made = {"__doc__": f"The broker refused: {row.meaning}.", "__module__": "magnetar.exceptions"}
+    return type(row.name, (RefusedError,), made)
+
+
+_CLASSES: Final = {error: _refusal_class(row) for error, row in REFUSALS.items()}
+
+
+def refusal(error: ServerError) -> type[RefusedError]:
+    """Return the class that is raised about a code."""
+    return _CLASSES[error]
 
 
 class MessageTooLargeError(ClientError):
@@ -89,6 +106,10 @@ class UnpackedTooLargeError(ClientError):
         )
 
 
+class CryptoError(ClientError):
+    """A message cannot be encrypted: a public key cannot be read or is none."""
+
+
 class QueueFullError(ClientError):
     """As many messages wait for their receipts as may; wait for some, or turn block_if_queue_full on."""
 
@@ -99,3 +120,51 @@ class AlreadyClosedError(ClientError):
 
 class NotBuiltError(ClientError):
     """A feature of other clients that this one does not have; nothing was done."""
+
+
+class BlockedLoopError(ClientError):
+    """A call that waits was made on the loop thread of its own client, where it would wait for itself."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a call that waits was made in a callback, on the thread of the client itself, which could never answer; "
+            "use send_async there, or hand the work to another thread"
+        )
+
+
+class ForkedClientError(ClientError):
+    """The client belongs to the process that this one was forked from, and cannot be used here."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} was made in another process, before a fork: its connections stay with that one. Make a client in "
+            "this process, after the fork; closing this one is not needed and does nothing"
+        )
+
+
+class ArgumentError(ClientError, InvalidValueError, ValueError):
+    """A call was given what it cannot take; nothing was done. It is a ValueError, as in the official client."""
+
+
+class CumulativeAcknowledgementNotAllowedError(ArgumentError):
+    """Messages of a Shared or Key_Shared subscription are acknowledged one by one."""
+
+
+class OperationNotSupported(ArgumentError):
+    """A call makes no sense for this handle, as an id without a topic for a consumer of several topics."""
+
+
+class SchemaError(ClientError):
+    """A value does not fit its schema, or a payload cannot be read with it.
+
+    Of a message that was received, ``topic``, ``message_id`` and ``schema_version`` say which; it is not acknowledged,
+    and its bytes are in `Message.data`.
+    """
+
+    topic: str | None = None
+    message_id: object = None
+    schema_version: int | None = None
+
+
+class ValueTypeError(SchemaError, TypeError):
+    """A value is of another Python type than its schema is for."""

@@ -5,5 +5,6 @@ to columns of messages, and back), the room ``single_entries`` (entries that are
 (the seam: bytes of values in, typed columns out) and ``versions`` (which schema the writers of values had). Then one
 way to read values after the other: ``primitives``, the rooms ``avro`` and ``json``, ``protobuf``, and ``key_value``,
 which puts two of them together. What they share: ``byte_columns``, ``bisection`` (which values spoil a batch),
-``offset_width`` and ``sql_types``.
+``offset_width`` and ``sql_types``. On top of them: ``value_readers`` and ``value_writers`` (the way that belongs to a
+schema), ``arrow_decoder`` (entries to record batches) and ``row_router`` (record batches to rows for partitions).
 """

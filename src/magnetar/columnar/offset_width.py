@@ -1,6 +1,7 @@
-"""Turns columns with 64-bit offsets into columns with 32-bit offsets, which everything else here reads.
+"""Turns columns of other layouts into columns with 32-bit offsets, which everything else here reads.
 
-Spark gives Python its rows so if spark.sql.execution.arrow.useLargeVarTypes is set.
+Spark gives Python its rows with 64-bit offsets if spark.sql.execution.arrow.useLargeVarTypes is set; polars gives
+views, and categories of pandas and polars are dictionaries.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ def with_32_bit_offsets(batch: Any) -> Any:
 
 
 def _with_32_bits(kind: Any) -> Any:
-    if pa.types.is_large_string(kind):
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
-    if pa.types.is_large_binary(kind):
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         return pa.binary()
+    if pa.types.is_dictionary(kind):
+        return _with_32_bits(kind.value_type)
     if pa.types.is_map(kind):
         key, item = (field.with_type(_with_32_bits(field.type)) for field in (kind.key_field, kind.item_field))
         return pa.map_(key, item)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.client.bulk.positions import last_position
 from magnetar.client.read_position import START, ReadPosition
 from magnetar.client.rest import Rest, path_of
+from magnetar.columnar.arrow_decoder import sql_schema
 from magnetar.jobs.reader.unit_reader import Access, spread_rows
 from magnetar.model.errors import InvalidValueError, NotFoundError
 from magnetar.model.names import TopicName
@@ -28,7 +29,6 @@ from magnetar.spark.options.login_options import options_of
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 from magnetar.spark.source.planning.planner import Range, tasks_of
-from magnetar.spark.source.reading.arrow_decoder import sql_schema
 from magnetar.spark.source.reading.read_task import read_task
 from magnetar.spark.source.reading.value_schemas import value_decoder
 

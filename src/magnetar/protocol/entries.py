@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from magnetar.model.errors import ProtocolError
 from magnetar.model.ids import signed
@@ -23,7 +24,7 @@ from magnetar.protocol.commands import KeyValues, TxnId
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE, read_size, with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
-from magnetar.protocol.varints import varint
+from magnetar.protocol.varints import read_varint, varint
 
 NONE_KEY: Final = b"NONE_KEY"
 
@@ -88,7 +89,8 @@ _METADATA = MessageCodec(EntryMetadata, pb.MessageMetadata.DESCRIPTOR)
 _SINGLE = MessageCodec(SingleMessageMetadata, pb.SingleMessageMetadata.DESCRIPTOR)
 
 
-def _payload_start(entry: bytes) -> int:
+def payload_start(entry: bytes) -> int:
+    """Return where the payload begins; ProtocolError if it is no entry."""
     if len(entry) < ENTRY_HEADER_SIZE or int.from_bytes(entry[:2], "big") != CHECKSUM_MAGIC:
         raise ProtocolError(f"{len(entry)} bytes that are no entry")
     start: int = ENTRY_HEADER_SIZE + read_size(entry, 6)[0]
@@ -98,7 +100,7 @@ def _payload_start(entry: bytes) -> int:
 
 
 def _raw_metadata(entry: bytes) -> pb.MessageMetadata:
-    return parse(pb.MessageMetadata, entry[ENTRY_HEADER_SIZE : _payload_start(entry)])
+    return parse(pb.MessageMetadata, entry[ENTRY_HEADER_SIZE : payload_start(entry)])
 
 
 def metadata_of(entry: bytes) -> EntryMetadata:
@@ -109,7 +111,7 @@ def metadata_of(entry: bytes) -> EntryMetadata:
 
 def payload_of(entry: bytes) -> bytes:
     """Return the payload as it was sent: compressed, encrypted, batched."""
-    return entry[_payload_start(entry) :]
+    return entry[payload_start(entry) :]
 
 
 def publish_time(entry: bytes) -> int:
@@ -139,7 +141,7 @@ def measure(entry: bytes) -> Measure:
     return Measure(count, signed(raw.publish_time), size)
 
 
-_MESSAGE_MIN: Final = 6
+BATCH_MESSAGE_MIN: Final = 6
 """Bytes of a message in a batch at least: a length of four, and metadata that say the payload's size."""
 _BATCH_MAX: Final = 1 << 20
 """Messages of a batch whose payload was not unpacked, at most."""
@@ -155,7 +157,7 @@ def messages_in(entry: bytes, claimed: int) -> int:
         return 1
     stop = ENTRY_HEADER_SIZE + int.from_bytes(entry[6:ENTRY_HEADER_SIZE], "big")
     if (
-        claimed * _MESSAGE_MIN <= len(entry) - stop
+        claimed * BATCH_MESSAGE_MIN <= len(entry) - stop
         and entry.find(b"\x58" + varint(claimed), ENTRY_HEADER_SIZE, stop) >= 0  # field 11, num_messages_in_batch
     ):
         return claimed
@@ -164,9 +166,9 @@ def messages_in(entry: bytes, claimed: int) -> int:
     except ProtocolError:
         return 1
     count: int = raw.num_messages_in_batch
-    if count * _MESSAGE_MIN > len(entry) - stop:
+    if count * BATCH_MESSAGE_MIN > len(entry) - stop:
         packed = raw.compression or raw.encryption_keys
-        count = min(count, _BATCH_MAX if packed else (len(entry) - stop) // _MESSAGE_MIN)
+        count = min(count, _BATCH_MAX if packed else (len(entry) - stop) // BATCH_MESSAGE_MIN)
     return count if count > 1 else 1
 
 
@@ -277,3 +279,69 @@ def walk_batch(payload: bytes, count: int) -> Iterator[tuple[pb.SingleMessageMet
             raise ProtocolError(f"message {index} of {raw.payload_size} bytes does not fit its batch")
         yield raw, at, body, stop
         at = stop
+
+
+_read_head = struct.Struct(">IBBBB").unpack_from
+_SIZE, _COMPACTED_OUT, _SEQUENCE_ID = 0x18, 0x20, 0x40
+"""How fields 3, 4 and 8 of SingleMessageMetadata begin on the wire."""
+
+
+def cut_batch(payload: bytes, count: int) -> list[tuple[int, bytes, bytes]]:
+    """Return index, metadata and own payload of each of ``count`` messages that compaction has left in a batch.
+
+    Of the metadata no more is read than is needed for it; `single_metadata_of` reads the rest. Raises ProtocolError if
+    a message is missing or does not fit.
+    """
+    found: list[tuple[int, bytes, bytes]] = []
+    append = found.append
+    at, end = 0, len(payload)
+    for index in range(count):
+        if at + 8 <= end:
+            length, tag, low, high, more = _read_head(payload, at)
+        elif at + 4 <= end:
+            length, tag, low, high, more = int.from_bytes(payload[at : at + 4], "big"), 0, 0, 0, 0
+        else:
+            raise ProtocolError(f"a batch of {count} ends after {index} messages")
+        head = at + 4
+        body = head + length
+        # Most have a size of one byte or two and then a sequence id, or nothing.
+        if tag == _SIZE and low < 128 and (high == _SEQUENCE_ID or length == 2):
+            size = low
+        elif tag == _SIZE and low > 127 and high < 128 and (more == _SEQUENCE_ID or length == 3):
+            size = low - 128 + (high << 7)
+        elif body > end:
+            raise ProtocolError(f"metadata of message {index} is longer than its batch")
+        else:
+            size = _payload_size(payload, head, body)
+        at = body + (size if size >= 0 else -1 - size)
+        if at > end:
+            raise ProtocolError(f"message {index} of {at - body} bytes does not fit its batch")
+        if size >= 0:
+            append((index, payload[head:body], payload[body:at]))
+    return found
+
+
+def _payload_size(data: bytes, at: int, stop: int) -> int:
+    """Read field 3 of SingleMessageMetadata; of a message that compaction has taken out it is -1 - the size."""
+    i = at
+    while i + 1 < stop:
+        tag, value = data[i], data[i + 1]
+        i += 2
+        if value > 127:
+            value, i = read_varint(data, i - 1)
+        if tag == _SIZE:
+            if i > stop or (i < stop and data[i] == _COMPACTED_OUT):
+                break
+            return value
+        if tag not in (0x0A, 0x12):  # properties and key stand before the size
+            break
+        i += value
+    raw = parse(pb.SingleMessageMetadata, data[at:stop])
+    if raw.payload_size < 0:
+        raise ProtocolError(f"a message of {raw.payload_size} bytes")
+    return -1 - raw.payload_size if raw.compacted_out else int(raw.payload_size)
+
+
+def single_metadata_of(data: bytes) -> Any:
+    """Return the metadata of a message in a batch, with the names of SingleMessageMetadata. Raises ProtocolError."""
+    return parse(pb.SingleMessageMetadata, data)

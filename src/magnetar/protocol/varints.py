@@ -39,6 +39,23 @@ def varint(value: int) -> bytes:
     return _slow(unsigned(value))
 
 
+def varints(first: int, stop: int) -> list[bytes]:
+    """Return the varints of the numbers from ``first``, 0 or above, to before ``stop``, as a list made at once."""
+    found: list[bytes] = []
+    while first < stop:
+        if first <= _MASK:
+            varint(_MASK)
+            until = min(stop, _MASK + 1)
+            found += _ENDING[first:until]
+        else:
+            varint(_MASK + 1)
+            until = min(stop, ((first >> _BITS) + 1) << _BITS)
+            tail, at = varint(first >> _BITS), first & _MASK
+            found += [low + tail for low in _CONTINUED[at : at + until - first]]
+        first = until
+    return found
+
+
 UNENDED: Final = 1 << 70
 """What :func:`read_varint` gives for bytes that are no varint; larger than any that is."""
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from math import ceil, log
 from typing import Final
 
-_STEP: Final = math.log(1.02)
+_STEP: Final = log(1.02)
 """Quantiles are right within 1 %: neighbouring cells are 2 % apart."""
 _LEAST: Final = 1e-3
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999, 1.0)
@@ -81,20 +83,18 @@ class Quantiles:
     def __init__(self) -> None:
         self.count = 0
         self.sum = 0.0
-        self._now: dict[int, int] = {}
-        self._before: dict[int, int] = {}
+        self._now: defaultdict[int, int] = defaultdict(int)
+        self._before = self._now.copy()
 
     def add(self, value: float, times: int = 1) -> None:
         """Count ``value``, which was seen ``times`` times."""
         self.count += times
         self.sum += value * times
-        cell = math.ceil(math.log(value / _LEAST) / _STEP) if value > _LEAST else 0
-        now = self._now
-        now[cell] = now.get(cell, 0) + times
+        self._now[ceil(log(value / _LEAST) / _STEP) if value > _LEAST else 0] += times
 
     def turn(self) -> None:
         """Forget the period before the last."""
-        self._before, self._now = self._now, {}
+        self._before, self._now = self._now, defaultdict(int)
 
     def of(self, quantiles: Sequence[float] = QUANTILES) -> list[tuple[float, float]]:
         """Each quantile with its value, NaN while there is none."""

@@ -19,8 +19,7 @@ In reading order:
 * ``cluster``       a standalone cluster on this machine
 * ``process``       how each of its processes is ended
 
-``options``, ``source.planning``, ``source.reading.arrow_decoder``, ``offset_json``, ``offset_log``,
-``sink.router`` and ``sink.sequence_ids`` need no Spark.
+``options``, ``source.planning``, ``offset_json``, ``offset_log`` and ``sink.sequence_ids`` need no Spark.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from magnetar.columnar.arrow_decoder import arrow_schema, chosen_columns, sql_schema
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.interpreter import settle
 from magnetar.spark.option_guard import FormatChecks, guard
@@ -21,7 +22,6 @@ from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.options.source_options import SourceOptions, check_batch, check_stream, source_options
 from magnetar.spark.sink.update_mode import updates
 from magnetar.spark.sink.writers import BatchWriter, StreamWriter, check_schema
-from magnetar.spark.source.reading.arrow_decoder import arrow_schema, chosen_columns, sql_schema
 from magnetar.spark.source.reading.batch_reader import BatchReader, FilteringBatchReader
 from magnetar.spark.source.reading.stream_reader import StreamReader
 from magnetar.spark.source.reading.value_schemas import column_texts, matching, resolved, value_decoder

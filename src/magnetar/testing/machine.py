@@ -15,7 +15,8 @@ from typing import Any
 
 from magnetar.testing.faultfiles import FaultFileSystem, Faults
 from magnetar.testing.network import Network
-from magnetar.testing.simloop import Process, SimClock, SimLoop, SimulationError
+from magnetar.testing.processes import Process, SimulationError
+from magnetar.testing.simloop import SimClock, SimLoop
 
 
 class Machine:

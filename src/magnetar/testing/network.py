@@ -18,7 +18,8 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from magnetar.testing.simloop import Process, SimLoop
+from magnetar.testing.processes import Process
+from magnetar.testing.simloop import SimLoop
 from magnetar.testing.transport import Address, Pipe, SimTransport, Weather
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)

@@ -11,8 +11,7 @@ once, in this thread), its completion reaches the loop. A crash can fall between
 thread is one lane: work happens and completes in submission order, as the journal's writer needs. Other executors
 give no order, as in life.
 
-Processes. What a :class:`Process` started, directly or through callbacks, carries its mark in the context. Killing
-it drops all that at once, with no cleanup reaching the outside, as kill -9 does.
+Processes (:mod:`magnetar.testing.processes`) can be killed at any moment.
 
 Five private hooks of CPython's ``BaseEventLoop`` are used (``_selector``, ``_clock_resolution``, ``_process_events``,
 ``_write_to_self`` and the queues ``_ready``/``_scheduled``): ``tests/unit/testing/test_simloop.py`` is what a Python
@@ -32,16 +31,13 @@ from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 from typing_extensions import override
 
 from magnetar.testing.executor_lane import Job, Lane
+from magnetar.testing.processes import ProcessLoop, SimulationError
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 IDLE_TURNS_MAX: Final = 1_000_000
 """So many turns without the clock moving are an endless loop of callbacks."""
-
-
-class SimulationError(Exception):
-    """The simulation itself cannot go on or a callback failed; the text says where."""
 
 
 class SimulationStuckError(SimulationError):
@@ -86,10 +82,7 @@ class _VirtualSelector:
         pass
 
 
-_process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("magnetar_sim_process", default=None)
-
-
-class SimLoop(asyncio.BaseEventLoop):
+class SimLoop(ProcessLoop):
     """One run. ``limit_s`` is the virtual time after which the run is an error (None: no limit)."""
 
     def __init__(
@@ -106,8 +99,6 @@ class SimLoop(asyncio.BaseEventLoop):
         self._selector = self._virtual
         self._clock_resolution = 1e-9
         self._lanes: dict[int, Lane] = {}
-        self._any_dead = False
-        self._unfinished: dict[asyncio.Task[Any], None] = {}  # in order of creation: asyncio's own set has none
         self.set_exception_handler(lambda _, context: self._note_failure(context))
 
     @override
@@ -127,18 +118,6 @@ class SimLoop(asyncio.BaseEventLoop):
         return f"{len(lines)} waiting: " + "; ".join(lines)
 
     @override
-    def call_soon(
-        self,
-        callback: Callable[[*Ts], object],
-        *args: *Ts,
-        context: contextvars.Context | None = None,
-    ) -> asyncio.Handle:
-        handle = super().call_soon(callback, *args, context=context)
-        if self._any_dead:
-            _drop_if_dead(handle)
-        return handle
-
-    @override
     def call_soon_threadsafe(
         self,
         callback: Callable[[*Ts], object],
@@ -146,36 +125,6 @@ class SimLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)  # there is one thread; none has to be woken
-
-    @override
-    def call_at(
-        self,
-        when: float,
-        callback: Callable[[*Ts], object],
-        *args: *Ts,
-        context: contextvars.Context | None = None,
-    ) -> asyncio.TimerHandle:
-        handle = super().call_at(when, callback, *args, context=context)
-        if self._any_dead:
-            _drop_if_dead(handle)
-        return handle
-
-    @override
-    def create_task(  # type: ignore[override]  # typeshed hides the type of what the loop accepts
-        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: contextvars.Context | None = None
-    ) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = super().create_task(coro, name=name, context=context)
-        process = _process.get() if context is None else context.get(_process)
-        self._unfinished[task] = None
-        if process is not None:
-            process._tasks[task] = None
-        task.add_done_callback(lambda done: self._forget(done, process), context=contextvars.Context())
-        return task
-
-    def _forget(self, task: asyncio.Task[Any], process: Process | None) -> None:
-        self._unfinished.pop(task, None)
-        if process is not None:
-            process._tasks.pop(task, None)
 
     @override
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
@@ -233,24 +182,11 @@ class SimLoop(asyncio.BaseEventLoop):
         else:
             self.failures.append((str(context.get("message")), context.get("exception")))
 
-    def _drop(self, process: Process) -> None:
-        self._any_dead = True
-        for handle in [*self._ready, *self._scheduled]:  # type: ignore[attr-defined]  # private queues
-            if not handle.cancelled() and handle._context.get(_process) is process:
-                handle.cancel()
-
     def _process_events(self, event_list: list[Any]) -> None:
         pass
 
     def _write_to_self(self) -> None:
         pass
-
-
-def _drop_if_dead(handle: asyncio.Handle) -> None:
-    context: contextvars.Context = handle._context  # type: ignore[attr-defined]  # no public way to ask
-    process = context.get(_process)
-    if process is not None and not process.alive:
-        handle.cancel()
 
 
 def _place(task: asyncio.Task[Any]) -> str:
@@ -264,71 +200,6 @@ def _place(task: asyncio.Task[Any]) -> str:
         return "an unknown place"
     code = frame.f_code
     return f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} ({code.co_qualname})"
-
-
-class Process:
-    """What can be killed: every task and callback that was started from inside :meth:`start`.
-
-    Owned by the simulation, never by the product. ``kill`` must be called from outside the process.
-    """
-
-    def __init__(self, loop: SimLoop, name: str) -> None:
-        self.name = name
-        self.alive = True
-        self._loop = loop
-        self._context = contextvars.copy_context()
-        self._context.run(_process.set, self)
-        self._at_kill: list[Callable[[], None]] = []
-        self._tasks: dict[asyncio.Task[Any], None] = {}
-
-    @staticmethod
-    def current() -> Process | None:
-        """The process of the running callback, if it belongs to one."""
-        return _process.get()
-
-    def start(self, main: Coroutine[Any, Any, T], name: str | None = None) -> asyncio.Task[T]:
-        """Run ``main`` inside the process."""
-        if not self.alive:
-            main.close()
-            raise SimulationError(f"process {self.name} is dead")
-        return self._loop.create_task(main, name=name or self.name, context=self._context.copy())
-
-    def at_kill(self, callback: Callable[[], None]) -> None:
-        """Called, outside the process, once it is dead: the network cuts its connections here."""
-        self._at_kill.append(callback)
-
-    def kill(self) -> None:
-        """Stop everything now. Nothing the dead code still does while it unwinds can schedule anything."""
-        if not self.alive:
-            return
-        if Process.current() is self:
-            raise SimulationError(f"process {self.name} cannot kill itself")
-        self.alive = False
-        self._loop._drop(self)
-        for task in list(self._tasks):
-            self._loop._forget(task, self)
-            if not task.done():
-                self._unwind(task)
-        for callback in self._at_kill:
-            callback()
-
-    def _unwind(self, task: asyncio.Task[Any]) -> None:
-        # A suspended coroutine would run its `finally` blocks whenever it is collected, that is at a moment that
-        # no other run repeats. So they run here, against a disk and a network which are dead already.
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-        coroutine = task.get_coro()
-        if coroutine is None:
-            return
-        for _ in range(1000):
-            try:
-                self._context.copy().run(coroutine.throw, _KilledError())
-            except BaseException:
-                return
-        raise SimulationError(f"{task.get_name()} cannot be killed: it swallows every exception")
-
-
-class _KilledError(BaseException):
-    """Unwinds the coroutines of a killed process; nothing may catch it to go on."""
 
 
 class SimClock:

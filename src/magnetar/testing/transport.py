@@ -11,7 +11,7 @@ all that has arrived, whatever the writer's pieces were. All chance comes from t
 How a connection ends: ``close`` flushes, then sends an end mark after the bytes; ``abort`` and the death of a process
 drop the buffer and send either the end mark or a reset, and a reset may overtake bytes that were in flight; a
 cut (:class:`magnetar.testing.network.Link`) loses everything in flight. Each end's callbacks run in the context it was
-made in, so that the callbacks of a killed :class:`~magnetar.testing.simloop.Process` never run.
+made in, so that the callbacks of a killed :class:`~magnetar.testing.processes.Process` never run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from magnetar.testing.simloop import Process, SimLoop
+from magnetar.testing.processes import Process
+from magnetar.testing.simloop import SimLoop
 
 Address = tuple[str, int]
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import Opcode
 
 from magnetar.app.node import store_settings
 from magnetar.broker.policies.broker_policies import for_system_topics, of_broker
 from magnetar.broker.policies.topic_settings import dispatch_settings
+from magnetar.config.configuration import load
 from magnetar.config.settings import Settings
+from magnetar.model.errors import InvalidValueError
 from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.support.real_broker import HOST, TOPIC, RealBroker, run_on_broker
 
@@ -113,3 +119,87 @@ def test_what_a_consumer_says_of_itself_is_bounded(tmp_path: Path) -> None:
             await client.subscribe(T, "large", metadata=(("a", "b" * 100),))
 
     run_on_broker(tmp_path, steps, maxConsumerMetadataSize=50)
+
+
+def test_what_web_sockets_are_held_to(tmp_path: Path) -> None:
+    """webSocketMaxTextFrameSize closes the socket of a larger frame; webSocketPingDurationSeconds makes pings."""
+
+    async def steps(broker: RealBroker) -> None:
+        url = broker.node.broker.service.web_service_url.replace("http", "ws")
+        pings = asyncio.Event()
+
+        class Watched(ClientConnection):
+            def process_event(self, event: Any) -> None:
+                if getattr(event, "opcode", None) is Opcode.PING:
+                    pings.set()
+                super().process_event(event)
+
+        path = "/ws/v2/producer/persistent/public/default/t"
+        async with connect(url + path, create_connection=Watched, proxy=None) as socket:
+            await asyncio.wait_for(pings.wait(), 10)
+            await socket.send(json.dumps({"payload": "aGVsbG8="}))
+            assert json.loads(await socket.recv())["result"] == "ok"
+            await socket.send(json.dumps({"payload": "a" * 400}))
+            with pytest.raises(ConnectionClosed) as closed:
+                await asyncio.wait_for(socket.recv(), 10)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1009
+
+    run_on_broker(
+        tmp_path, steps,
+        webSocketServiceEnabled=True, webSocketMaxTextFrameSize=300, webSocketPingDurationSeconds=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_quotas_are_checked_unless_that_is_switched_off(tmp_path: Path, checked: bool) -> None:
+    """backlogQuotaCheckEnabled=false leaves the pass out."""
+
+    async def steps(broker: RealBroker) -> None:
+        assert ("quotas" in [one.name for one in broker.node.broker.upkeep._passes]) is checked
+
+    run_on_broker(tmp_path, steps, backlogQuotaCheckEnabled=checked)
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_a_partitioned_topic_without_partitions_goes_if_that_is_asked_for(tmp_path: Path, goes: bool) -> None:
+    """brokerDeleteInactivePartitionedTopicMetadataEnabled, when disuse has taken its last partition."""
+
+    async def steps(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", f"{TOPIC}/parts/partitions", 2))[0] == 204
+        disuse = broker.node.broker.upkeep.inactive_topics
+        assert await disuse.delete_topics() == 0
+        for topic in broker.node.broker.service.topics.values():
+            disuse._idle_since[topic] = 0
+        assert await disuse.delete_topics() == 2
+        _, listed = await broker.ask("GET", f"{TOPIC}/partitioned")
+        assert listed == ([] if goes else ["persistent://public/default/parts"])
+
+    run_on_broker(tmp_path, steps, brokerDeleteInactivePartitionedTopicMetadataEnabled=goes)
+
+
+def test_rates_are_of_the_last_period(tmp_path: Path) -> None:
+    """statsUpdateFrequencyInSecs is how long a period is."""
+
+    async def steps(broker: RealBroker) -> None:
+        await (await broker.client()).producer(T)
+        assert broker.node.broker.rates._period == 7
+
+    run_on_broker(tmp_path, steps, statsUpdateFrequencyInSecs=7)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["tlsEnabled=true"], "tlsEnabled: no port speaks TLS"),
+        (
+            ["authorizationEnabled=true", "authenticationEnabled=true", "authorizationProvider=mine.Provider"],
+            "authorizationProvider: 'mine.Provider' cannot be run",
+        ),
+    ],
+)
+def test_what_cannot_be_protected_is_not_started(flags: list[str], said: str) -> None:
+    """A program that would start without what its settings ask for refuses them by name."""
+    with pytest.raises(InvalidValueError) as refused:
+        load(flags=flags)
+    assert said in str(refused.value)

@@ -57,6 +57,10 @@ def test_namespaces_of_an_anti_affinity_group(two: RestClient) -> None:
     assert said(two, "GET", f"{path}/group") == (400, "Tenant should not be null")
     assert said(two, "GET", f"{path}/%20?tenant=ref") == (412, "anti-affinity group can't be empty.")
     assert said(two, "GET", f"{NS}/nope/antiAffinity/group?tenant=ref") == (412, "Cluster nope does not exist.")
+    # where pulsar-admin of Apache Pulsar 4.0.8 asks
+    old = "/admin/namespaces/standalone/antiAffinity/group"
+    assert said(two, "GET", f"{old}?property=ref") == (200, ["ref/main"])
+    assert said(two, "GET", f"{old}?tenant=ref") == (400, "Tenant should not be null")
 
 
 def test_anti_affinity_groups_are_shown_to_administrators_of_the_tenant() -> None:
@@ -71,6 +75,8 @@ def test_anti_affinity_groups_are_shown_to_administrators_of_the_tenant() -> Non
     allowed = {one for one, status in asked.items() if status == 200}
     assert allowed == {("admin", "ref"), ("root", "ref"), ("root", "pulsar")}
     assert set(asked.values()) == {200, 401}
+    old = "/admin/namespaces/standalone/antiAffinity/group?property=ref"
+    assert [guarded.rest.as_caller(role).get(old).status_code for role in ("admin", "stranger")] == [200, 401]
 
 
 def test_allowed_clusters(two: RestClient) -> None:

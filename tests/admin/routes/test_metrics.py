@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
 import pytest
 
-from magnetar.admin.application import create_app
-from magnetar.admin.http.warm_up import prepare
+from magnetar.admin.routes.metrics.compressed import KeptAnswer
 from magnetar.admin.routes.metrics.scrape import scrape
 from magnetar.admin.routes.metrics.text_format import LINES_PER_PIECE
 from magnetar.admin.routes.metrics.topic_series import TopicSeries
@@ -17,12 +15,9 @@ from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
-from magnetar.runtime.clock import SystemClock
-from magnetar.security.authentication.service import ANONYMOUS, AuthenticationService
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
-from tests.admin.rest_client import RestClient
 from tests.support.at_once import at_once
 
 
@@ -40,6 +35,46 @@ def test_the_brokers_own_numbers_stand_under_their_families() -> None:
         'pulsar_broker_lookup_count{cluster="standalone"} 3',
     ):
         assert line + "\n" in text
+
+
+def test_one_answer_serves_all_who_ask_within_its_time() -> None:
+    """metricsBufferResponse keeps an answer for managedLedgerStatsPeriodSeconds, compressed or not."""
+
+    class Counting(FakeBroker):
+        asked = 0
+
+        def counters(self, options: Any) -> Any:
+            self.asked += 1
+            yield counters(f"a/b/{self.asked}", 1, 0)
+
+    async def texts(kept: bool, pauses: tuple[float, ...]) -> list[str]:
+        settings = Settings(metricsBufferResponse=kept, managedLedgerStatsPeriodSeconds=30)
+        resources = Resources(MemoryMetadataStore(), settings)
+        await resources.ensure_defaults()
+        broker = Counting(resources, settings)
+        answers = KeptAnswer(settings.managedLedgerStatsPeriodSeconds) if settings.metricsBufferResponse else None
+        found = []
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        ahead = 0.0
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(loop, "time", lambda: now() + ahead)
+            for pause in pauses:
+                ahead += pause
+                made = scrape(broker, resources, settings)
+                if answers is None:
+                    found.append("".join([piece async for piece in made]))
+                else:
+                    pieces = answers.pieces(lambda: scrape(broker, resources, settings), encoded=False)
+                    found.append(b"".join([piece async for piece in pieces]).decode())
+        return found
+
+    first, same, later = asyncio.run(texts(True, (0, 29, 2)))
+    assert first == same
+    assert "a/b/1" in first
+    assert "a/b/2" in later
+    assert "a/b/1" not in later
+    assert len(set(asyncio.run(texts(False, (0, 0))))) == 2
 
 
 def test_sums_of_namespaces_are_those_of_their_topics() -> None:
@@ -105,36 +140,6 @@ def test_a_setting_leaves_out_the_series_of_topics() -> None:
     made = world(Settings(exposeTopicLevelMetricsInPrometheus=False))
     made.broker.topics[TopicName.parse("ref/main/t")] = {}
     assert ',topic="' not in made.rest.get("/metrics").text
-
-
-@pytest.mark.parametrize("secured", [False, True])
-def test_the_first_request_finds_everything_built(secured: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """The warm-up builds all routes, which would stop the event loop for half a second otherwise; it is no login."""
-    resources = Resources(MemoryMetadataStore(), Settings())
-    at_once(resources.ensure_defaults())
-    authentication = AuthenticationService([], SystemClock())
-
-    def calls(prepared: bool) -> int:
-        app = create_app(FakeBroker(resources).ports(), resources, Settings(), authentication if secured else None)
-        if prepared:
-            prepare(app)
-        rest, count = RestClient(app), 0
-
-        def counted(frame: Any, event: str, argument: Any) -> None:
-            nonlocal count
-            count += event == "call"
-
-        sys.setprofile(counted)
-        try:
-            assert rest.get("/metrics").status_code == 200
-        finally:
-            sys.setprofile(None)
-        return count
-
-    calls(True)  # imports
-    assert calls(True) * 10 < calls(False)
-    assert authentication.counters() == {ANONYMOUS: (0, 0)}
-    assert not caplog.records
 
 
 def test_logins_by_their_methods() -> None:

@@ -16,9 +16,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from magnetar.admin.local_broker import inner_clients
 from magnetar.client.aio.client import Client
-from magnetar.client.aio.consumer import Consumer
-from magnetar.client.aio.topic_consumer import TopicConsumer
-from magnetar.client.aio.topic_pattern import PatternTopics
+from magnetar.client.aio.consumers.consumer import Consumer
+from magnetar.client.aio.consumers.topic_pattern import PatternTopics
+from magnetar.client.aio.topics.topic_consumer import TopicConsumer
 from magnetar.client.machines.message_id import MessageId
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.compression import CompressionType

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from magnetar.columnar.protobuf import Protobuf, ProtobufWriter
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType, version_bytes
-from magnetar.schema import protobuf_native
+from magnetar.schema_definitions import protobuf_native
 from tests.support.avro_cases import TEXTS, rows
 
 Field = d.FieldDescriptorProto

@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.columnar.json.reader import Json
 from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema.avro import parse
+from magnetar.schema_definitions.avro import parse
 
 SCHEMA = parse(json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}).encode())
 OURS, OTHER = (0).to_bytes(8, "big"), (1).to_bytes(8, "big")

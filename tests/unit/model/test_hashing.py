@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.model.hashing import java_string_hash, murmur3_31, range_slot, ring_points, ring_slot
+from magnetar.model.hashing import boost_hash, java_string_hash, murmur3_31, range_slot, ring_points, ring_slot
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,16 @@ def test_ring_points() -> None:
 
 def test_ring_points_of_a_second_consumer_of_the_same_name_differ() -> None:
     assert set(ring_points("c", 0, 100)) != set(ring_points("c", 1, 100))
+
+
+@pytest.mark.parametrize(
+    ("key", "partition"),
+    [
+        ("a", 53), ("ab", 239), ("abc", 156), ("abcd", 70), ("abcde", 220), ("abcdef", 121), ("abcdefg", 57),
+        ("abcdefgh", 199), ("abcdefghi", 152), ("customer-7", 44), ("ä", 22), ("日本語", 34), ("k" * 16, 133),
+        ("k" * 17, 248), ("k" * 31, 61), ("k" * 100, 155), ("key-0", 126), ("key-1", 116), ("key-2", 99), ("key-3", 9),
+    ],
+)  # fmt: skip
+def test_boost_hash_chooses_the_partitions_of_the_official_python_client(key: str, partition: int) -> None:
+    """Where pulsar-client 3.13.0 sent these keys on a topic of 251 partitions (rule 6.7.6)."""
+    assert boost_hash(key) % 251 == partition

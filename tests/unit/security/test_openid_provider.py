@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from magnetar.security.authentication.openid_provider import OpenIdProvider
 from magnetar.security.authentication.provider import Credentials
 from magnetar.security.credentials.issuer import WELL_KNOWN
 from magnetar.security.identity import Identity
+from magnetar.security.openid import issuer_keys
 from magnetar.security.openid.issuer_keys import RETRY_SECONDS
 from magnetar.security.openid.key_sets import parse
 from tests.support.openid_issuer import KEYS_PATH, OPENID_PROVIDER, OpenIdIssuer, openid_issuer, published
@@ -156,6 +160,72 @@ def test_keys_rotate(issuer: OpenIdIssuer) -> None:
         assert issuer.fetches == 2
 
     judging(issuer, talk)
+
+
+def test_how_soon_an_unknown_key_is_asked_for_again(issuer: OpenIdIssuer) -> None:
+    """openIDKeyIdCacheMissRefreshSeconds."""
+
+    async def talk(judge: Judge) -> None:
+        await judge.judged(issuer.token())
+        issuer.publish(published("k9"))
+        judge.clock.ahead = 19
+        assert "has no key" in await judge.refused(issuer.token("k9"))
+        judge.clock.ahead = 21
+        assert (await judge.judged(issuer.token("k9"))).role == "alice"
+
+    judging(issuer, talk, openIDKeyIdCacheMissRefreshSeconds=20)
+
+
+def test_how_far_the_clocks_of_an_issuer_and_a_broker_may_be_apart(issuer: OpenIdIssuer) -> None:
+    """openIDAcceptedTimeLeewaySeconds, for a token that has expired and for one that is issued ahead."""
+    now = int(time.time())
+
+    async def lenient(judge: Judge) -> None:
+        for token in (issuer.token(exp=now - 60), issuer.token(iat=now + 60)):
+            assert (await judge.judged(token)).role == "alice"
+        assert "expired" in await judge.refused(issuer.token(exp=now - 200))
+
+    async def strict(judge: Judge) -> None:
+        assert "expired" in await judge.refused(issuer.token(exp=now - 60))
+
+    judging(issuer, lenient, openIDAcceptedTimeLeewaySeconds=120)
+    judging(issuer, strict)
+
+
+def test_how_long_an_issuer_is_waited_for(issuer: OpenIdIssuer) -> None:
+    """The larger of openIDHttpConnectionTimeoutMillis and openIDHttpReadTimeoutMillis, in all."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+
+        async def talk(judge: Judge) -> None:
+            refused = await asyncio.wait_for(judge.refused(issuer.token(iss=url)), 8)
+            assert "keys" in refused
+
+        judging(
+            issuer, talk, openIDAllowedTokenIssuers=url,
+            openIDHttpConnectionTimeoutMillis=20, openIDHttpReadTimeoutMillis=40,
+        )  # fmt: skip
+
+
+def test_whose_certificates_an_issuer_may_show(issuer: OpenIdIssuer, tmp_path: Path) -> None:
+    """openIDTokenIssuerTrustCertsFilePath is what an issuer's certificate is held against."""
+    missing = str(tmp_path / "trust.pem")
+    url = issuer.url.replace("http://", "https://")
+
+    async def talk(judge: Judge) -> None:
+        assert "keys" in await judge.refused(issuer.token(iss=url))
+
+    with pytest.MonkeyPatch.context() as patched:
+        asked: list[str | None] = []
+
+        def ask(request: object, url: str, trust: str | None, deadline: object) -> dict[str, object]:
+            asked.append(trust)
+            raise OSError("nobody there")
+
+        patched.setattr(issuer_keys, "ask", ask)
+        judging(issuer, talk, openIDAllowedTokenIssuers=url, openIDTokenIssuerTrustCertsFilePath=missing)
+        judging(issuer, talk, openIDAllowedTokenIssuers=url)
+    assert set(asked) == {missing, None}
 
 
 def test_keys_grow_old(issuer: OpenIdIssuer) -> None:

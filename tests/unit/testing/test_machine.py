@@ -31,7 +31,8 @@ from magnetar.testing.history import (
 from magnetar.testing.history_check import Rules, check
 from magnetar.testing.machine import Machine
 from magnetar.testing.network import Network
-from magnetar.testing.simloop import SimLoop, SimulationError, run
+from magnetar.testing.processes import SimulationError
+from magnetar.testing.simloop import SimLoop, run
 
 T = "log"
 HEADER = struct.Struct(">II")

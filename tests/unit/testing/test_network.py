@@ -9,7 +9,8 @@ import pytest
 from typing_extensions import override
 
 from magnetar.testing.network import Direction, Network
-from magnetar.testing.simloop import Process, SimLoop, SimulationError, run
+from magnetar.testing.processes import Process, SimulationError
+from magnetar.testing.simloop import SimLoop, run
 from magnetar.testing.transport import Weather
 from tests.support.network_pair import Pair, Recorder, _pair, over
 

@@ -8,15 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from magnetar.testing.simloop import (
-    Process,
-    SimClock,
-    SimLoop,
-    SimulationError,
-    SimulationStuckError,
-    run,
-    run_in,
-)
+from magnetar.testing.processes import Process, SimulationError
+from magnetar.testing.simloop import SimClock, SimLoop, SimulationStuckError, run, run_in
 
 
 def here() -> SimLoop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from random import Random
 from typing import Any, cast
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from magnetar.admin.routes.metrics.topic_families import WRITES
 from magnetar.admin.routes.metrics.topic_series import write_numbers
 from magnetar.admin.values.counters import WriteCounters
-from magnetar.broker.topic.publish.write_stats import ENTRY_BYTES, WriteStats
+from magnetar.broker.topic.publish.write_stats import ENTRY_BYTES, SINGLES, WriteStats
 from magnetar.storage.log.write_group import WRITE_BOUNDS_MS, ExtentOwner, PendingExtent, WriteTimes
 
 
@@ -58,6 +59,21 @@ def test_a_period_shows_what_it_brought_and_no_more() -> None:
     assert (sum(stats.last.latency[:-1]), stats.last.failed) == (1, 2)
     stats.turn()
     assert (sum(stats.last.latency[:-1]), stats.last.failed) == (0, 0)
+
+
+def test_entries_that_come_alone_count_like_those_that_come_together() -> None:
+    """However many they are, and none is held for long."""
+    rng = Random(1)
+    for count in (1, SINGLES - 1, SINGLES, SINGLES + 1, 5 * SINGLES + 3):
+        sizes = [rng.randrange(1, 3000) for _ in range(count)]
+        alone, together = WriteStats(), WriteStats()
+        for size in sizes:
+            alone.stored(extent(size, waited_ms=7.0, wrote_ms=0.7))
+            assert len(alone._single) < SINGLES
+        together.stored(extent(*sizes, waited_ms=7.0, wrote_ms=0.7))
+        one, other = shown(alone), shown(together)
+        assert one == pytest.approx(other)
+        assert sum(alone.last.latency[:-1]) == count
 
 
 def test_a_group_of_a_thousand_costs_as_many_calls_as_one_of_ten() -> None:

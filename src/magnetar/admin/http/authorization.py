@@ -12,10 +12,10 @@ from typing import Final
 from urllib.parse import unquote
 
 from starlette.requests import HTTPConnection
-from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from magnetar.admin.http.parameters import namespace_name, topic_name
+from magnetar.admin.http.router import RestRoute
 from magnetar.authorization.access import Access
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
@@ -68,26 +68,24 @@ class Permissions:
         return self._authorizer is None or self._authorizer.allows(caller_of(connection), *accesses)
 
 
-def guard(routes: Iterable[BaseRoute], authorizer: Authorizer) -> None:
+def guard(routes: Iterable[RestRoute], authorizer: Authorizer) -> None:
     """Make every route ask the table first. Raises LookupError, which names what has no row, before anything serves."""
     for route in routes:
-        if not isinstance(route, Route):
-            raise LookupError(f"{route!r} is no HTTP route: there is no row for it in the permission table")
         rows: dict[str, RoutePermission] = {}
-        for method in route.methods or ():
+        for method in sorted(route.methods):
             row = ROUTE_PERMISSIONS.get((method, route.path_format))
             if row is None:
                 raise LookupError(f"{method} {route.path_format} has no row in the permission table")
             rows[method] = row
         if not rows:
             raise LookupError(f"{route.path_format} takes any method: there is no row for it in the permission table")
-        route.handle = _Guarded(route, rows, authorizer)  # type: ignore[method-assign]  # what every router calls
+        route.handle = _Guarded(route, rows, authorizer)  # type: ignore[method-assign]  # what the router calls
 
 
 class _Guarded:
     """The handling of one route, after its row of the table."""
 
-    def __init__(self, route: Route, rows: Mapping[str, RoutePermission], authorizer: Authorizer) -> None:
+    def __init__(self, route: RestRoute, rows: Mapping[str, RoutePermission], authorizer: Authorizer) -> None:
         self._handle = route.handle
         self._rows = rows
         self._authorizer = authorizer

@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final
 
-from fastapi import Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from typing_extensions import override
 

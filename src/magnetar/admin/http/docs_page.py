@@ -13,10 +13,10 @@ from base64 import b64encode
 from html import escape
 from typing import Any, Final
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from magnetar import __version__
+from magnetar.admin.http.route_group import RouteGroup
 
 _STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}"
@@ -54,16 +54,16 @@ class Documents:
         return document(__version__, authentication=self._authentication)
 
 
-def routes(documents: Documents) -> APIRouter:
+def routes(documents: Documents) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter()
+    router = RouteGroup()
 
-    @router.api_route("/openapi.json", methods=["GET", "HEAD"], include_in_schema=False)
+    @router.route("/openapi.json", "GET", "HEAD")
     async def openapi() -> Response:
         described, _ = await documents.found()
         return Response(described, media_type="application/json")
 
-    @router.get("/docs", include_in_schema=False)
+    @router.get("/docs")
     async def docs() -> Response:
         _, page = await documents.found()
         return Response(page, media_type="text/html", headers={"content-security-policy": _POLICY})

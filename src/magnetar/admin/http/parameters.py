@@ -7,50 +7,23 @@ false.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Final
 from urllib.parse import unquote
 
-from fastapi import Path, Query
-from pydantic import AfterValidator, BeforeValidator
-from starlette.convertors import Convertor, register_url_convertor
-from typing_extensions import override
-
+from magnetar.admin.http.arguments import RequestParameter
+from magnetar.admin.http.router import register_words
 from magnetar.model.errors import InvalidTopicNameError, PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName, is_valid_entity
 
-PathText = Annotated[str, Path(), AfterValidator(unquote)]
-Flag = Annotated[bool, Query(), BeforeValidator(lambda value: str(value).lower() == "true")]
+PathText = Annotated[str, RequestParameter(read=unquote)]
+Flag = Annotated[bool, RequestParameter(read=lambda text: text.lower() == "true")]
 
 TOPIC: Final = "/admin/v2/{domain:domain}/{tenant}/{namespace}/{topic}"
 TOPICS: Final = "/admin/v2/{domain:domain}/{tenant}/{namespace}"
 NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 
-
-class WordConvertor(Convertor[str]):
-    """Matches a path part that is one of the given words."""
-
-    def __init__(self, words: Iterable[str]) -> None:
-        self.regex = "|".join(words)  # type: ignore[misc]  # a class variable there, one per instance here
-
-    @override
-    def convert(self, value: str) -> str:
-        return value
-
-    @override
-    def to_string(self, value: str) -> str:
-        return value
-
-
-class OtherWordConvertor(WordConvertor):
-    """Matches a path part that is none of the given words."""
-
-    def __init__(self, words: Iterable[str]) -> None:
-        self.regex = rf"(?!(?:{'|'.join(words)})(?:/|$))[^/]+"  # type: ignore[misc]  # as above
-
-
 # keeps topic routes from taking /admin/v2/namespaces/... and the like
-register_url_convertor("domain", WordConvertor(("persistent", "non-persistent")))
+register_words("domain", ("persistent", "non-persistent"))
 
 
 def namespace_name(tenant: str, namespace: str) -> NamespaceName:

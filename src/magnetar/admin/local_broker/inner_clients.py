@@ -13,7 +13,7 @@ from magnetar.client.errors import ConnectionLostError
 
 if TYPE_CHECKING:
     from magnetar.client.aio.client import Client
-    from magnetar.client.aio.wire_connection import WireConnection
+    from magnetar.client.aio.connections.wire_connection import WireConnection
 
 _OPENING_SECONDS = 1.0
 """How long a name or subscription that is in use is waited for: who had it may just be leaving."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable, subscription_of
 from magnetar.broker.topic.cleanup.expiry import expire
@@ -18,7 +19,11 @@ from magnetar.model.errors import (
 )
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.runtime.callbacks import answered
+
+_ALMOST_CAUGHT_UP: Final = 1000
+"""Backlogs below this are left to the connected consumers, unless their first message is old enough (rule 11.5.6)."""
 
 
 class LocalSubscriptions:
@@ -147,19 +152,36 @@ def _nth_unacknowledged(subscription: Subscription, count: int, last: int) -> in
 
 
 async def _expire_older(topic: Topic, subscription: Subscription, seconds: int) -> bool:
-    """Acknowledge messages older than ``seconds``; return whether there were any (rule 11.5.6)."""
+    """Acknowledge messages older than ``seconds``; return whether there was anything to look at (rule 11.5.6)."""
+    _refuse_compaction(topic, subscription)
+    backlog = subscription.cursor.backlog()
+    served = bool(subscription.consumers) and backlog < _ALMOST_CAUGHT_UP
     gone = await expire(subscription, topic.clock.now_ms() - seconds * 1000)
     await durable(topic.log.barrier)
-    return gone > 0
+    return gone > 0 or (backlog > 0 and not served)
 
 
 async def _expire_until(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> bool:
-    """Acknowledge messages up to ``position``; return whether there were any."""
+    """Acknowledge messages up to ``position``; return whether the topic reaches that far."""
+    _refuse_compaction(topic, subscription)
     exact = topic.log.exact_ordinal(position)
-    last = topic.log.ordinal(position) - 1 if exact is None or excluded else exact
-    gone = subscription.expire_until(last) if last > subscription.cursor.mark_delete else 0
+    behind = topic.log.ordinal(position)
+    if exact is None and behind >= topic.log.end:
+        return False
+    last = behind - 1 if exact is None or excluded else exact
+    if last > subscription.cursor.mark_delete:
+        subscription.expire_until(last)
     await durable(topic.log.barrier)
-    return gone > 0
+    return True
+
+
+def _refuse_compaction(topic: Topic, subscription: Subscription) -> None:
+    """Raises ConflictError for the cursor of compaction: what it let go of would never be compacted."""
+    if subscription.name == COMPACTION_SUBSCRIPTION:
+        raise ConflictError(
+            f"messages of {COMPACTION_SUBSCRIPTION} do not expire; it moves on when the topic is compacted: "
+            f"magnetar admin topics compact {topic.name.fqn}"
+        )
 
 
 async def _reset_to(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> None:

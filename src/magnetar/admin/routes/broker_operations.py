@@ -6,12 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from magnetar.admin.broker_control import BrokerControlPort
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import PathText
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import BrokerPort
 from magnetar.admin.routes.namespaces.bundles import WHOLE, BundleRing, ring_of
 from magnetar.admin.values.isolation import assignment_of
@@ -26,9 +27,9 @@ _EMBEDDED: Final = "embedded:metadata-log"
 """Where the metadata are: in no store that another program could connect to."""
 
 
-def routes(broker: BrokerPort, control: BrokerControlPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(broker: BrokerPort, control: BrokerControlPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["brokers"])
+    router = RouteGroup()
     _control_routes(router, control)
     _backup_routes(router, control)
     _description_routes(router, settings)
@@ -45,7 +46,7 @@ def routes(broker: BrokerPort, control: BrokerControlPort, resources: Resources,
     return router
 
 
-def _control_routes(router: APIRouter, control: BrokerControlPort) -> None:
+def _control_routes(router: RouteGroup, control: BrokerControlPort) -> None:
     @router.get("/admin/v2/brokers/backlog-quota-check")
     async def check_backlog_quotas() -> Response:
         """Enforce all backlog quotas now."""
@@ -62,7 +63,7 @@ def _control_routes(router: APIRouter, control: BrokerControlPort) -> None:
         return done(200)
 
 
-def _backup_routes(router: APIRouter, control: BrokerControlPort) -> None:
+def _backup_routes(router: RouteGroup, control: BrokerControlPort) -> None:
     @router.post("/admin/v2/brokers/backup")
     async def begin_backup(request: Request) -> Response:
         """Begin a backup of that name below `backupDirectory`; answered when its moment has come."""
@@ -78,7 +79,7 @@ def _backup_routes(router: APIRouter, control: BrokerControlPort) -> None:
         return answer(control.backup_status())
 
 
-def _description_routes(router: APIRouter, settings: Settings) -> None:
+def _description_routes(router: RouteGroup, settings: Settings) -> None:
     @router.get("/admin/v2/brokers/internal-configuration")
     async def internal_configuration() -> Response:
         """Where metadata and ledgers are; there is no store beside this process."""

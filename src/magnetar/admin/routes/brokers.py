@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Final
 
-from fastapi import APIRouter
-from starlette.convertors import register_url_convertor
 from starlette.responses import PlainTextResponse, Response
 
 from magnetar.admin.http.bodies import answer
-from magnetar.admin.http.parameters import OtherWordConvertor, PathText
+from magnetar.admin.http.parameters import PathText
+from magnetar.admin.http.route_group import RouteGroup
+from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import BrokerPort, TopicsPort
 from magnetar.config.dynamic_settings import NAMES_MAX, checked, dynamic_names
 from magnetar.config.settings import Settings
@@ -21,15 +21,14 @@ from magnetar.model.errors import NotFoundError, PreconditionFailedError
 COMPATIBLE_WITH: Final = "4.0.8"
 """The version of Apache Pulsar whose behaviour this broker follows; clients and tools read it as the broker's own."""
 
-register_url_convertor(
-    "cluster",
-    OtherWordConvertor(("backlog-quota-check", "backup", "configuration", "internal-configuration", "shutdown")),
+register_words(
+    "cluster", ("backlog-quota-check", "backup", "configuration", "internal-configuration", "shutdown"), others=True
 )
 
 
-def routes(broker: BrokerPort, topics: TopicsPort, kept: DynamicConfiguration, settings: Settings) -> APIRouter:
+def routes(broker: BrokerPort, topics: TopicsPort, kept: DynamicConfiguration, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(prefix="/admin/v2/brokers", tags=["brokers"])
+    router = RouteGroup("/admin/v2/brokers")
 
     @router.get("")
     async def list_brokers() -> Response:

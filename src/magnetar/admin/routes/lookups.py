@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
 from starlette.responses import PlainTextResponse, Response
 
+from magnetar.admin.http.arguments import RequestParameter
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import BrokerPort
 from magnetar.admin.routes.namespaces.bundles import bundle_of
 from magnetar.metadata.resources import Resources
@@ -17,9 +18,9 @@ from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 PATH = "/lookup/v2/topic/{domain:domain}/{tenant}/{namespace}/{topic}"
 
 
-def routes(broker: BrokerPort, resources: Resources) -> APIRouter:
+def routes(broker: BrokerPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["lookup"])
+    router = RouteGroup()
 
     @router.get(PATH)
     async def lookup(
@@ -27,8 +28,8 @@ def routes(broker: BrokerPort, resources: Resources) -> APIRouter:
         tenant: PathText,
         namespace: PathText,
         topic: PathText,
-        listenerName: Annotated[str | None, Query()] = None,
-        listener: Annotated[str | None, Header(alias="X-Pulsar-ListenerName")] = None,
+        listenerName: str | None = None,
+        listener: Annotated[str | None, RequestParameter(name="X-Pulsar-ListenerName", header=True)] = None,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         resources.require_namespace(name)

@@ -14,14 +14,16 @@ from typing import Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from magnetar.admin.http.bodies import answer, wrong_method
+from magnetar.admin.http.router import RestRoute
 from magnetar.model.errors import NotAvailableError
 
 _SHOWN = 200
 _METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 KINDS: Final = ("refused", "not applicable")
+V1_ANTI_AFFINITY: Final = "/admin/namespaces/{cluster}/antiAffinity/{group}"
+"""The one path of the v1 interface that is served: Apache Pulsar's own tools have no other one for it."""
 
 
 class RouteRefusal(NamedTuple):
@@ -39,9 +41,9 @@ class RouteRefusal(NamedTuple):
         return same and (method in self.methods or "*" in self.methods)
 
 
-def route() -> Route:
+def route() -> RestRoute:
     """The route that takes every path that no other route took; it must be the last one."""
-    return Route("/{path:path}", _unknown, methods=list(_METHODS), include_in_schema=False)
+    return RestRoute("/{path:path}", _unknown, _METHODS)
 
 
 @cache
@@ -60,7 +62,9 @@ def refusals() -> list[RouteRefusal]:
 
 
 def refusal_of(method: str, template: str) -> RouteRefusal | None:
-    """Why a route of Pulsar is not served; None: nobody has said."""
+    """Why a route of Pulsar is not served; None: it is, or nobody has said."""
+    if template == V1_ANTI_AFFINITY:
+        return None
     return next((row for row in refusals() if row.covers(method, template)), None)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Query, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions, caller_of, target_of
 from magnetar.admin.http.bodies import answer
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.values.grants import role_name
 from magnetar.authorization.access import Access, ClusterAccess, TenantAccess
@@ -34,9 +35,9 @@ _REQUEST: Final = re.compile(r"\s*([A-Za-z]+)\s+(/\S*)\s*")
 _OFF: Final = "authorizationEnabled is false: everybody may do everything"
 
 
-def routes(topics: TopicsPort, resources: Resources, settings: Settings, permissions: Permissions) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings, permissions: Permissions) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["permissions"])
+    router = RouteGroup()
 
     def grantable(topic: TopicName) -> bool:
         return settings.allowAclChangesOnNonExistentTopics or known(topic)
@@ -47,19 +48,13 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings, permiss
     @router.get("/admin/v2/permissions/explain")
     async def explain(
         request: Request,
-        role: Annotated[str, Query(description="Whom the question is about.")],
-        operation: Annotated[
-            str,
-            Query(
-                description="An operation (produce, clear-backlog, GET_STATS, set-retention), a command of the wire "
-                "(SUBSCRIBE), or a request (PUT /admin/v2/persistent/acme/orders/t/unload)."
-            ),
-        ],
-        tenant: Annotated[str, Query(description="The tenant that it is about.")] = "",
-        namespace: Annotated[str, Query(description="The namespace, as tenant/namespace.")] = "",
-        topic: Annotated[str, Query(description="The topic; short names lie in public/default.")] = "",
-        subscription: Annotated[str, Query(description="The subscription of the topic.")] = "",
-        original: Annotated[str, Query(description="The principal that the role speaks for, if it is a proxy.")] = "",
+        role: str,
+        operation: str,
+        tenant: str = "",
+        namespace: str = "",
+        topic: str = "",
+        subscription: str = "",
+        original: str = "",
     ) -> Response:
         """May this role do that? Why, and what would change it?"""
         about = Caller(role_name(role), original or None)

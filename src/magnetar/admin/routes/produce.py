@@ -14,13 +14,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import BodyTooLargeError, answer, json_body
 from magnetar.admin.http.parameters import PathText, topic_name
 from magnetar.admin.http.peer import peer_of
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.values.client_refusals import status_of
 from magnetar.admin.values.coercion import number, text
@@ -36,8 +37,8 @@ from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.protocol import commands as c
 
 if TYPE_CHECKING:
-    from magnetar.client.aio.producer import Producer
-    from magnetar.client.machines.message_id import MessageId
+    from magnetar.client.aio.producers.producer import Producer
+    from magnetar.client.aio.topics.receipt import Receipt
 
 _PATH: Final = "/topics/{domain:domain}/{tenant}/{namespace}/{topic}"
 _NOT_OWNED: Final = "Topic not owned by current broker."
@@ -53,9 +54,9 @@ _ROOM: Final = 1 << 20
 
 def routes(
     topics: TopicsPort, schemas: SchemasPort, clients: InnerClientMaker, resources: Resources, settings: Settings
-) -> APIRouter:
+) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["produce"])
+    router = RouteGroup()
     producing = _Producing(topics, schemas, clients, resources)
     most = settings.maxMessageSize + _ROOM
 
@@ -107,7 +108,7 @@ class _Producing:
         name = text(body.get("producerName") or "", "a text as producerName")
         try:
             async with self._producer(target, name, definition, len(messages), request) as producer:
-                results: list[asyncio.Future[MessageId] | MagnetarError] = []
+                results: list[Receipt | MagnetarError] = []
                 for number, message in enumerate(messages, 1):
                     results.append(_send(producer, message))
                     if not number % _TURN:
@@ -135,7 +136,7 @@ class _Producing:
     async def _producer(
         self, topic: TopicName, name: str, definition: SchemaDefinition, messages: int, request: Request
     ) -> AsyncIterator[Producer]:
-        from magnetar.client.machines.partition_router import PartitionsRoutingMode
+        from magnetar.client.machines.outgoing.partition_router import PartitionsRoutingMode
 
         turn = self._names.setdefault((topic.fqn, name), asyncio.Lock()) if name else asyncio.Lock()
         numbers = count()
@@ -167,7 +168,7 @@ def _on_wire(definition: SchemaDefinition) -> c.Schema | None:
     return c.Schema("", definition.data, definition.type, tuple(definition.properties.items()))
 
 
-def _send(producer: Producer, message: RestMessage) -> asyncio.Future[MessageId] | MagnetarError:
+def _send(producer: Producer, message: RestMessage) -> Receipt | MagnetarError:
     after = message.deliver_after_ms
     try:
         return producer.send_nowait(
@@ -188,7 +189,7 @@ def _send(producer: Producer, message: RestMessage) -> asyncio.Future[MessageId]
         return error
 
 
-async def _result(sent: asyncio.Future[MessageId] | MagnetarError) -> JsonObject:
+async def _result(sent: Receipt | MagnetarError) -> JsonObject:
     try:
         if isinstance(sent, MagnetarError):
             raise sent

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.values.policy_values import whole
 from magnetar.config.setting_field import INT_MAX, LONG_MAX
@@ -16,9 +17,9 @@ from magnetar.model.errors import InvalidValueError, PreconditionFailedError
 from magnetar.model.policies import JsonObject
 
 
-def routes(topics: TopicsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["resource groups"])
+    router = RouteGroup()
     groups = resources.resource_groups
     one = "/admin/v2/resourcegroups/{resourcegroup}"
 
@@ -49,13 +50,14 @@ def routes(topics: TopicsPort, resources: Resources) -> APIRouter:
     return router
 
 
-def _namespace_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _namespace_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     path = NAMESPACE + "/resourcegroup"
 
     @router.get(path)
     async def get_namespace_resource_group(tenant: PathText, namespace: PathText) -> Response:
         found = resources.namespaces.policies(namespace_name(tenant, namespace)).get("resource_group_name")
-        return done(200) if found is None else answer(found)
+        # the bare name, as Pulsar sends it: its tools print what they get
+        return done(200) if found is None else PlainTextResponse(str(found), media_type="application/json")
 
     @router.post(path + "/{resourcegroup}")
     async def set_namespace_resource_group(tenant: PathText, namespace: PathText, resourcegroup: PathText) -> Response:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import Flag, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.authorization.access import TopicAccess
 from magnetar.authorization.operations import TopicOperation
@@ -26,23 +27,23 @@ from magnetar.model.errors import (
 from magnetar.model.names import TopicName, is_valid_entity
 from magnetar.model.policies import Json, JsonObject
 from magnetar.model.schemas import NO_VERSION, SchemaDefinition, SchemaType, SchemaVersion
-from magnetar.schema import key_value
+from magnetar.schema_definitions import key_value
 
 PATH: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 _NO_LEDGER: Final = -1
 """Shown as ledger id: versions are kept in the metadata store, not in a ledger."""
 
 
-def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, permissions: Permissions) -> APIRouter:
+def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, permissions: Permissions) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["schemas"])
+    router = RouteGroup()
     _read_routes(router, schemas)
     _query_routes(router, schemas, resources)
     _change_routes(router, topics, schemas, resources, permissions)
     return router
 
 
-def _read_routes(router: APIRouter, schemas: SchemasPort) -> None:
+def _read_routes(router: RouteGroup, schemas: SchemasPort) -> None:
     registry = schemas
 
     @router.get(PATH + "/schema")
@@ -69,7 +70,7 @@ def _read_routes(router: APIRouter, schemas: SchemasPort) -> None:
         return answer({"info": places[-1], "index": places}) if places else done(200)
 
 
-def _query_routes(router: APIRouter, schemas: SchemasPort, resources: Resources) -> None:
+def _query_routes(router: RouteGroup, schemas: SchemasPort, resources: Resources) -> None:
     registry = schemas
 
     @router.post(PATH + "/compatibility")
@@ -89,7 +90,7 @@ def _query_routes(router: APIRouter, schemas: SchemasPort, resources: Resources)
 
 
 def _change_routes(
-    router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources, permissions: Permissions
+    router: RouteGroup, topics: TopicsPort, schemas: SchemasPort, resources: Resources, permissions: Permissions
 ) -> None:
     registry = schemas
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import Flag, PathText
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_namespace
 from magnetar.admin.values.coercion import text
@@ -19,9 +20,9 @@ from magnetar.model.names import NamespaceName
 from magnetar.model.policies import JsonObject
 
 
-def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(prefix="/admin/v2/tenants", tags=["tenants"])
+    router = RouteGroup("/admin/v2/tenants")
     tenants = resources.tenants
 
     @router.get("")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
+from magnetar.admin.http.arguments import RequestParameter
 from magnetar.admin.http.authorization import Permissions, caller_of
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import Flag, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TransactionsPort
 from magnetar.admin.values.coercion import number
 from magnetar.authorization.access import ClusterAccess
@@ -23,9 +25,9 @@ _TOPIC = "{tenant}/{namespace}/{topic}"
 _TXN = "{mostSigBits}/{leastSigBits}"
 
 
-def routes(transactions: TransactionsPort | None, permissions: Permissions) -> APIRouter:
+def routes(transactions: TransactionsPort | None, permissions: Permissions) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["transactions"], prefix=_BASE)
+    router = RouteGroup(_BASE)
     _coordinator_routes(router, transactions, permissions)
     _topic_routes(router, transactions)
     return router
@@ -54,13 +56,13 @@ def _require_owner(
             permissions.require(request, access, recorded=True)
 
 
-def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None, permissions: Permissions) -> None:
+def _coordinator_routes(router: RouteGroup, transactions: TransactionsPort | None, permissions: Permissions) -> None:
     @router.get("/coordinators")
     async def coordinators() -> Response:
         return answer(_views(transactions).coordinators())
 
     @router.get("/coordinatorStats")
-    async def coordinator_stats(coordinatorId: Annotated[int | None, Query()] = None) -> Response:
+    async def coordinator_stats(coordinatorId: int | None = None) -> Response:
         found = _views(transactions).coordinator_stats()
         if coordinatorId is None:
             return answer({"0": found})
@@ -93,7 +95,7 @@ def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None
 
     @router.get("/slowTransactions/{timeout}")
     async def slow(
-        older_ms: Annotated[int, Path(alias="timeout")], coordinatorId: Annotated[int | None, Query()] = None
+        older_ms: Annotated[int, RequestParameter(name="timeout")], coordinatorId: int | None = None
     ) -> Response:
         views = _views(transactions)
         if coordinatorId not in (None, 0):
@@ -108,7 +110,7 @@ def _coordinator_routes(router: APIRouter, transactions: TransactionsPort | None
         return done()
 
 
-def _topic_routes(router: APIRouter, transactions: TransactionsPort | None) -> None:
+def _topic_routes(router: RouteGroup, transactions: TransactionsPort | None) -> None:
     @router.get(f"/transactionBufferStats/{_TOPIC}")
     async def buffer(tenant: PathText, namespace: PathText, topic: PathText, lowWaterMarks: Flag = False) -> Response:
         return answer(_views(transactions).buffer(_name(tenant, namespace, topic), low_water_marks=lowWaterMarks))
@@ -146,7 +148,7 @@ def _topic_routes(router: APIRouter, transactions: TransactionsPort | None) -> N
     @router.get(f"/positionStatsInPendingAck/{_TOPIC}/{{subName}}/{{ledgerId}}/{{entryId}}")
     async def position(
         tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, ledgerId: int, entryId: int,
-        batchIndex: Annotated[int | None, Query(ge=0, le=1 << 20)] = None,
+        batchIndex: Annotated[int | None, RequestParameter(at_least=0, at_most=1 << 20)] = None,
     ) -> Response:  # fmt: skip
         name = _name(tenant, namespace, topic)
         return answer(_views(transactions).position(name, subName, Position(ledgerId, entryId), batchIndex))

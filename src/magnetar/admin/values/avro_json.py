@@ -7,7 +7,15 @@ import struct
 from magnetar.admin.values.json_document import excerpt
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import Json
-from magnetar.schema.avro_types import AvroArray, AvroEnum, AvroFixed, AvroMap, AvroRecord, AvroSchema, AvroUnion
+from magnetar.schema_definitions.avro_types import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
+)
 
 _LIMITS = {"int": 1 << 31, "long": 1 << 63}
 _FLOATS = {"float": "<f", "double": "<d"}

@@ -12,7 +12,7 @@ from magnetar.admin.values import avro_json
 from magnetar.admin.values.json_document import excerpt, read_document
 from magnetar.model.errors import InvalidSchemaDataError, InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema import avro
+from magnetar.schema_definitions import avro
 
 _EPOCH: Final = datetime.date(1970, 1, 1)
 _NUMBERS: Final = {SchemaType.INT8: ">b", SchemaType.INT16: ">h", SchemaType.INT32: ">i", SchemaType.INT64: ">q"}

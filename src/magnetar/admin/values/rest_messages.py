@@ -13,7 +13,7 @@ from magnetar.admin.values.payloads import encoder
 from magnetar.model.errors import InvalidSchemaDataError, InvalidValueError, MagnetarError
 from magnetar.model.policies import Json, JsonObject
 from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema import key_value
+from magnetar.schema_definitions import key_value
 
 _REFUSED = "Fail to add or retrieve schema."
 

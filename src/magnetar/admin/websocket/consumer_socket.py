@@ -13,7 +13,7 @@ from magnetar.admin.websocket.delivery_socket import BROKEN, NOT_UNDERSTOOD, Clo
 from magnetar.admin.websocket.frames import delivered, end_of_topic, id_text
 from magnetar.admin.websocket.query_parameters import ConsumingOptions, message_id
 from magnetar.admin.websocket.upgrade import Socket
-from magnetar.client.aio.consumer import Consumer
+from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.errors import ClientError
 from magnetar.client.machines.message_id import MessageId
 from magnetar.model.errors import MagnetarError

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from magnetar.client.aio.client import Client
-from magnetar.client.aio.consumer import Consumer
-from magnetar.client.aio.producer import Producer
+from magnetar.client.aio.consumers.consumer import Consumer
+from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.machines.message import Message
 
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from magnetar.admin.websocket.frames import FAILED, FrameError, SentMessage, not_stored, sent_message, stored
 from magnetar.admin.websocket.upgrade import Socket
-from magnetar.client.aio.producer import Producer
+from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.outgoing_message import OutgoingMessage
+from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.model.errors import MagnetarError
 
 _BYTES_MAX: Final = 8 << 20

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.partition_router import HashingScheme, PartitionsRoutingMode
+from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionsRoutingMode
 from magnetar.model.errors import InvalidValueError, ProtocolError
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c

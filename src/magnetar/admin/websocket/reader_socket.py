@@ -7,7 +7,7 @@ from typing_extensions import override
 from magnetar.admin.websocket.delivery_socket import DeliverySocket
 from magnetar.admin.websocket.frames import delivered, end_of_topic, id_text
 from magnetar.admin.websocket.upgrade import Socket
-from magnetar.client.aio.reader import Reader
+from magnetar.client.aio.consumers.reader import Reader
 from magnetar.model.policies import JsonObject
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import done
 from magnetar.admin.http.parameters import PathText, topic_name
 from magnetar.admin.http.peer import peer_of
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.values.client_refusals import status_of
 from magnetar.admin.values.inner_peer import InnerClientMaker
 from magnetar.admin.websocket.upgrade import Socket, SocketGoneError, socket_of
@@ -32,9 +33,9 @@ _AWAY_SECONDS: Final = 3
 """How long a producer or consumer may be without its topic, as while it is unloaded."""
 
 
-def routes(clients: InnerClientMaker, settings: Settings) -> APIRouter:
+def routes(clients: InnerClientMaker, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["websocket"])
+    router = RouteGroup()
     sockets = _Sockets(clients, settings)
 
     @router.get("/ws/v2/producer" + _TOPIC)

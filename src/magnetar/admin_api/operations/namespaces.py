@@ -145,7 +145,8 @@ NAMESPACES: Final = (
         "namespaces.delete_bookie_affinity_group", "DELETE", _AFFINITY, "Remove the racks that a namespace prefers"
     ),
     Operation(
-        "namespaces.get_resource_group", "GET", _GROUP, "Show the resource group of a namespace", answer=str, unset=200
+        "namespaces.get_resource_group", "GET", _GROUP, "Show the resource group of a namespace",
+        answer=PlainText, unset=200,
     ),
     Operation(
         "namespaces.set_resource_group", "POST", _GROUP + "/{resourcegroup}", "Put a namespace into a resource group",

@@ -102,10 +102,12 @@ def _namespace_routes() -> dict[Route, RoutePermission]:
 def _bundle_routes() -> dict[Route, RoutePermission]:
     all_, one = "/admin/v2/namespaces", "/admin/v2/namespaces/{tenant}/{namespace}"
     allowed, bookies = PolicyName.ALLOW_CLUSTERS, needs.superuser("say which bookies a namespace would like best")
+    in_query = RoutePermission(
+        "an administrator of the tenant in the query", lambda target: (), "the tenant in the query"
+    )
     return {
-        ("GET", all_ + "/{cluster}/antiAffinity/{group}"): RoutePermission(
-            "an administrator of the tenant in the query", lambda target: (), "the tenant in the query"
-        ),
+        ("GET", all_ + "/{cluster}/antiAffinity/{group}"): in_query,
+        ("GET", "/admin/namespaces/{cluster}/antiAffinity/{group}"): in_query,
         **needs.in_methods(
             one + "/allowedClusters",
             GET=needs.namespace_policy(_READ, allowed),

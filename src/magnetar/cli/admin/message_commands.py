@@ -21,20 +21,34 @@ _LINE: Final = "-" * 73
 
 
 def peek_messages(call: Call) -> None:
-    """Show the next messages of a subscription, until there are no more."""
+    """Show the next messages of a subscription, until there are no more; what is left out does not count."""
     from magnetar.client.rest import RestRefusedError
 
     shown: list[dict[str, Any]] = []
-    for position in range(1, (call.number("count") or 1) + 1):
+    found, position, wanted = 0, 0, call.number("count") or 1
+    while found < wanted:
+        position += 1
         try:
             answer = call.exchange(CommandRequest("GET", f"{call.subscription}/position/{position}"))
         except RestRefusedError as refused:
             if position > 1 and refused.http_status == 404:
                 break
             raise
-        _print_message(call, answer, position, shown)
+        if _left_out(call, answer):
+            continue
+        found += 1
+        _print_message(call, answer, found, shown)
     if call.printer.shape == "json":
         call.show("json", shown)
+
+
+def _left_out(call: Call, answer: RestAnswer) -> bool:
+    """Whether it is a marker, or a message of a transaction that is not committed, and nobody asked for such ones."""
+    headers = answer.headers
+    if "x-pulsar-marker-type" in headers and not call.switch("show-server-marker"):
+        return True
+    uncommitted = any(headers.get(f"x-pulsar-txn-{word}", "").lower() == "true" for word in ("aborted", "uncommitted"))
+    return uncommitted and call.text("transaction-isolation-level") != "READ_UNCOMMITTED"
 
 
 def examine_message(call: Call) -> None:

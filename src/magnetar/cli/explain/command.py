@@ -52,11 +52,11 @@ def subscription(
         flags = ConnectionFlags(web_url=admin_url, token=token, client_conf=client_conf, context=context)
         broker = connection(flags).rest(_PATIENCE_S)
         if key is None and hash_value is None:
-            answer = _get(broker, base + "/explain")
+            answer = _get(broker, base + "/explain", parsed)
             lines = explained(answer)
         else:
             query = f"key={quote(key, safe='')}" if key is not None else f"hash={hash_value}"
-            answer = _get(broker, f"{base}/unacknowledged?{query}")
+            answer = _get(broker, f"{base}/unacknowledged?{query}", parsed)
             lines = located(answer)
     except (MagnetarError, OSError, ValueError) as error:
         typer.echo(f"magnetar: {error}", err=True)
@@ -100,7 +100,7 @@ def located(answer: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _get(broker: Rest, path: str) -> dict[str, Any]:
+def _get(broker: Rest, path: str, topic: TopicName) -> dict[str, Any]:
     # a broker imports this module too, and has no use for an HTTP client
     from magnetar.client.rest import RestRefusedError
 
@@ -108,6 +108,18 @@ def _get(broker: Rest, path: str) -> dict[str, Any]:
         answer: dict[str, Any] = broker.ask("GET", path)
         return answer
     except RestRefusedError as refused:
-        raise ValueError(f"the broker refuses: {refused}") from None
+        said = f"the broker refuses: {refused}"
+        raise ValueError(said + _next_step(refused.http_status, str(refused), topic)) from None
     except NotAvailableError as error:
         raise ValueError(f"{error}; see --admin-url") from None
+
+
+def _next_step(status: int | None, said: str, topic: TopicName) -> str:
+    """Return which command shows the names that there are, after a 404; else nothing."""
+    if status != 404:
+        return ""
+    if said.lower().startswith(("namespace", "tenant")):
+        return f"; which there are: magnetar admin namespaces list {topic.namespace.tenant}"
+    if "ubscription" in said:
+        return f"; which there are: magnetar admin topics subscriptions {topic.fqn}"
+    return f"; which there are: magnetar admin topics list {topic.namespace}"

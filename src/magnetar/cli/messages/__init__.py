@@ -1,7 +1,7 @@
 """``magnetar produce``, ``consume`` and ``read``: messages on the command line, with the flags of ``pulsar-client``.
 
 Each command is a room with a module ``command``: ``produce``, ``consume``, ``read``. They share ``flags`` (how the
-connection is named), ``session`` (one client, signals, errors, exit codes), ``cadence`` (rates), ``printed_message``
-(what scripts read), ``receiver`` (what is done with messages that come), ``payload_schema`` (schemas and values of
-messages that are sent) and ``avro_value`` (JSON to Avro).
+connection is named), ``session`` (one client, errors, exit codes), ``interrupts`` (Ctrl-C), ``cadence`` (rates),
+``printed_message`` (what scripts read), ``receiver`` (what is done with messages that come), ``payload_schema``
+(schemas and values of messages that are sent), ``avro_value`` (JSON to Avro) and ``encryption_flags`` (keys).
 """

@@ -51,6 +51,15 @@ def connection_flags(
     )
 
 
+def check_pool(given: str | None) -> None:
+    """Say that ``--pool-messages`` has no meaning, if it was given. Raises InvalidValueError about another word."""
+    if given is None:
+        return
+    if given.lower() not in ("true", "false"):
+        raise InvalidValueError(f"--pool-messages: expected true or false, got {given[:100]!r}")
+    typer.echo("magnetar: --pool-messages: of the Java client; no meaning here", err=True)
+
+
 def refuse(**given: object) -> None:
     """Raise InvalidValueError about flags of Pulsar's tools that are known and not built; empty ones are not given."""
     for name, value in given.items():
@@ -64,8 +73,7 @@ _REASONS = {
     "proxy_url": "name the proxy's address as the service URL; proxies by SNI are not supported",
     "proxy_protocol": "proxies by SNI are not supported",
     "memory_limit": "queues are bounded by messages (receiver queue and pending messages)",
-    "encryption_key_name": "there is no end-to-end encryption in this client yet",
-    "encryption_key_value": "there is no end-to-end encryption in this client yet",
-    "encryption_key_value_file": "there is no end-to-end encryption in this client yet",
+    "encryption_key_name": "a load is not encrypted; magnetar produce and consume take keys",
+    "encryption_key_value_file": "a load is not encrypted; magnetar produce and consume take keys",
     "ssl_factory_plugin": "TLS is configured by --trust-cert-file and client.conf",
 }

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -17,6 +17,11 @@ from magnetar.model.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from magnetar.aio import Message
+
+
+_PATIENCE_S: Final = 5.0
+_PATIENCE_ON_TERMINAL_S: Final = 1.0
+"""How long nothing comes before that is said."""
 
 
 @dataclass(kw_only=True)
@@ -33,6 +38,8 @@ class Receiver:
     metadata: bool = False
     as_json: bool = False
     end_timestamp: int | None = None
+    waits_for: str = ""
+    """What is said on standard error while nothing has come for a while; empty: nothing."""
     taken: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -45,16 +52,37 @@ class Receiver:
         self, receive: Callable[[], Awaitable[Message]], done: Callable[[Message], Awaitable[None]] | None = None
     ) -> None:
         """Take messages and print them; ``done`` is called once a message is printed."""
-        pace = Cadence(self.rate, asyncio.get_running_loop().time())
+        loop = asyncio.get_running_loop()
+        pace = Cadence(self.rate, loop.time())
+        patience = _PATIENCE_ON_TERMINAL_S if sys.stderr.isatty() else _PATIENCE_S
+        silent = loop.call_later(patience, self._say_silence) if self.waits_for else None
+        try:
+            await self._take(pace, receive, done, silent)
+        finally:
+            if silent is not None:
+                silent.cancel()
+
+    async def _take(
+        self,
+        pace: Cadence,
+        receive: Callable[[], Awaitable[Message]],
+        done: Callable[[Message], Awaitable[None]] | None,
+        silent: asyncio.TimerHandle | None,
+    ) -> None:
         while not self.count or self.taken < self.count:
             await pace.turn()
             message = await receive()
+            if silent is not None:
+                silent.cancel()
             if self.end_timestamp is not None and message.publish_timestamp() > self.end_timestamp:
                 return
             self.taken += 1
             self._show(message)
             if done is not None:
                 await done(message)
+
+    def _say_silence(self) -> None:
+        typer.echo(self.waits_for, err=True)
 
     def _show(self, message: Message) -> None:
         if self.as_json:
@@ -72,6 +100,17 @@ class Receiver:
             typer.echo(json.dumps({self.verb: self.taken}), err=True)
         else:
             typer.echo(f"{self.taken} messages successfully {self.verb}")
+
+
+def silence(topic: str, subscription: str, position: str) -> str:
+    """Return what ``magnetar consume`` says when nothing has come for a while: what it waits for, and what to do."""
+    begins = ""
+    if position.lower() == "latest":
+        begins = " (a new subscription begins with what comes from now on; -p Earliest with what is stored)"
+    return (
+        f"nothing has come yet on {topic}, subscription {subscription}{begins}; "
+        f"why: magnetar explain subscription {topic} {subscription}; Ctrl-C ends the wait"
+    )
 
 
 def check_schema_type(text: str) -> None:

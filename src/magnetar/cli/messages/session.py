@@ -1,20 +1,20 @@
 """One client for one command: signals, errors and exit codes.
 
 A command that fails says what, where and the next step on standard error and exits with 255; Ctrl-C and SIGTERM let it
-finish what it prints and exit with 130.
+finish what it prints and exit with 130; a second one ends it at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from magnetar.cli.messages.interrupts import INTERRUPTED, Interrupts, interrupts
 from magnetar.model.errors import MagnetarError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 FAILED: Final = 255
 """What `pulsar-client` exits with."""
-INTERRUPTED: Final = 130
 
 
 def run(
@@ -38,7 +37,8 @@ def run(
     """Do the work with a client, then ``at_end``, whatever happened. Raises typer.Exit; ``failed`` is its code."""
     code = 0
     try:
-        asyncio.run(_main(flags, work, listener_name, connections))
+        with interrupts() as signals:
+            asyncio.run(_main(signals, flags, work, listener_name, connections))
     except (KeyboardInterrupt, asyncio.CancelledError):
         code = INTERRUPTED
     except BrokenPipeError:
@@ -54,14 +54,18 @@ def run(
 
 
 async def _main(
-    flags: ConnectionFlags, work: Callable[[Client], Coroutine[Any, Any, None]], listener: str | None, connections: int
+    signals: Interrupts,
+    flags: ConnectionFlags,
+    work: Callable[[Client], Coroutine[Any, Any, None]],
+    listener: str | None,
+    connections: int,
 ) -> None:
     from magnetar.aio import Client
     from magnetar.cli.connection import connection
 
     task = asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    signals.end(task)
     found = connection(flags)
     async with Client(
         found.service_url, found.login, listener_name=listener, connections_per_broker=connections

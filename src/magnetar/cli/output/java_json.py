@@ -28,7 +28,7 @@ def scalar(value: Any) -> str:
 
 
 def double(value: float) -> str:
-    """Return a number as ``Double.toString`` of Java writes it."""
+    """Return a number as Java writes it."""
     if math.isnan(value) or math.isinf(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -50,7 +50,7 @@ def _scientific(value: float) -> tuple[str, str]:
 
 
 def java_text(value: Any) -> str:
-    """Return a value as ``String.valueOf`` of Java shows a parsed answer: ``[a, b]``, ``{a=b}``."""
+    """Return a value as Java shows a parsed answer: ``[a, b]``, ``{a=b}``."""
     if isinstance(value, list):
         return "[" + ", ".join(java_text(one) for one in value) + "]"
     if isinstance(value, dict):

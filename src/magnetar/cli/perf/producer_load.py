@@ -22,7 +22,7 @@ from magnetar.runtime.clock import SystemClock, steady_seconds
 if TYPE_CHECKING:
     from magnetar.aio import Client, Producer
     from magnetar.client.machines.message_id import MessageId
-    from magnetar.client.machines.outgoing_message import OutgoingMessage
+    from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 
 _BURST: Final = 200
 """Messages that are sent before others have their turn."""

@@ -2,20 +2,22 @@
 
 In reading order:
 
+* ``authentication``     credentials with the names of the official client
 * ``client_environment`` what all handles of a client share
-* ``wire_connection``   one socket: requests and answers, keep-alive, credentials, and who gets which push
-* ``connection_pool``   the connections of one client, by broker
-* ``topic_lookup``      which broker serves a topic, how many partitions it has, which topics there are
-* ``attachment``        keeps a producer or consumer attached to the broker that serves its topic
-* ``topic_producer``    one producer on one topic or partition
-* ``producer``          what applications have: one of these per partition
-* ``topic_consumer``    one consumer on one topic or partition
-* ``consumer``          what applications have: one of these per partition or matching topic
-* ``topic_pattern``     topics that a pattern matches
-* ``reader``            a consumer that leaves no trace
+* ``connections``        sockets, the broker of each topic, and what keeps a handle attached to it
+* ``statistics``         numbers, rates and latencies of handles
+* ``topics``             handles on one topic or partition
 * ``client_transaction`` messages and acknowledgements that count together or not at all
-* ``not_built``         what the official client has beyond this one
-* ``client``            what opens all of them
+* ``handlers``           functions of the application that run over what is received
+* ``producers``          what applications publish with
+* ``consumers``          what applications consume and read with
+* ``interceptors``     what an application puts between itself and them
+* ``views``            what applications look at instead of reading messages
+* ``open_handles``     those that are open in one client
+* ``options``          what applications give to open them, checked
+* ``schema_choice``    what a schema means that is given
+* ``not_built``          what the official client has beyond this one
+* ``client``             what opens all of them
 
 Everything runs on one event loop and in one task at a time between two awaits. A call that is cancelled leaves what it
 has handed in on its way, and takes nothing along: a message that was not returned is returned by the next call.

@@ -5,43 +5,60 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Unpack
 
+from magnetar.client.aio.authentication import Authentication, credentials_from, tls_from
 from magnetar.client.aio.client_environment import UNBOUNDED, ClientBounds, Environment
 from magnetar.client.aio.client_transaction import ClientTransaction, CoordinatorSession
-from magnetar.client.aio.connection_pool import ConnectionPool, Dial
-from magnetar.client.aio.consumer import Consumer
+from magnetar.client.aio.connections.connection_pool import ConnectionPool, Dial
+from magnetar.client.aio.connections.internal_topics import internal_topics, partitions_of
+from magnetar.client.aio.connections.topic_lookup import TopicLookup
+from magnetar.client.aio.consumers.consumer import Consumer
+from magnetar.client.aio.consumers.letter_producer import LetterAddress
+from magnetar.client.aio.consumers.letter_topics import with_letter_topics, with_retries
+from magnetar.client.aio.consumers.reader import Reader
+from magnetar.client.aio.consumers.topic_discovery import Find, follow, topics_by_pattern, with_shared_queue
+from magnetar.client.aio.interceptors.consumer_interceptor import ConsumerInterceptor
+from magnetar.client.aio.interceptors.intercepted_consumer import InterceptedConsumer
+from magnetar.client.aio.interceptors.intercepted_producer import InterceptedProducer
+from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterceptor
 from magnetar.client.aio.not_built import refuse_unknown
-from magnetar.client.aio.producer import Producer
-from magnetar.client.aio.reader import Reader
-from magnetar.client.aio.topic_consumer import ConsumerOptions
-from magnetar.client.aio.topic_lookup import TopicLookup
-from magnetar.client.aio.topic_pattern import PatternTopics, WantedTopics, mode_of
-from magnetar.client.aio.topic_producer import ProducerOptions
-from magnetar.client.errors import AlreadyClosedError, ClientError
-from magnetar.client.login import UNKNOWN, ClientLogin
-from magnetar.client.machines.consumption import ConsumptionLimits
+from magnetar.client.aio.open_handles import OpenHandles
+from magnetar.client.aio.options import (
+    consumer_options,
+    message_sealer,
+    message_unsealer,
+    producer_options,
+    reader_options,
+    topic_names,
+)
+from magnetar.client.aio.producers.producer import Producer
+from magnetar.client.aio.schema_choice import GivenSchema, T, schema_of_producer
+from magnetar.client.aio.topics.delivery_options import DeliveryParameters, delivery_options
+from magnetar.client.aio.views.table_view import TableView
+from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction, ProducerCryptoFailureAction
+from magnetar.client.encryption.crypto_key_reader import KeySource
+from magnetar.client.encryption.message_sealer import RETRY, MessageSealer
+from magnetar.client.login import ClientLogin
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.partition_router import (
+from magnetar.client.machines.outgoing.partition_router import (
     HashingScheme,
     MessageRouter,
     PartitionRouter,
     PartitionsRoutingMode,
 )
-from magnetar.client.machines.publication import PublicationLimits
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
 from magnetar.runtime.clock import Clock, SystemClock
+from magnetar.security.credentials.method import NOBODY, ClientCredentials
 
 GROWTH_PERIOD: Final = 60.0
 """Seconds between two questions whether a topic has gained partitions (rule 6.8.4)."""
-_NACK_DELAY_MIN_MS: Final = 100
 
 
 class Client:
@@ -50,53 +67,63 @@ class Client:
     def __init__(
         self,
         service_url: str,
-        authentication: ClientLogin = UNKNOWN,
+        authentication: ClientLogin | Authentication | ClientCredentials | None = None,
         operation_timeout_seconds: float = 30,
         *,
         connection_timeout_ms: int = 10_000,
         listener_name: str | None = None,
         connections_per_broker: int = 1,
+        stats_interval_in_seconds: float = 0,
+        tls_trust_certs_file_path: str | None = None,
+        tls_allow_insecure_connection: bool = False,
+        tls_validate_hostname: bool = True,
+        tls_private_key_file_path: str | None = None,
+        tls_certificate_file_path: str | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         dial: Dial | None = None,
         opening_timeout_seconds: float | None = None,
         bounds: ClientBounds = UNBOUNDED,
     ) -> None:
-        """``authentication`` holds credentials and TLS. ``clock`` and ``rng`` are for simulations.
+        """``authentication`` holds credentials, and as a `ClientLogin` TLS, too. Whether there is TLS is said by the
+        scheme of the URL. ``clock`` and ``rng`` are for simulations.
 
         ``dial`` connects to a broker of this process. ``opening_timeout_seconds``: how long what is refused for the
         moment (a name or subscription in use) is tried again when it is opened, if not as long as any operation.
 
         Nothing is connected before something is opened. Raises InvalidValueError.
         """
+        if stats_interval_in_seconds < 0:
+            raise InvalidValueError("stats_interval_in_seconds is not below 0; 0 is no line in the log")
         if connections_per_broker < 1 or operation_timeout_seconds <= 0 or connection_timeout_ms <= 0:
             raise InvalidValueError("connections_per_broker and the time-outs are above 0")
-        self._again = (service_url, authentication, operation_timeout_seconds)
-        self._more = (connection_timeout_ms, listener_name, connections_per_broker)
+        credentials = NOBODY if authentication is None else credentials_from(authentication)
+        tls = tls_from(
+            authentication, trust=tls_trust_certs_file_path, insecure=tls_allow_insecure_connection,
+            host_name=tls_validate_hostname, key=tls_private_key_file_path, certificate=tls_certificate_file_path,
+        )  # fmt: skip
+        self._twin = partial(
+            Client, service_url, authentication, operation_timeout_seconds,
+            connection_timeout_ms=connection_timeout_ms, listener_name=listener_name,
+            connections_per_broker=connections_per_broker, stats_interval_in_seconds=stats_interval_in_seconds,
+            tls_trust_certs_file_path=tls_trust_certs_file_path,
+            tls_allow_insecure_connection=tls_allow_insecure_connection, tls_validate_hostname=tls_validate_hostname,
+            tls_private_key_file_path=tls_private_key_file_path, tls_certificate_file_path=tls_certificate_file_path,
+        )  # fmt: skip
         self._rng = rng or random.Random()
         self._pool = ConnectionPool(
-            service_url,
-            authentication.credentials,
-            authentication.tls,
-            timeout=operation_timeout_seconds,
-            connect_timeout=connection_timeout_ms / 1000,
-            per_broker=connections_per_broker,
-            dial=dial,
-        )
+            service_url, credentials, tls, timeout=operation_timeout_seconds,
+            connect_timeout=connection_timeout_ms / 1000, per_broker=connections_per_broker, dial=dial,
+        )  # fmt: skip
         self._lookup = TopicLookup(self._pool, self._rng, operation_timeout_seconds, listener_name)
         opening = opening_timeout_seconds or operation_timeout_seconds
         self._environment = Environment(self._lookup, clock or SystemClock(), self._rng, opening, bounds)
         self._coordinator = CoordinatorSession(self._lookup)
-        self._handles: dict[int, Producer | Consumer] = {}
-        self._watchers: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._open = OpenHandles(stats_interval_in_seconds)
 
     def twin(self) -> Client:
         """Return another client of the same cluster, with connections of its own."""
-        timeout, listener, connections = self._more
-        return Client(
-            *self._again, connection_timeout_ms=timeout, listener_name=listener, connections_per_broker=connections
-        )
+        return self._twin()
 
     async def __aenter__(self) -> Client:
         return self
@@ -108,7 +135,7 @@ class Client:
         self,
         topic: str,
         producer_name: str | None = None,
-        schema: c.Schema | None = None,
+        schema: GivenSchema[T] = None,
         initial_sequence_id: int | None = None,
         send_timeout_millis: int = 30_000,
         compression_type: int = CompressionType.NONE,
@@ -121,58 +148,62 @@ class Client:
         chunking_enabled: bool = False,
         message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution,
         properties: Mapping[str, str] | None = None,
+        encryption_key: str | None = None,
+        crypto_key_reader: KeySource | None = None,
         access_mode: c.ProducerAccessMode = c.ProducerAccessMode.Shared,
         message_router: MessageRouter | None = None,
         *,
         key_based_batching: bool = False,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
         txn_enabled: bool = False,
+        initial_subscription_name: str | None = None,
+        encryption_keys: Sequence[str] = (),
+        crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL,
+        interceptors: Sequence[ProducerInterceptor] = (),
         **other: Any,
-    ) -> Producer:
+    ) -> Producer[T]:
         """Open a producer on a topic, on all its partitions if it has some.
 
-        ``schema`` is registered as it is; messages stay bytes. Raises RefusedError, ConnectionLostError and
+        ``schema`` is registered, and makes bytes of values. Raises RefusedError, ConnectionLostError and
         ClientTimeoutError once operation_timeout_seconds are over, NotBuiltError, InvalidValueError.
         """
         refuse_unknown(other, "create_producer")
-        if chunking_enabled and batching_enabled:
-            raise InvalidValueError("chunking_enabled and batching_enabled exclude each other")
-        if min(send_timeout_millis, max_pending_messages, batching_max_publish_delay_ms) < 0:
-            raise InvalidValueError("time-outs and limits are not below 0")
-        limits = PublicationLimits(
-            pending_messages=max_pending_messages,
-            send_timeout=send_timeout_millis / 1000,
-            batching=batching_enabled,
-            batch_messages=batching_max_messages,
-            batch_bytes=batching_max_allowed_size_in_bytes,
-            batch_delay=batching_max_publish_delay_ms / 1000,
-            batch_by_key=key_based_batching,
-            chunking=chunking_enabled,
-        )
-        options = ProducerOptions(
-            name=producer_name,
-            limits=limits,
-            compression=CompressionType(compression_type),
-            schema=schema,
-            properties=tuple((properties or {}).items()),
-            access_mode=access_mode,
-            initial_sequence_id=initial_sequence_id,
-            txn_enabled=txn_enabled,
-            block_if_queue_full=block_if_queue_full,
-        )
         name = TopicName.parse(topic).fqn
-        partitions = await self._partitions(name)
+        self._open.check()
+        chosen = await schema_of_producer(schema, name, self._lookup)
+        sealer = message_sealer(encryption_key, encryption_keys, crypto_key_reader, crypto_failure_action)
+        options = producer_options(
+            producer_name=producer_name, schema=chosen, initial_sequence_id=initial_sequence_id,
+            send_timeout_millis=send_timeout_millis, compression_type=compression_type,
+            max_pending_messages=max_pending_messages, block_if_queue_full=block_if_queue_full,
+            batching_enabled=batching_enabled, batching_max_messages=batching_max_messages,
+            batching_max_allowed_size_in_bytes=batching_max_allowed_size_in_bytes,
+            batching_max_publish_delay_ms=batching_max_publish_delay_ms,
+            chunking_enabled=chunking_enabled, properties=properties, access_mode=access_mode,
+            key_based_batching=key_based_batching, txn_enabled=txn_enabled, sealer=sealer,
+            initial_subscription_name=initial_subscription_name,
+        )  # fmt: skip
+        partitions = await partitions_of(self._lookup, name)
         router = PartitionRouter(
-            message_routing_mode, hashing_scheme, self._rng.random(), limits.routing, router=message_router
+            message_routing_mode, hashing_scheme, self._rng.random(), options.limits.routing, router=message_router
         )
-        producer = Producer(name, partitions, self._environment, options, router)
+        if sealer is not None:
+            await self._renew(sealer)
+        made: Callable[..., Producer[Any]] = Producer if not interceptors else InterceptedProducer.of(interceptors)
+        producer = made(name, partitions, self._environment, options, router)
         await producer.opened()
-        await self._keep(producer)
+        await self._open.keep(producer)
+        if sealer is not None:
+            self._open.watch(producer, lambda: self._renew(sealer), RETRY)
         if partitions:
-            self._watch(producer, lambda: self._grow(producer, name), GROWTH_PERIOD)
+            self._open.watch(producer, lambda: self._grow(producer, name), GROWTH_PERIOD)
         return producer
 
-    async def _grow(self, producer: Producer, topic: str) -> None:
+    async def _renew(self, sealer: MessageSealer) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, sealer.renew, loop.time())
+
+    async def _grow(self, producer: Producer[Any], topic: str) -> None:
         count = await self._lookup.partition_count(topic, create=False)
         if count:
             await producer.grow(count)
@@ -182,165 +213,161 @@ class Client:
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
         consumer_type: int = SubType.Exclusive,
-        schema: c.Schema | None = None,
+        schema: GivenSchema[T] = None,
         receiver_queue_size: int = 1_000,
         max_total_receiver_queue_size_across_partitions: int = 50_000,
         consumer_name: str | None = None,
-        negative_ack_redelivery_delay_ms: int = 60_000,
         is_read_compacted: bool = False,
         properties: Mapping[str, str] | None = None,
         pattern_auto_discovery_period: float = 60,
         initial_position: c.InitialPosition = c.InitialPosition.Latest,
+        crypto_key_reader: KeySource | None = None,
         replicate_subscription_state_enabled: bool = False,
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
         key_shared_policy: KeySharedMeta | None = None,
         batch_index_ack_enabled: bool = False,
         regex_subscription_mode: str = "PersistentOnly",
+        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
         priority_level: int | None = None,
         subscription_properties: Mapping[str, str] | None = None,
         durable: bool = True,
-        **other: Any,
-    ) -> Consumer:
+        interceptors: Sequence[ConsumerInterceptor] = (),
+        **other: Unpack[DeliveryParameters],
+    ) -> Consumer[T]:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
-        ``receiver_queue_size`` 0 fetches a message when it is asked for. Raises as `create_producer`.
+        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``other`` is about acknowledgement and
+        redelivery. Raises as `create_producer`.
         """
-        refuse_unknown(other, "subscribe")
-        if receiver_queue_size < 0 or negative_ack_redelivery_delay_ms < _NACK_DELAY_MIN_MS:
-            raise InvalidValueError(
-                f"receiver_queue_size is not below 0, negative_ack_redelivery_delay_ms not below {_NACK_DELAY_MIN_MS}"
-            )
-        if not subscription_name:
-            raise InvalidValueError("a subscription has a name")
-        options = ConsumerOptions(
-            subscription=subscription_name,
-            sub_type=SubType(consumer_type),
-            name=consumer_name,
-            limits=ConsumptionLimits(
-                queue_size=receiver_queue_size,
-                batch_index_ack=batch_index_ack_enabled,
-                negative_ack_delay=negative_ack_redelivery_delay_ms / 1000,
-                pending_chunked_messages=max_pending_chunked_message,
-                acknowledge_oldest_chunked=auto_ack_oldest_chunked_message_on_queue_full,
-            ),
+        refuse_unknown(other, "subscribe", DeliveryParameters.__annotations__)
+        options = consumer_options(
+            subscription_name=subscription_name, consumer_type=consumer_type, schema=schema,
+            receiver_queue_size=receiver_queue_size, consumer_name=consumer_name,
+            delivery=delivery_options(SubType(consumer_type), self._rng, **other),
+            is_read_compacted=is_read_compacted, properties=properties,
             initial_position=initial_position,
-            priority_level=priority_level,
-            properties=tuple((properties or {}).items()),
-            subscription_properties=tuple((subscription_properties or {}).items()),
-            read_compacted=is_read_compacted,
-            replicate_subscription_state=True if replicate_subscription_state_enabled else None,
-            key_shared=key_shared_policy,
-            schema=schema,
+            replicate_subscription_state_enabled=replicate_subscription_state_enabled,
+            max_pending_chunked_message=max_pending_chunked_message,
+            auto_ack_oldest_chunked_message_on_queue_full=auto_ack_oldest_chunked_message_on_queue_full,
+            key_shared_policy=key_shared_policy, batch_index_ack_enabled=batch_index_ack_enabled,
+            priority_level=priority_level, subscription_properties=subscription_properties,
             durable=durable,
-        )
-        across = max_total_receiver_queue_size_across_partitions
+            unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
+        )  # fmt: skip
+        made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
+        find: Find
         if isinstance(topic, re.Pattern):
-            period = max(pattern_auto_discovery_period, 1.0)
-            return await self._subscribe_pattern(
-                topic.pattern, options, across, mode_of(regex_subscription_mode), period
-            )
-        names = [TopicName.parse(one).fqn for one in ([topic] if isinstance(topic, str) else topic)]
-        if not names:
-            raise InvalidValueError("subscribe to one topic at least")
-        return await self._consumer(",".join(names), options, across, lambda: self._internal(names), None)
-
-    async def _subscribe_pattern(
-        self, text: str, options: ConsumerOptions, across: int, mode: c.NamespaceMode, period: float
-    ) -> Consumer:
-        wanted, bound = WantedTopics.parse(text), PatternTopics(text, self._environment.bounds.topics)
-
-        async def find() -> list[str]:
-            return bound.choose(wanted.matching(await self._lookup.topics_of(wanted.namespace, mode)))
-
-        return await self._consumer(text, options, across, find, period)
+            name, period = topic.pattern, max(pattern_auto_discovery_period, 1.0)
+            matching = topics_by_pattern(self._lookup, name, regex_subscription_mode, self._environment.bounds.topics)
+            find = with_retries(options, matching, self._internal)
+        else:
+            names, period = topic_names(topic), GROWTH_PERIOD
+            options = await with_letter_topics(options, names[0], self._lookup.exists)
+            every = [*names, *options.delivery.retry_topics]
+            name, find = ",".join(names), lambda: self._internal(every)
+        self._open.check()
+        topics = await find()
+        across = max_total_receiver_queue_size_across_partitions
+        options = with_shared_queue(options, len(topics), across)
+        consumer = made(name, self._environment, options, self._open_outlet)
+        await consumer.add(topics)
+        await self._open.keep(consumer)
+        leave = isinstance(topic, re.Pattern)
+        self._open.watch(consumer, lambda: follow(consumer, find, leave=leave), period)
+        return consumer
 
     async def _internal(self, names: Sequence[str], *, create: bool = True) -> list[str]:
-        counts = await asyncio.gather(*(self._partitions(name, create=create) for name in names))
-        found: list[str] = []
-        for name, count in zip(names, counts, strict=True):
-            found += [one.fqn for one in TopicName.parse(name).partitions(count)] if count else [name]
-        return list(dict.fromkeys(found))
+        self._open.check()
+        return await internal_topics(self._lookup, names, create=create)
 
-    async def _partitions(self, topic: str, *, create: bool = True) -> int:
-        if self._closed:
-            raise AlreadyClosedError("the client is closed")
-        if TopicName.parse(topic).is_partition:
-            return 0
-        return await self._lookup.partition_count(topic, create=create)
-
-    async def _consumer(
-        self,
-        topic: str,
-        options: ConsumerOptions,
-        across: int,
-        find: Callable[[], Awaitable[list[str]]],
-        period: float | None,
-    ) -> Consumer:
-        """Subscribe to what ``find`` finds now and later; with a ``period`` also leave what it finds no more."""
-        topics = await find()
-        if options.limits.queue_size and len(topics) > 1 and across > 0:
-            size = max(min(options.limits.queue_size, across // len(topics)), 1)
-            options = replace(options, limits=replace(options.limits, queue_size=size))
-        consumer = Consumer(topic, self._environment, options)
-        await consumer.add(topics)
-        await self._keep(consumer)
-
-        async def discover() -> None:
-            now = await find()
-            known = set(consumer.topics)
-            for one in now:
-                if one not in known:
-                    with suppress(ClientError):  # another one may be open to us; this one is tried again
-                        await consumer.add([one])
-            if period is not None:
-                await consumer.drop(known.difference(now))
-
-        self._watch(consumer, discover, period or GROWTH_PERIOD)
-        return consumer
+    async def _open_outlet(self, address: LetterAddress) -> Producer:
+        """Open the producer of a consumer's letters, with which it is closed."""
+        parameters = {"chunking_enabled": True, "block_if_queue_full": True} | dict(address.parameters)
+        producer = await self.create_producer(
+            address.topic, address.producer_name, address.schema,
+            initial_subscription_name=address.initial_subscription, **parameters,
+        )  # fmt: skip
+        self._open.release(producer)
+        return producer
 
     async def create_reader(
         self,
-        topic: str,
+        topic: str | Sequence[str],
         start_message_id: MessageId,
-        schema: c.Schema | None = None,
+        schema: GivenSchema[T] = None,
         receiver_queue_size: int = 1_000,
         reader_name: str | None = None,
         subscription_role_prefix: str | None = None,
         is_read_compacted: bool = False,
+        crypto_key_reader: KeySource | None = None,
         start_message_id_inclusive: bool = False,
+        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
         subscription_name: str | None = None,
+        interceptors: Sequence[ConsumerInterceptor] = (),
         **other: Any,
-    ) -> Reader:
-        """Open a reader on a topic, on all its partitions if it has some. Raises as `create_producer`."""
+    ) -> Reader[T]:
+        """Open a reader on a topic or several, on all their partitions. Raises as `create_producer`.
+
+        On several topics ``start_message_id`` is the earliest or the latest.
+        """
         refuse_unknown(other, "create_reader")
-        if receiver_queue_size < 0:
-            raise InvalidValueError("receiver_queue_size is not below 0")
-        name = TopicName.parse(topic).fqn
+        names = topic_names(topic)
+        if len(names) > 1 and start_message_id not in (MessageId.earliest, MessageId.latest):
+            raise InvalidValueError("a reader of several topics begins at MessageId.earliest or MessageId.latest")
         prefix = "reader" if subscription_role_prefix is None else f"{subscription_role_prefix}-reader"
-        latest = start_message_id == MessageId.latest
-        options = ConsumerOptions(
-            subscription=subscription_name or f"{prefix}-{self._rng.getrandbits(40):010x}",
-            name=reader_name,
-            limits=ConsumptionLimits(queue_size=receiver_queue_size),
-            initial_position=c.InitialPosition.Latest if latest else c.InitialPosition.Earliest,
-            read_compacted=is_read_compacted,
-            schema=schema,
-            durable=False,
-            start=start_message_id,
-            start_inclusive=start_message_id_inclusive and not latest,
-        )
-        consumer = Consumer(name, self._environment, options)
-        await consumer.add(await self._internal([name]))
-        reader = Reader(consumer, start_message_id)
-        await self._keep(consumer)
-        if latest and start_message_id_inclusive:
+        subscription_name = subscription_name or f"{prefix}-{self._rng.getrandbits(40):010x}"
+        options = reader_options(
+            start_message_id=start_message_id, schema=schema, receiver_queue_size=receiver_queue_size,
+            reader_name=reader_name, subscription_name=subscription_name,
+            is_read_compacted=is_read_compacted, start_message_id_inclusive=start_message_id_inclusive,
+            unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
+        )  # fmt: skip
+        made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
+        consumer = made(",".join(names), self._environment, options)
+        topics = await self._internal(names)
+        await consumer.add(topics)
+        reader = Reader[T](consumer, start_message_id)
+        await self._open.keep(consumer)
+        if topics != names:
+
+            async def grow() -> None:
+                now = await self._internal(names, create=False)
+                await consumer.add([one for one in now if one not in consumer.topics], MessageId.earliest)
+
+            self._open.watch(consumer, grow, GROWTH_PERIOD)
+        if start_message_id == MessageId.latest and start_message_id_inclusive:
             last = await consumer.get_last_message_ids()
             if len(last) == 1 and last[0].entry_id() >= 0:
                 await reader.seek(last[0])
         return reader
+
+    async def create_table_view(
+        self,
+        topic: str,
+        subscription_name: str | None = None,
+        schema: c.Schema | None = None,
+        *,
+        crypto_key_reader: KeySource | None = None,
+        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+    ) -> TableView:
+        """Open a view of the last value of each key, once it has everything that is stored.
+
+        It needs memory for all keys and values. Raises as `create_reader`.
+        """
+        reader = await self.create_reader(
+            topic, MessageId.earliest, schema, is_read_compacted=True, subscription_name=subscription_name,
+            crypto_key_reader=crypto_key_reader, crypto_failure_action=crypto_failure_action,
+        )  # fmt: skip
+        view = TableView(reader, self._environment.timeout)
+        try:
+            await view.opened()
+        except BaseException:
+            await reader.close()
+            raise
+        return view
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the internal topics: the partitions, or the topic itself."""
@@ -350,47 +377,21 @@ class Client:
         """Begin a transaction, which is aborted after that time. Raises RefusedError where there are none."""
         return await self._coordinator.begin(timeout_seconds)
 
-    async def _keep(self, handle: Producer | Consumer) -> None:
-        if self._closed:
-            await handle.close()
-            raise AlreadyClosedError("the client is closed")
-        self._handles[id(handle)] = handle
-        handle.at_close.append(lambda: self._handles.pop(id(handle), None))
-
-    def _watch(self, handle: Producer | Consumer, look: Callable[[], Awaitable[None]], period: float) -> None:
-        """Look again and again whether there are other topics; what fails is tried again the next time."""
-
-        async def run() -> None:
-            while not self._closed:
-                await asyncio.sleep(period)
-                try:
-                    await look()
-                except AlreadyClosedError:
-                    return
-                except (ClientError, OSError):
-                    continue
-
-        task = asyncio.get_running_loop().create_task(run(), name=f"topics of {handle.topic()}")
-        self._watchers.add(task)
-        task.add_done_callback(self._watchers.discard)
-        handle.at_close.append(task.cancel)
-
     async def close(self) -> None:
         """Close all producers, which send what they have first, all consumers and readers, and the connections."""
-        if self._closed:
+        if self._open.closed:
             return
-        self._closed = True
-        for task in list(self._watchers):
-            task.cancel()
         try:
-            handles = list(self._handles.values())
-            await asyncio.gather(*(handle.close() for handle in handles), return_exceptions=True)
+            await self._open.close()
         finally:
             self._pool.close()
 
     def shutdown(self) -> None:
-        """Close the connections at once, without waiting for anything (rule 6.1.8)."""
-        self._closed = True
-        for task in list(self._watchers):
-            task.cancel()
+        """Close the connections at once, without waiting for anything (rule 6.1.8); what waits for an answer fails."""
+        self._open.shut()
         self._pool.close()
+        self._open.end()
+
+    async def wait_closed(self) -> None:
+        """Wait until everything has ended that `shutdown` has left."""
+        await self._open.ended()

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from magnetar.client.aio.topic_lookup import TopicLookup
+from magnetar.client.aio.connections.topic_lookup import TopicLookup
 from magnetar.runtime.clock import Clock
 
 

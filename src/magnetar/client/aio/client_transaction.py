@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from magnetar.client.aio.wire_connection import WireConnection
+from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.errors import AlreadyClosedError, RefusedError
+from magnetar.client.machines.acknowledgement import ids_in_transaction
 from magnetar.client.machines.message_id import MessageId
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 
 if TYPE_CHECKING:
-    from magnetar.client.aio.topic_consumer import TopicConsumer
-    from magnetar.client.aio.topic_lookup import TopicLookup
+    from magnetar.client.aio.connections.topic_lookup import TopicLookup
+    from magnetar.client.aio.topics.receipt import Receipt
+    from magnetar.client.aio.topics.topic_consumer import TopicConsumer
 
 _ASSIGN = "persistent://pulsar/system/transaction_coordinator_assign"
 
@@ -49,10 +51,11 @@ class ClientTransaction:
             )
         await asyncio.shield(task)
 
-    def watch(self, receipt: asyncio.Future[MessageId]) -> None:
+    def watch(self, receipt: Receipt) -> None:
         """Let a commit wait for this message, and fail if it failed."""
-        self._receipts.add(receipt)
-        receipt.add_done_callback(self._met_its_fate)
+        future = receipt.as_future()
+        self._receipts.add(future)
+        future.add_done_callback(self._met_its_fate)
 
     def _met_its_fate(self, done: asyncio.Future[MessageId]) -> None:
         self._receipts.discard(done)
@@ -70,7 +73,7 @@ class ClientTransaction:
             task = asyncio.get_running_loop().create_task(self._coordinator.add_subscription(self.txn_id, one))
             self._subscriptions[one] = task
         await asyncio.shield(task)
-        ids = consumer.consumption.ids_in_transaction(message_id, cumulative=kind is c.AckType.Cumulative)
+        ids = ids_in_transaction(message_id, cumulative=kind is c.AckType.Cumulative)
         ack = asyncio.get_running_loop().create_task(consumer.acknowledge_with_receipt(ids, kind, self.txn_id))
         self._acks.add(ack)
         ack.add_done_callback(self._acknowledged)
@@ -138,7 +141,9 @@ class CoordinatorSession:
             command = c.CommandNewTxn(connection.new_request_id(), round(seconds * 1000), number)
             answer = await connection.request(command, c.CommandNewTxnResponse, "begin a transaction")
             if answer.error is not None or answer.txn is None:
-                raise RefusedError("begin a transaction", answer.error or ServerError.UnknownError, answer.message)
+                raise connection.refused(
+                    "begin a transaction", answer.error or ServerError.UnknownError, answer.message
+                )
             return answer.txn
 
         return ClientTransaction(self, await self._lookup.patiently(ask))
@@ -152,7 +157,7 @@ class CoordinatorSession:
         what = f"reach transaction coordinator {number}"
         answer = await connection.request(command, c.CommandTcClientConnectResponse, what)
         if answer.error is not None:
-            raise RefusedError(what, answer.error, answer.message)
+            raise connection.refused(what, answer.error, answer.message)
         self._connected[number] = connection
         return connection
 
@@ -163,7 +168,7 @@ class CoordinatorSession:
         command = c.CommandAddPartitionToTxn(connection.new_request_id(), txn, (topic,))
         answer = await connection.request(command, c.CommandAddPartitionToTxnResponse, what)
         if answer.error is not None:
-            raise RefusedError(what, answer.error, answer.message)
+            raise connection.refused(what, answer.error, answer.message)
 
     async def add_subscription(self, txn: c.TxnId, one: c.TxnSubscription) -> None:
         """Register a subscription on which the transaction acknowledges."""
@@ -172,7 +177,7 @@ class CoordinatorSession:
         command = c.CommandAddSubscriptionToTxn(connection.new_request_id(), txn, (one,))
         answer = await connection.request(command, c.CommandAddSubscriptionToTxnResponse, what)
         if answer.error is not None:
-            raise RefusedError(what, answer.error, answer.message)
+            raise connection.refused(what, answer.error, answer.message)
 
     async def end(self, txn: c.TxnId, action: c.TxnAction) -> None:
         """Commit or abort; repeated while the coordinator is away, which changes nothing (rules of group 9)."""
@@ -183,6 +188,6 @@ class CoordinatorSession:
             command = c.CommandEndTxn(connection.new_request_id(), txn, action)
             answer = await connection.request(command, c.CommandEndTxnResponse, what)
             if answer.error is not None:
-                raise RefusedError(what, answer.error, answer.message)
+                raise connection.refused(what, answer.error, answer.message)
 
         await self._lookup.patiently(ask)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from magnetar.client.errors import NotBuiltError
 
 NOT_BUILT: Final = {
-    "encryption_key", "crypto_key_reader", "crypto_failure_action", "message_listener", "reader_listener",
-    "unacked_messages_timeout_ms", "dead_letter_policy", "batch_receive_policy", "lazy_start_partitioned_producers",
+    "message_listener", "reader_listener",  # of the asyncio client: the blocking one has them
+    "lazy_start_partitioned_producers",
     "broker_consumer_stats_cache_time_ms", "max_pending_messages_across_partitions", "batching_type",
     "start_message_id_inclusive",
 }  # fmt: skip
 
 
-def refuse_unknown(other: Mapping[str, Any], where: str) -> None:
-    """Raise NotBuiltError or TypeError about parameters that are not there."""
+def refuse_unknown(other: Mapping[str, Any], where: str, known: Container[str] = ()) -> None:
+    """Raise NotBuiltError or TypeError about parameters that are not there, and not ``known``."""
     for name in other:
+        if name in known:
+            continue
         if name in NOT_BUILT:
             raise NotBuiltError(f"{where}: {name} is not built; docs/client.md says what is")
         raise TypeError(f"{where}() got an unexpected keyword argument {name!r}")

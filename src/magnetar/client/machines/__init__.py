@@ -4,15 +4,18 @@ In reading order:
 
 * ``handle_life``      a producer or consumer at a broker: opening, ready, waiting to try again, closed, failed
 * ``message_id``       where a message is, as applications see it
-* ``outgoing_message`` one message on its way out, and one batch or entry made of such
-* ``open_batches``     messages that wait for company, by default together, or by key
-* ``publication``      the queue of one producer: sequence ids, receipts in order, sending again, time-outs
-* ``partition_router`` which partition a message goes to
+* ``outgoing``         messages on their way out: batches, entries, the queue of one producer, partitions
 * ``message``          one message on its way in, taken out of its entry
+* ``message_queue``    entries that wait, and the messages of them that may be taken now
+* ``entry_intake``     entries as they come to entries that can be taken
 * ``chunk_buffer``     chunks that wait for the rest of their message
 * ``acknowledgement``  which entries are done with, and which messages of a batch
-* ``redelivery``       negative acknowledgements that wait for their time
+* ``redelivery``       when a message comes again, how often, and what is sent where it does not
+* ``batch_receive_policy`` when a batch of messages is returned
+* ``consumption_limits`` how much waits, and what opens what is encrypted
+* ``consumer_commands`` what a consumer writes about messages it had
 * ``consumption``      the queue of one consumer: permits, messages, acknowledgements, redelivery
+* ``handler_schedule`` which messages at hand a handler may have now
 
-``publication`` and ``consumption`` have a `check` that tests call after every step.
+``outgoing.publication`` and ``consumption`` have a `check` that tests call after every step.
 """

@@ -1,48 +1,35 @@
 """The queue of one consumer on one topic or partition (rules of 5.3, 5.7, 5.8, 6.1, 6.2, 6.6).
 
-    entry -> messages -> queue -> application -> acknowledged, refused, or neither
+    entry -> queue -> messages at hand -> application -> acknowledged, refused, or neither
                            |
                      permits: as many as the queue takes, given back when half of them were taken
 
+Permits are counted when nothing is at hand any more (`used_up`), which is when they are due: no more is put at hand.
+
 When the connection is lost, the broker delivers everything again that is not acknowledged, so the queue is emptied; a
-reader, of which the broker remembers nothing, says where it goes on. AckTracker that were not written yet are
+reader, of which the broker remembers nothing, says where it goes on. Acknowledgements that were not written yet are
 written first on the next connection. Whatever is to be written is collected here, and `commands` gives it.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
-from typing import Final
+from sys import maxsize
+from typing import Any
 
-from magnetar.client.errors import UnpackedTooLargeError
-from magnetar.client.machines.acknowledgement import AckTracker, ack_set_of, bits_of
+from magnetar.client.machines.acknowledgement import AckTracker, flags_of
 from magnetar.client.machines.chunk_buffer import ChunkBuffer, Place
+from magnetar.client.machines.consumer_commands import redeliver_commands
+from magnetar.client.machines.consumption_limits import ConsumptionLimits, Unsealer
+from magnetar.client.machines.entry_intake import ConsumeCounters, EntryIntake, Intake
 from magnetar.client.machines.message import Envelope, Message
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.redelivery import NegativeAcknowledgements
+from magnetar.client.machines.message_queue import MessageQueue, QueuedEntry
+from magnetar.client.machines.redelivery.redeliveries import Redeliveries
+from magnetar.client.values.written_schema import SchemaReading
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
-from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
-from magnetar.protocol.entries import EntryMetadata, metadata_of, payload_of, walk_batch
-
-IDS_MAX: Final = 1_000
-"""Message ids of one command at most (rule 6.3.4)."""
-_UNPACKED_MAX: Final = 256 << 20
-"""Bytes that one entry may be when it is unpacked; a bound against what lies about its size."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumptionLimits:
-    """How much waits, and how acknowledgements are sent."""
-
-    queue_size: int = 1_000
-    """Messages; 0: the broker sends one when the application asks for one."""
-    batch_index_ack: bool = False
-    negative_ack_delay: float = 60.0
-    """Seconds."""
-    pending_chunked_messages: int = 10
-    acknowledge_oldest_chunked: bool = False
+from magnetar.protocol.compression import DamagedPayloadError
+from magnetar.protocol.entries import cut_batch, metadata_of
 
 
 class Consumption:
@@ -57,6 +44,8 @@ class Consumption:
         ordered: bool,
         skip_to: MessageId | None = None,
         unpacked_max: int | None = None,
+        unsealer: Unsealer | None = None,
+        reading: SchemaReading | None = None,
     ) -> None:
         """``ordered``: Exclusive and Failover get everything again when one message is asked for again (rule 6.2.1).
 
@@ -64,21 +53,33 @@ class Consumption:
         ``unpacked_max``: at what would be more bytes than these when it is unpacked, `received` raises.
         """
         self.topic = topic
-        self.queue: deque[Message] = deque()
-        self.last_taken: Message | None = None
+        self.queue = MessageQueue(self._cut)
+        self.at_hand = self.queue.at_hand
         self.epoch = 0
         """Raised when everything is asked for again; messages with an older one are left out (rule 5.8.5)."""
-        self.negative = NegativeAcknowledgements(limits.negative_ack_delay)
+        self.redeliveries = Redeliveries(limits.redelivery)
+        self.paused = False
+        """Whether the broker is to send no more for now."""
         self.acknowledgements = AckTracker(by_index=limits.batch_index_ack)
-        self._partition = partition
         self._limits = limits
+        self._redelivered_max = limits.redelivery.max_redeliver_count
         self._ordered = ordered
-        self._skip_to = skip_to
-        self._unpacked_max = unpacked_max
+        self.counters = ConsumeCounters()
         self._chunks = ChunkBuffer(
             limits.pending_chunked_messages, acknowledge_oldest=limits.acknowledge_oldest_chunked
         )
+        self.intake = EntryIntake(
+            topic,
+            partition,
+            self._chunks,
+            skip_to=skip_to,
+            unpacked_max=unpacked_max,
+            unsealer=unsealer,
+            reading=reading,
+        )
         self._consumer_id: int | None = None
+        self._overdrawn = 0
+        """Permits that were given back for messages which were put back."""
         self._granted = 0
         """Permits that the broker has and has not used yet, as far as is known."""
         self._freed = 0
@@ -100,14 +101,25 @@ class Consumption:
         self._granted = self._freed = 0
         self._forget()
 
+    @property
+    def waiting(self) -> int:
+        """How many messages have come and were not taken. Of a batch that turns out to be damaged there are fewer."""
+        return self.queue.waiting
+
+    @property
+    def full(self) -> bool:
+        """Whether messages wait and the broker sends no more before some are taken."""
+        return self._granted <= 0 and self.waiting > 0
+
     def _forget(self) -> None:
         self.queue.clear()
+        self._overdrawn = 0
         self._chunks.clear()
         self.acknowledgements.come_again()
-        self.negative.clear()
+        self.redeliveries.clear()
 
     def received(self, command: c.CommandMessage) -> None:
-        """Take what the broker has sent; messages are in `queue` then. Raises UnpackedTooLargeError."""
+        """Take what the broker has sent; its messages are `waiting` then. Raises UnpackedTooLargeError."""
         place = command.message_id.ledger, command.message_id.entry
         try:
             metadata = metadata_of(command.entry)
@@ -117,114 +129,140 @@ class Consumption:
             return
         count = metadata.num_messages_in_batch or 1
         self._granted -= count
+        counters = self.counters
+        counters.messages_received += count
+        counters.bytes_received += len(command.entry)
         if not command.checksum_ok:
             self._reject(place, c.ValidationError.ChecksumMismatch, count)
             return
         if command.consumer_epoch is not None and command.consumer_epoch < self.epoch:
-            self._release(count)
+            self._freed += count
             return
         try:
-            self._unpack(command, place, metadata)
+            self._take_in(self.intake.unpack(command, place, metadata), place)
         except DamagedPayloadError as error:
             self._reject(place, error.reason, count)
         except ProtocolError:
             self._reject(place, c.ValidationError.BatchDeSerializeError, count)
 
-    def _unpack(self, command: c.CommandMessage, place: Place, metadata: EntryMetadata) -> None:
-        if metadata.encryption_keys:
-            # It cannot be read here; it stays unacknowledged (rule 6.11.2, FAIL).
-            self._release(metadata.num_messages_in_batch or 1)
-            return
-        if self._unpacked_max is not None:
-            self._measure(place, metadata, self._unpacked_max)
-        payload = payload_of(command.entry)
-        if metadata.uuid is not None and (metadata.num_chunks_from_msg or 0) > 1:
-            joined = self._chunks.add(place, metadata, payload)
-            for one in joined.acknowledged:
-                self.acknowledgements.individual(one, -1, 0)
-            if joined.whole is None:
-                self._release(1)
-                return
-            metadata, payload = metadata_of(joined.whole.data), payload_of(joined.whole.data)
-            envelope = self._envelope(command, place, metadata, 0, joined.places)
-            self.queue.append(Message(envelope, payload, -1, None))
-            return
-        plain = decompress(metadata.compression, payload, metadata.uncompressed_size, _UNPACKED_MAX)
-        if metadata.num_messages_in_batch is None:
-            envelope = self._envelope(command, place, metadata, 0)
-            if self._is_before_start(place, -1):
-                self._release(1)
-            else:
-                self.queue.append(Message(envelope, plain, -1, None))
-            return
-        self._unpack_batch(command, place, metadata, plain, metadata.num_messages_in_batch)
+    def _take_in(self, found: Intake, place: Place) -> None:
+        for one in found.acknowledged:
+            self.acknowledgements.individual(one, -1, 0)
+        self._freed += found.released
+        if found.rejected is not None:
+            self._damaged.append((place, found.rejected))
+        if found.entry is not None:
+            self._put(found.entry)
 
-    def _measure(self, place: Place, metadata: EntryMetadata, most: int) -> None:
-        packed = metadata.compression is not CompressionType.NONE
-        size = max(metadata.uncompressed_size if packed else 0, metadata.total_chunk_msg_size or 0)
-        if size > most:
-            raise UnpackedTooLargeError(*place, size, most, self.topic)
+    def _cut(self, one: QueuedEntry) -> list[Message]:
+        """Make messages of an entry, the last one first."""
+        envelope, size = one.envelope, one.envelope.batch_size
+        if not size:
+            return self._noted(envelope, [Message(envelope, one.payload, -1, None)])
+        place = envelope.ledger, envelope.entry
+        try:
+            found = cut_batch(one.payload, size)
+        except ProtocolError:
+            self._reject(place, c.ValidationError.BatchDeSerializeError, one.messages)
+            return []
+        flags: bytearray | None = None
+        if one.bits or len(found) < size:
+            there = bytearray(size)
+            for index, _, _ in found:
+                there[index] = 1
+            flags = bytearray(map(min, there, flags_of(size, one.bits or (1 << size) - 1)))
+            found = [each for each in found if flags[each[0]]]
+            self._freed += one.messages - len(found)
+        if found and envelope.left is None:
+            envelope.left = self.acknowledgements.delivered(place, flags or bytearray(b"\1") * size)
+        found.reverse()
+        return self._noted(envelope, [Message(envelope, data, index, single) for index, single, data in found])
 
-    def _unpack_batch(
-        self, command: c.CommandMessage, place: Place, metadata: EntryMetadata, plain: bytes, count: int
-    ) -> None:
-        envelope = self._envelope(command, place, metadata, count)
-        bits = (1 << count) - 1
-        if command.ack_set:
-            bits &= bits_of(command.ack_set)
-        found: list[Message] = []
-        skipped = 0
-        check = self._skip_to is not None
-        for index, (single, _, body, stop) in enumerate(walk_batch(plain, count)):
-            if single.compacted_out or not bits >> index & 1 or (check and self._is_before_start(place, index)):
-                bits &= ~(1 << index)
-                skipped += 1
-            else:
-                found.append(Message(envelope, plain[body:stop], index, single))
-        if bits:
-            self.acknowledgements.delivered(place, bits)
-        self.queue += found
-        if skipped:
-            self._release(skipped)
+    def _noted(self, envelope: Envelope, messages: list[Message]) -> list[Message]:
+        """Note messages that were redelivered as often as they may, or more often."""
+        if self._redelivered_max is not None and envelope.redelivery_count >= self._redelivered_max:
+            self.redeliveries.arrived((envelope.ledger, envelope.entry), envelope.redelivery_count, reversed(messages))
+        return messages
 
-    def _envelope(
-        self,
-        command: c.CommandMessage,
-        place: Place,
-        metadata: EntryMetadata,
-        batch_size: int,
-        chunks: tuple[Place, ...] = (),
-    ) -> Envelope:
-        return Envelope(
-            self.topic, self._partition, place, metadata, batch_size, command.redelivery_count,
-            command.broker_metadata, chunks,
-        )  # fmt: skip
+    def _put(self, one: QueuedEntry) -> None:
+        """Queue an entry for the application, unless it was redelivered too often."""
+        if self._redelivered_max is not None and one.envelope.redelivery_count > self._redelivered_max:
+            self._freed += len(self._cut(one))
+        else:
+            self.queue.put(one)
 
-    def _is_before_start(self, place: Place, index: int) -> bool:
-        start = self._skip_to
-        if start is None or place != (start.ledger_id(), start.entry_id()):
-            return False
-        return start.batch_index() < 0 or index <= start.batch_index()
+    def refill(self, *, across: bool = False) -> bool:
+        """Put the next messages at hand, if none is, of one entry or ``across``; returns whether there are any."""
+        size = self._limits.queue_size
+        if self._limits.one_at_hand:
+            return self.queue.refill(1, across=across)
+        return self.queue.refill(max((size + 1) // 2 - self._freed, 1) if size else maxsize, across=across)
+
+    def used_up(self) -> int:
+        """Give the permits back of what was at hand, now that it was taken; returns how many that is."""
+        taken = self.queue.used_up()
+        self._give_back(taken)
+        return taken
+
+    def _give_back(self, permits: int) -> None:
+        if self._limits.queue_size:
+            owed = min(permits, self._overdrawn)
+            self._overdrawn -= owed
+            self._freed += permits - owed
+
+    def take_back(self) -> int:
+        """Put back what was put at hand and not taken; returns how many were taken."""
+        taken = self.queue.fold()
+        self._give_back(taken)
+        return taken
+
+    def take_entries(self, most: int) -> list[QueuedEntry]:
+        """Take up to ``most`` messages as entries, the last of which may be a part of one."""
+        self._give_back(self.queue.fold())
+        found = self.queue.take_entries(most, self._delivered)
+        self._give_back(sum(one.messages for one in found))
+        return found
+
+    def _delivered(self, one: QueuedEntry) -> None:
+        envelope, size = one.envelope, one.envelope.batch_size
+        if size and envelope.left is None:
+            flags = flags_of(size, one.bits or (1 << size) - 1)
+            envelope.left = self.acknowledgements.delivered((envelope.ledger, envelope.entry), flags)
+
+    def reject_taken(self, one: QueuedEntry) -> None:
+        """Have the broker note that nothing can be read of an entry that was taken."""
+        place = one.envelope.ledger, one.envelope.entry
+        self.acknowledgements.forget(place)
+        self._damaged.append((place, c.ValidationError.BatchDeSerializeError))
+
+    def leave_out(self, one: QueuedEntry) -> None:
+        """Take what compaction has removed from a batch that was taken as done with."""
+        left = one.envelope.left
+        if left is not None and left.known:
+            there = {index for index, _, _ in cut_batch(one.payload, one.envelope.batch_size)}
+            for index in set(range(one.envelope.batch_size)) - there:
+                self.acknowledgements.cross_off(left, index)
+
+    def acknowledge_range(self, place: Place, first: int, stop: int, batch_size: int) -> None:
+        """Take neighbouring messages of one entry as done with."""
+        if self.acknowledgements.cross_off_range(place, first, stop, batch_size):
+            self.redeliveries.done(place)
+
+    def put_back(self, taken: list[QueuedEntry], generation: int) -> None:
+        """Put back what was taken as entries, before anything else, unless it comes again by itself."""
+        if generation == self.queue.generation:
+            self._overdrawn += sum(one.messages for one in taken) if self._limits.queue_size else 0
+            self.queue.put_back(taken)
 
     def _reject(self, place: Place, reason: c.ValidationError, count: int) -> None:
         """Have the broker note what nobody will ever read (rule 3.7.8)."""
         self._damaged.append((place, reason))
-        self._release(count)
-
-    def _release(self, count: int) -> None:
+        self.counters.rejected += count
         self._freed += count
-
-    def take(self) -> Message:
-        """Return the next message of the queue, which must have one."""
-        message = self.queue.popleft()
-        self.last_taken = message
-        if self._limits.queue_size:
-            self._freed += 1
-        return message
 
     def want_one(self) -> None:
         """Permit one message where there is no queue, unless one is on its way."""
-        if not self._limits.queue_size and self._granted <= 0 and not self._freed and not self.queue:
+        if not self._limits.queue_size and self._granted <= 0 and not self._freed and not self.waiting:
             self._freed = 1
 
     def acknowledge(self, message_id: MessageId) -> None:
@@ -236,55 +274,50 @@ class Consumption:
         place = message_id.ledger_id(), message_id.entry_id()
         self._done(place, message_id.batch_index(), message_id.batch_size)
 
-    def acknowledge_message(self, message: Message) -> None:
-        """Do the same for a message at hand, without an id made for it."""
+    def acknowledge_message(self, message: Message[Any]) -> bool:
+        """Do the same for a message at hand, without an id made for it; returns whether there is something to send."""
         one = message.envelope
+        left = one.left
+        if left is not None and left.known:
+            due = self.acknowledgements.cross_off(left, message.index_in_batch)
+            if not left.count:
+                self.redeliveries.done(left.place)
+            return due
         if one.chunks:
             self.acknowledge(message.message_id())
         else:
             self._done((one.ledger, one.entry), message.index_in_batch, one.batch_size)
+        return True
 
     def _done(self, place: Place, index: int, batch_size: int) -> None:
         if self.acknowledgements.individual(place, index, batch_size):
-            self.negative.drop(place)
+            self.redeliveries.done(place)
 
     def acknowledge_cumulative(self, message_id: MessageId) -> None:
         """Take a message and all before it as done with."""
-        place = message_id.ledger_id(), message_id.entry_id()
-        self.acknowledgements.cumulative(place, message_id.batch_index(), message_id.batch_size)
+        ledger, entry = message_id.ledger_id(), message_id.entry_id()
+        self.acknowledgements.cumulative((ledger, entry), message_id.batch_index(), message_id.batch_size)
+        whole = message_id.batch_index() + 1 >= message_id.batch_size
+        self.redeliveries.done_until((ledger, entry if whole else entry - 1))
 
-    def ids_in_transaction(self, message_id: MessageId, *, cumulative: bool) -> tuple[c.MessageIdData, ...]:
-        """Return the ids of an acknowledgement that a transaction carries; a message of a batch with its ack set."""
-        if message_id.chunks and not cumulative:
-            return tuple(c.MessageIdData(*place) for place in message_id.chunks)
-        data = c.MessageIdData(message_id.ledger_id(), message_id.entry_id())
-        index, size = message_id.batch_index(), message_id.batch_size
-        if index < 0 or size <= 1:
-            return (data,)
-        gone = (1 << (index + 1)) - 1 if cumulative else 1 << index
-        left = ((1 << size) - 1) & ~gone
-        return (data._replace(ack_set=ack_set_of(left), batch_size=size) if left else data,)
-
-    def refuse(self, message_id: MessageId, now: float) -> None:
-        """Ask for a message again after the delay."""
-        places = message_id.chunks or ((message_id.ledger_id(), message_id.entry_id()),)
-        self.negative.add(places, now)
-
-    def redeliver_due(self, now: float) -> None:
-        """Ask for what is due."""
-        places = self.negative.take_due(now)
-        if not places:
-            return
-        if self._ordered:
+    def redeliver_due(self, now: float) -> tuple[list[Place], list[Place]]:
+        """Ask for what is due, and return it: what was refused, and what the application had for too long."""
+        refused, late = self.redeliveries.take_due(now)
+        places = refused + late
+        if self._ordered and places:
             self.redeliver_all()
-            return
-        for place in places:
-            self.acknowledgements.forget(place)
-        self._again = [*(self._again or ()), *places]
+        elif places:
+            for place in places:
+                self.acknowledgements.forget(place)
+            dropped = self.queue.drop(set(places))
+            if self._limits.queue_size:
+                self._freed += dropped
+            self._again = [*(self._again or ()), *places]
+        return refused, late
 
     def redeliver_all(self) -> None:
         """Ask for everything again that is not acknowledged; what is in the queue comes again, too."""
-        self._freed += len(self.queue) if self._limits.queue_size else 0
+        self._freed += self.queue.queued + self.queue.lent - self._overdrawn if self._limits.queue_size else 0
         self._forget()
         self.epoch += self._ordered
         self._again = []
@@ -296,21 +329,26 @@ class Consumption:
 
     def restart(self, start: MessageId | None) -> None:
         """Forget everything, for a seek; a reader goes on at ``start``."""
+        # Nothing is to be asked of the connection that ends with the seek.
+        self._granted += self.queue.queued + self.queue.lent - self._overdrawn
         self._forget()
-        self._skip_to = start
-        self.last_taken = None
+        self.intake.skip_to = start
+        self.queue.forget_last()
 
     def restart_after(self, message_id: MessageId) -> None:
         """Leave out what a reader has had: a broker may begin with the entry of its last message."""
-        self._skip_to = message_id
+        self.intake.skip_to = message_id
 
     @property
     def incomplete(self) -> bool:
         """Whether chunks wait for the rest of their message."""
         return self._chunks.waiting
 
-    def commands(self) -> list[c.Command]:
-        """Return what is to be written now, in order; nothing without a connection."""
+    def commands(self, *, acks: bool = True) -> list[c.Command]:
+        """Return what is to be written now, in order; nothing without a connection.
+
+        ``acks``: whether acknowledgements are; they are in any case where entries are asked for again.
+        """
         found: list[c.Command] = []
         if (consumer_id := self._consumer_id) is None:
             return found
@@ -318,39 +356,24 @@ class Consumption:
             ids = (c.MessageIdData(ledger, entry),)
             found.append(c.CommandAck(consumer_id, c.AckType.Individual, ids, validation_error=reason))
         self._damaged.clear()
-        if self.acknowledgements.waiting:
-            found += self._acks(consumer_id)
+        if (acks or self._again is not None) and self.acknowledgements.waiting:
+            written = self.acknowledgements.commands(consumer_id)
+            self.counters.acks_sent += sum(len(one.message_ids) for one in written)
+            found += written
         if self._again is not None:
-            found += self._redelivery(consumer_id, self._again)
+            found += redeliver_commands(consumer_id, self._again, self.epoch if self._ordered else None)
             self._again = None
-        if self._freed and (self._freed * 2 >= self._limits.queue_size):
+        if self._freed and self._freed * 2 >= self._limits.queue_size and not self.paused:
             found.append(c.CommandFlow(consumer_id, self._freed))
             self._granted += self._freed
             self._freed = 0
         return found
 
-    def _acks(self, consumer_id: int) -> list[c.Command]:
-        found: list[c.Command] = []
-        last = self.acknowledgements.take_cumulative()
-        if last is not None:
-            found.append(c.CommandAck(consumer_id, c.AckType.Cumulative, (last,)))
-        ids = self.acknowledgements.take_individual()
-        for at in range(0, len(ids), IDS_MAX):
-            found.append(c.CommandAck(consumer_id, c.AckType.Individual, tuple(ids[at : at + IDS_MAX])))
-        return found
-
-    def _redelivery(self, consumer_id: int, places: list[Place]) -> list[c.Command]:
-        epoch = self.epoch if self._ordered else None
-        if not places:
-            return [c.CommandRedeliverUnacknowledgedMessages(consumer_id, (), epoch)]
-        ids = [c.MessageIdData(*place) for place in places]
-        return [
-            c.CommandRedeliverUnacknowledgedMessages(consumer_id, tuple(ids[at : at + IDS_MAX]))
-            for at in range(0, len(ids), IDS_MAX)
-        ]
-
     def check(self) -> None:
-        """Assert what must always hold: the broker never has more permits than the queue has room."""
+        """Assert what must always hold: each permit is with the broker, with a message that waits, or to be given
+        back."""
         assert self._freed >= 0
+        self.queue.check()
         if self._limits.queue_size and self._consumer_id is not None:
-            assert self._granted + self._freed <= self._limits.queue_size
+            held = self.queue.queued + self.queue.lent - self._overdrawn
+            assert self._granted + self._freed + held == self._limits.queue_size

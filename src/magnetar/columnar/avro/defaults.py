@@ -7,7 +7,15 @@ from decimal import Decimal
 from typing import Any, Final
 
 from magnetar.columnar.avro.shape import Shape, members_of
-from magnetar.schema.avro_types import AvroArray, AvroFixed, AvroMap, AvroPrimitive, AvroRecord, AvroSchema, AvroUnion
+from magnetar.schema_definitions.avro_types import (
+    AvroArray,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
+)
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.schema.avro_types import (
+from magnetar.schema_definitions.avro_types import (
     AvroArray,
     AvroEnum,
     AvroFixed,

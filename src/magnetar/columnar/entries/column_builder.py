@@ -219,6 +219,10 @@ class ColumnBuilder:
         found: NDArray[np.int32] = self._buffers.places[0, : len(self)]
         return found
 
+    def batch_sizes(self) -> NDArray[np.int64]:
+        """How many messages each message's batch has, those that compaction removed among them; 0: it is in none."""
+        return np.maximum(self._each(metadata.BATCH), 0)
+
     def properties(self) -> Any:
         """map<string, string>, never null."""
         count, names_end, texts_end = self._buffers.state[

@@ -36,8 +36,8 @@ from magnetar.columnar.values import Decoded, Runs
 from magnetar.columnar.versions import SchemaLookup, WritersType
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema.avro import AvroSchemaError, parse
-from magnetar.schema.avro_types import AvroEnum, AvroField, AvroRecord, AvroSchema, describe
+from magnetar.schema_definitions.avro import AvroSchemaError, parse
+from magnetar.schema_definitions.avro_types import AvroEnum, AvroField, AvroRecord, AvroSchema, describe
 
 _SLOW: Final = frozenset({"bytes", "decimal", "map"})
 _NUMBERS: Final = frozenset({"int", "long", "millis"})

@@ -20,6 +20,7 @@ import numpy as np
 from magnetar.client.bulk.data_loss import DataGap, DataLossError
 from magnetar.client.bulk.range_reader import Entry, RangeReader
 from magnetar.client.read_position import ReadPosition
+from magnetar.columnar.arrow_decoder import ArrowDecoder, sql_schema
 from magnetar.columnar.entries import metadata as heads
 from magnetar.columnar.entries.block import (
     ALL,
@@ -40,7 +41,6 @@ from magnetar.jobs.reader.ledger_copies import read_copy
 from magnetar.jobs.reader.opaque_entries import readable_entry
 from magnetar.jobs.reader.segment_reader import TABLE_ENTRIES, Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.reader.units import Access, Unit, tasks_of, units
-from magnetar.spark.source.reading.arrow_decoder import ArrowDecoder, sql_schema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from magnetar.columnar.arrow_decoder import METADATA, STANDARD, chosen_columns
 from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import MagnetarError
 from magnetar.pipelines.declaration.ddl import TIMES, DdlColumn, DdlError, columns_of, problem_of_interval
@@ -37,7 +38,6 @@ from magnetar.spark.options.option_list import OPTIONS
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.value_options import KINDS
-from magnetar.spark.source.reading.arrow_decoder import METADATA, STANDARD, chosen_columns
 
 _POSITION: Final = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from magnetar.columnar.arrow_decoder import METADATA, STANDARD, chosen_columns
 from magnetar.pipelines.declaration.elements import SINK_COLUMNS
 from magnetar.pipelines.declaration.model import Action, Expectation, TopicSink, TopicSource
 from magnetar.pipelines.state import dead_letter
-from magnetar.spark.source.reading.arrow_decoder import METADATA, STANDARD, chosen_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema import protobuf_native
+from magnetar.schema_definitions import protobuf_native
 
 PRIMITIVES: Final = {
     kind.name.lower(): kind

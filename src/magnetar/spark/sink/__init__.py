@@ -2,7 +2,6 @@
 
 In reading order:
 
-* ``router``        Arrow to rows for topics and partitions
 * ``value_writer``  columns to typed values
 * ``pair_writer``   columns to key/value pairs
 * ``sequence_ids``  how rows are numbered, and where a repeated task goes on; pure

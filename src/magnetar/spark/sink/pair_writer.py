@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
+from magnetar.columnar.value_writers import Write
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema import key_value
+from magnetar.schema_definitions import key_value
 from magnetar.spark.options.value_options import PRIMITIVES, PairOptions, schema_text
 
 HALVES: Final = ("key", "value")
@@ -34,8 +35,6 @@ _KINDS: Final = {
     pa.date32(): "local_date",
 }
 _RECORDS: Final = (SchemaType.AVRO, SchemaType.JSON)
-Write = Callable[[dict[str, Any], Any], Any]
-"""Columns, and which rows are there, to a pa.BinaryArray."""
 Way = Callable[[SchemaDefinition, Any, str], Write]
 """How values of a schema are written whose columns (pa.Schema) are these; the last names them in errors."""
 

@@ -19,6 +19,7 @@ from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.columnar.offset_width import with_32_bit_offsets
+from magnetar.columnar.row_router import Router, Rows
 from magnetar.model.errors import InvalidValueError, NotAllowedError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol.batches import Batch
@@ -26,7 +27,6 @@ from magnetar.runtime.clock import SystemClock, steady_seconds
 from magnetar.spark.interpreter import settle
 from magnetar.spark.options.encryption_keys import sealing
 from magnetar.spark.options.sink_options import SinkOptions
-from magnetar.spark.sink.router import Router, Rows
 from magnetar.spark.sink.sequence_ids import FINE_ROWS, StoredRows, check_rows, digest_bits, first_number, numbers
 from magnetar.spark.sink.value_writer import ValueWriter, value_writer
 

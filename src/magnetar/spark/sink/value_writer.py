@@ -9,30 +9,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.client.errors import RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.schemas import Registry
+from magnetar.columnar.value_writers import any_valid, is_value, way_of
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.protocol import commands as c
-from magnetar.schema import key_value, protobuf_native
-from magnetar.schema.avro import AvroSchemaError, parse
-from magnetar.schema.avro_resolution import incompatibility
+from magnetar.schema_definitions import key_value
+from magnetar.schema_definitions.avro import AvroSchemaError, parse
+from magnetar.schema_definitions.avro_resolution import incompatibility
 from magnetar.spark.options.sink_options import SinkOptions
 from magnetar.spark.options.value_options import PRIMITIVES, STRUCTURED, given_definition
-from magnetar.spark.sink.pair_writer import HALVES, PairWriter, Write, definition_of
-
-_METADATA: Final = "__"
-
-
-def is_value(name: str) -> bool:
-    """Whether a column is part of the value."""
-    return not name.startswith(_METADATA)
+from magnetar.spark.sink.pair_writer import HALVES, PairWriter, definition_of
 
 
 class ValueWriter:
@@ -70,11 +63,11 @@ class ValueWriter:
 
     def _written(self, definition: SchemaDefinition, kinds: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         if definition.type is SchemaType.KEY_VALUE:
-            pairs = PairWriter(definition, kinds, _way)
+            pairs = PairWriter(definition, kinds, way_of)
             self.separated = pairs.separated
             return pairs.write
-        way = _way(definition, kinds)
-        return lambda columns: {"value": way(columns, _any_valid(columns))}
+        way = way_of(definition, kinds)
+        return lambda columns: {"value": way(columns, any_valid(columns))}
 
     def command(self) -> c.Schema | None:
         """Return the schema for opening a producer; bytes are no schema on the wire."""
@@ -122,12 +115,6 @@ def value_writer(options: SinkOptions, lookup: Lookup) -> ValueWriter | None:
     return ValueWriter(options, lookup)
 
 
-def _any_valid(columns: dict[str, Any]) -> Any:
-    """Return an NDArray[bool]: the rows that are not null in all columns."""
-    valid = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns.values()]
-    return np.logical_or.reduce(valid)
-
-
 def check_value_columns(options: SinkOptions, types: dict[str, str]) -> dict[str, str]:
     """Return the columns that the sink sees after `ValueWriter.encoded`. Raises InvalidValueError."""
     kind, given, message, topic = options.schema, options.value_schema, options.value_message, options.topic
@@ -147,53 +134,6 @@ def check_value_columns(options: SinkOptions, types: dict[str, str]) -> dict[str
     if options.pair.separated and "__key" in types:
         raise InvalidValueError("with keyvalue.encoding=SEPARATED the column 'key' is the message's key: drop '__key'")
     return {"value": "binary", **{name: kind for name, kind in types.items() if not is_value(name)}}
-
-
-def _way(definition: SchemaDefinition, columns: Any, name: str = "value") -> Write:
-    """Return how values of a schema are written; modules are imported when they are needed."""
-    kind = definition.type
-    if kind in (SchemaType.STRING, SchemaType.BYTES, SchemaType.NONE):
-        _check_bytes(kind, columns, name)
-        return lambda columns, _: columns[name].cast(pa.binary())
-    if kind is SchemaType.PROTOBUF_NATIVE:
-        from magnetar.columnar.protobuf import ProtobufWriter
-
-        return ProtobufWriter(protobuf_native.descriptor(definition.data), columns.names).write
-    if kind in (SchemaType.AVRO, SchemaType.JSON):
-        return _by_avro(definition, columns)
-    from magnetar.columnar.primitives import WRITABLE, write_primitives
-
-    if kind not in WRITABLE:
-        raise InvalidValueError(f"values of type {kind.name} are not written; encode them and use schema=bytes")
-    _check_only(columns, name)
-    return lambda columns, _: write_primitives(kind, columns[name], name)
-
-
-def _check_only(columns: Any, name: str) -> None:
-    if columns.names != [name]:
-        raise InvalidValueError(f"the topic's schema takes one column {name!r}, these are {', '.join(columns.names)}")
-
-
-def _check_bytes(kind: SchemaType, columns: Any, name: str) -> None:
-    _check_only(columns, name)
-    if (arrow := columns.field(name).type) not in (pa.string(), pa.binary()):
-        raise InvalidValueError(f"column {name!r} is {arrow}, which is no {kind.name}; cast it")
-
-
-def _by_avro(definition: SchemaDefinition, columns: Any) -> Write:
-    from magnetar.columnar.avro.write.writer import AvroWriter
-    from magnetar.columnar.json.writer import check_json, write_json
-
-    try:
-        schema = parse(definition.data)
-    except AvroSchemaError as error:
-        raise InvalidValueError(f"the {definition.type.name} schema of these columns is none: {error}") from None
-    # It also checks the names for JSON.
-    writer = AvroWriter(schema, list(columns.names))
-    if definition.type is not SchemaType.JSON:
-        return writer.write
-    check_json(columns)
-    return write_json
 
 
 def _difference(before: SchemaDefinition, after: SchemaDefinition) -> str:

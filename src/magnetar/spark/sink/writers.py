@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from magnetar.columnar.row_router import check_columns
 from magnetar.model.errors import InvalidValueError
 from magnetar.spark.options.sink_options import SinkOptions
 from magnetar.spark.repeatability import is_repeatable
-from magnetar.spark.sink.router import check_columns
 from magnetar.spark.sink.sequence_ids import UnreplayableError
 from magnetar.spark.sink.staging_area import StagingArea
 from magnetar.spark.sink.task_sink import Numbering, Published, TaskSink

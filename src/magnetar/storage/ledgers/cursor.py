@@ -183,16 +183,17 @@ class Cursor:
             self._whole = False
             self._fresh.clear()
             self._dirty_partial.clear()
-            return self._counted(records.record(records.RecordKind.CURSOR, self.snapshot()))
+            record = records.record(records.RecordKind.CURSOR, self.snapshot())
+            self.times_written += 1
+            self.bytes_written += len(record)
+            return record
         mark = self.acked.mark_delete
         ranges = coalesce([ordinal for ordinal in self._fresh if ordinal > mark])
         partial = [(o, _words(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
         self._fresh.clear()
         self._dirty_partial.clear()
         state = records.CursorState(self._log.id, self.id, mark, ranges, partial)
-        return self._counted(records.record(records.RecordKind.ACKS, records.cursor_state(state)))
-
-    def _counted(self, record: bytes) -> bytes:
+        record = records.record(records.RecordKind.ACKS, records.cursor_state(state))
         self.times_written += 1
         self.bytes_written += len(record)
         return record

@@ -101,14 +101,12 @@ class EntryCache:
         self.bytes += size
         self.entries_put += entries
         self._order.append((cached, run.first, size, entries))
-        self._keep_within()
+        while self.bytes > self.bytes_max and len(self._order) > 1:
+            self._evict()
 
     def set_bytes_max(self, bytes_max: int) -> None:
         """Change the budget, and drop the oldest pieces that it does not cover."""
         self.bytes_max = bytes_max
-        self._keep_within()
-
-    def _keep_within(self) -> None:
         while self.bytes > self.bytes_max and len(self._order) > 1:
             self._evict()
 

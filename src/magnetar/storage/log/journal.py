@@ -25,6 +25,7 @@ from magnetar.storage.backends.journal_backend import Chunk, SegmentWriter, is_f
 from magnetar.storage.log import records
 from magnetar.storage.log.write_group import (
     CALLBACK_FAILED,
+    UNWRITTEN,
     DirtyCursor,
     DirtyFeatureState,
     Done,
@@ -33,7 +34,6 @@ from magnetar.storage.log.write_group import (
     PendingExtent,
     PendingMove,
     WriteGroup,
-    WriteTimes,
     by_log,
     call_all,
 )
@@ -312,10 +312,10 @@ class Journal:
     def _hand_out(self, group: WriteGroup) -> None:
         owners: dict[ExtentOwner, None] = {}
         segment, extents = self.segment, group.extents
-        now = perf_counter()
-        times = WriteTimes((now - group.oldest) * 1000, (now - group.began) * 1000)
+        times = UNWRITTEN
         if extents:
-            self.entries_written += (entries := sum([len(extent.entries) for _, extent in extents]))
+            times, entries = group.measured(perf_counter())
+            self.entries_written += entries
             self.publish_latency.add(times.waited_ms, entries)
         for _, extent in extents:
             extent.segment, extent.times = segment, times

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from operator import attrgetter, itemgetter
 from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
@@ -18,6 +19,8 @@ CALLBACK_FAILED: Final = (
     "what was to happen after a write failed; the other topics' results are handed out nevertheless"
 )
 
+_EXTENT: Final = itemgetter(1)
+_ENTRIES: Final = attrgetter("entries")
 Done = Callable[[], None]
 Failed = Callable[[PersistenceError], None]
 
@@ -70,15 +73,14 @@ WRITE_BOUNDS_MS: Final = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
 class WriteTimes:
     """How long one group took, made once for all of its extents: milliseconds, and the places of their buckets."""
 
-    __slots__ = ("waited_at", "waited_ms", "wrote_at", "wrote_ms")
+    __slots__ = ("places", "waited_ms", "wrote_ms")
 
     def __init__(self, waited_ms: float, wrote_ms: float) -> None:
         self.waited_ms = waited_ms
         """From the group's oldest entry to its receipts."""
-        self.waited_at = bisect_left(WRITE_BOUNDS_MS, waited_ms)
         self.wrote_ms = wrote_ms
         """Its write and sync alone."""
-        self.wrote_at = bisect_left(WRITE_BOUNDS_MS, wrote_ms)
+        self.places = bisect_left(WRITE_BOUNDS_MS, waited_ms), bisect_left(WRITE_BOUNDS_MS, wrote_ms)
 
 
 UNWRITTEN: Final = WriteTimes(0.0, 0.0)
@@ -141,6 +143,11 @@ class WriteGroup:
         """When its writing began, in seconds of a steady clock that measures and decides nothing."""
         self.oldest = 0.0
         """When its first entry came."""
+
+    def measured(self, now: float) -> tuple[WriteTimes, int]:
+        """How long it took until ``now``, and how many entries it had."""
+        times = WriteTimes((now - self.oldest) * 1000, (now - self.began) * 1000)
+        return times, sum(map(len, map(_ENTRIES, map(_EXTENT, self.extents))))
 
     def __bool__(self) -> bool:
         return self.move is not None or self.pressing

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +46,32 @@ def test_the_text_is_that_of_pulsar_admin(words: str, answers: str, code: str, t
 )
 def test_numbers_are_those_of_java(value: float, text: str) -> None:
     assert double(value) == text
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown", "asked"),
+    [
+        ("-n 2", ["1:0", "1:4"], 5),
+        ("-n 2 -til READ_UNCOMMITTED", ["1:0", "1:2"], 3),
+        ("-n 3 -ssm", ["1:0", "1:1", "1:4"], 5),
+        ("-n 9 -ssm -til READ_UNCOMMITTED", ["1:0", "1:1", "1:2", "1:3", "1:4"], 6),
+    ],
+)
+def test_a_peek_leaves_out_markers_and_what_is_not_committed(flags: str, shown: list[str], asked: int) -> None:
+    """As pulsar-admin does; what is left out is not counted."""
+    more: tuple[dict[str, str], ...] = (
+        {"X-Pulsar-txn-aborted": "false", "X-Pulsar-txn-uncommitted": "false"}, {"X-Pulsar-marker-type": "21"},
+        {"X-Pulsar-txn-aborted": "true"}, {"X-Pulsar-txn-uncommitted": "true"}, {},
+    )  # fmt: skip
+    answers: list[list[Any]] = [
+        [200, "x", {"content-type": "application/octet-stream", "X-Pulsar-Message-ID": f"1:{at}", **each}]
+        for at, each in enumerate(more)
+    ]
+    answers.append([404, '{"reason":"Message not found"}'])
+    ran = run_admin(["topics", "peek-messages", "-s", "s", "t", *flags.split()], answers[:])
+    assert ran.code == 0, ran.err
+    assert re.findall(r"Message ID: (\S+)", ran.out) == shown
+    assert len(ran.requests) == asked
 
 
 def test_json_is_indented_as_jackson_does() -> None:

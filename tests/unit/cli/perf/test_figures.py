@@ -16,7 +16,7 @@ from magnetar.cli.perf.latencies import HistogramFile, Latencies
 from magnetar.cli.perf.payloads import delay_range, payloads
 from magnetar.cli.perf.producer_load import ProducerLoad, ProducerPlan
 from magnetar.cli.perf.topics import topic_names
-from magnetar.client.machines.outgoing_message import OutgoingMessage
+from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.model.errors import InvalidValueError
 from magnetar.testing.simloop import SimLoop, run_in
 

@@ -6,10 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.client.machines.acknowledgement import UNSEEN_MAX, AckTracker, ack_set_of, bits_of
-from magnetar.client.machines.consumption import Consumption, ConsumptionLimits
+from magnetar.client.machines.consumption import Consumption
+from magnetar.client.machines.consumption_limits import ConsumptionLimits
+from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.publication import Publication, PublicationLimits
+from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
+from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
+from magnetar.client.machines.redelivery.redeliveries import RedeliveryLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.decoder import Decoder
@@ -40,8 +43,17 @@ def message(entry: bytes, number: int, **more: object) -> c.CommandMessage:
     return c.CommandMessage(3, c.MessageIdData(1, number), entry=entry, **known)  # type: ignore[arg-type]
 
 
+def take(one: Consumption) -> Message:
+    """Do what a consumer does for its application."""
+    assert one.refill()
+    found = one.at_hand.pop()
+    if not one.at_hand:
+        one.used_up()
+    return found
+
+
 def taken(one: Consumption) -> list[bytes]:
-    return [one.take().data() for _ in range(len(one.queue))]
+    return [take(one).data() for _ in range(one.waiting)]
 
 
 def flows(one: Consumption) -> list[int]:
@@ -59,9 +71,9 @@ def test_permits_come_back_when_half_is_taken() -> None:
     (batch,) = entries(*[b"%d" % number for number in range(10)])
     one.received(message(batch, 0))
     for _ in range(4):
-        one.take()
+        take(one)
     assert flows(one) == []
-    one.take()
+    take(one)
     assert flows(one) == [5]
     one.check()
 
@@ -72,7 +84,7 @@ def test_a_queue_of_one_and_of_none() -> None:
     assert flows(one) == [1]
     one.received(message(entries(b"a", batch=False)[0], 0))
     assert flows(one) == []
-    one.take()
+    take(one)
     assert flows(one) == [1]
     none = consumption(queue_size=0)
     assert flows(none) == []
@@ -91,7 +103,7 @@ def test_a_queue_of_one_and_of_none() -> None:
 def test_a_batch_is_acknowledged_with_its_last_message() -> None:
     one = consumption()
     one.received(message(entries(b"a", b"b", b"c")[0], 7))
-    messages = [one.take() for _ in range(3)]
+    messages = [take(one) for _ in range(3)]
     for each in messages[:2]:
         one.acknowledge_message(each)
     assert acked(one) == []
@@ -102,7 +114,7 @@ def test_a_batch_is_acknowledged_with_its_last_message() -> None:
 def test_batch_index_acknowledgement_says_what_is_left() -> None:
     one = consumption(batch_index_ack=True)
     one.received(message(entries(b"a", b"b", b"c")[0], 7))
-    messages = [one.take() for _ in range(3)]
+    messages = [take(one) for _ in range(3)]
     one.acknowledge_message(messages[1])
     assert acked(one) == [(c.AckType.Individual, (c.MessageIdData(1, 7, ack_set=(0b101,)),))]
     one.acknowledge_cumulative(messages[1].message_id())
@@ -113,7 +125,7 @@ def test_cumulative_within_a_batch_stops_before_it() -> None:
     """Without batch index acknowledgement the entry before it is the last one that is done with."""
     one = consumption(ordered=True)
     one.received(message(entries(b"a", b"b")[0], 7))
-    first, second = one.take(), one.take()
+    first, second = take(one), take(one)
     one.acknowledge_cumulative(first.message_id())
     assert acked(one) == [(c.AckType.Cumulative, (c.MessageIdData(1, 6),))]
     one.acknowledge_cumulative(second.message_id())
@@ -135,9 +147,9 @@ def test_a_lost_connection_empties_the_queue_but_keeps_acknowledgements() -> Non
     one.commands()
     for number in range(3):
         one.received(message(entries(b"%d" % number, batch=False)[0], number))
-    one.acknowledge_message(one.take())
+    one.acknowledge_message(take(one))
     one.lost()
-    assert not one.queue and one.commands() == []
+    assert not one.waiting and one.commands() == []
     one.opened(9)
     found = one.commands()
     assert found == [
@@ -148,32 +160,32 @@ def test_a_lost_connection_empties_the_queue_but_keeps_acknowledgements() -> Non
 
 def test_a_refused_message_comes_again_after_the_delay() -> None:
     """One request for each entry, by id where messages are shared (rules 6.2.1 and 6.2.2)."""
-    one = consumption(negative_ack_delay=2.0)
+    one = consumption(redelivery=RedeliveryLimits(negative_ack_delay=2.0))
     one.commands()
     one.received(message(entries(b"a", b"b")[0], 7))
-    messages = [one.take() for _ in range(2)]
+    messages = [take(one) for _ in range(2)]
     for each in messages:
-        one.refuse(each.message_id(), 10.0)
-    assert one.negative.next_due == 12.0
+        one.redeliveries.refuse(each.message_id(), 10.0)
+    assert 12.0 <= one.redeliveries.next_due <= 12.256
     one.redeliver_due(11.9)
     assert one.commands() == []
-    one.redeliver_due(12.0)
+    one.redeliver_due(12.256)
     assert one.commands() == [c.CommandRedeliverUnacknowledgedMessages(3, (c.MessageIdData(1, 7),))]
 
 
 def test_an_ordered_subscription_gets_everything_again() -> None:
     """What was sent before the broker heard of it is left out by its epoch (rule 5.8.5)."""
-    one = consumption(ordered=True, queue_size=4, negative_ack_delay=1.0)
+    one = consumption(ordered=True, queue_size=4, redelivery=RedeliveryLimits(negative_ack_delay=1.0))
     one.commands()
     plain = [entries(b"%d" % number, batch=False)[0] for number in range(3)]
     for number in range(3):
         one.received(message(plain[number], number, consumer_epoch=0))
-    one.refuse(one.take().message_id(), 0.0)
-    one.redeliver_due(1.0)
-    assert not one.queue
+    one.redeliveries.refuse(take(one).message_id(), 0.0)
+    one.redeliver_due(1.256)
+    assert not one.waiting
     assert one.commands() == [c.CommandRedeliverUnacknowledgedMessages(3, (), 1), c.CommandFlow(3, 3)]
     one.received(message(plain[2], 9, consumer_epoch=0))
-    assert not one.queue
+    assert not one.waiting
     one.received(message(plain[0], 0, consumer_epoch=1))
     assert taken(one) == [b"0"]
     one.check()
@@ -194,7 +206,7 @@ def test_chunks_become_one_message() -> None:
     one = consumption()
     for number, part in enumerate(parts):
         one.received(message(part, number))
-    found = one.take()
+    found = take(one)
     assert found.data() == value
     assert found.message_id().chunks == tuple((1, number) for number in range(len(parts)))
     one.acknowledge_message(found)
@@ -229,7 +241,7 @@ def test_what_cannot_be_read_is_said_so() -> None:
     one.received(message(build_entry(EntryMetadata("p", 0, 1, num_messages_in_batch=5), b"?"), 3))
     sealed = EntryMetadata("p", 0, 1, encryption_keys=(EncryptionKey("k", b""),))
     one.received(message(build_entry(sealed, b"secret"), 4))
-    assert not one.queue
+    assert not one.waiting
     found = [command for command in one.commands() if isinstance(command, c.CommandAck)]
     assert [(command.message_ids[0].entry, command.validation_error) for command in found] == [
         (0, c.ValidationError.BatchDeSerializeError),
@@ -248,7 +260,23 @@ def test_ack_sets(indexes: set[int]) -> None:
 
 ACTIONS = st.lists(
     st.tuples(
-        st.sampled_from(["send", "take", "ack", "ack", "cumulative", "lost", "all again", "write"]), st.integers(0, 9)
+        st.sampled_from(
+            [
+                "send",
+                "send",
+                "take",
+                "take",
+                "take entries",
+                "put back",
+                "ack",
+                "ack",
+                "cumulative",
+                "lost",
+                "all again",
+                "write",
+            ]
+        ),
+        st.integers(0, 9),
     ),
     max_size=60,
 )
@@ -282,8 +310,18 @@ def test_nothing_is_acknowledged_that_the_application_did_not(actions: list[tupl
         if action == "send" and delivered < 10:
             one.received(message(batches[delivered], delivered, consumer_epoch=one.epoch))
             delivered += 1
-        elif action == "take" and one.queue:
-            handed.append(one.take().message_id())
+        elif action == "take" and one.waiting:
+            handed.append(take(one).message_id())
+        elif action == "take entries" and one.waiting:
+            part = one.take_entries(1 + number % 4)
+            assert 0 < sum(len(range(*span)) for each in part for span in each.ranges()) <= 1 + number % 4
+            for each in part:
+                for span in each.ranges():
+                    handed += [each.envelope.message_id(index) for index in range(*span)]
+        elif action == "put back" and one.waiting:
+            before, generation = one.waiting, one.queue.generation
+            one.put_back(one.take_entries(1 + number % 4), generation)
+            assert one.waiting == before
         elif action == "ack" and handed:
             chosen = handed[number % len(handed)]
             allowed.add((chosen.entry_id(), chosen.batch_index()))

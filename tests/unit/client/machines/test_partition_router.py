@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.client.machines.outgoing_message import OutgoingMessage
-from magnetar.client.machines.partition_router import HashingScheme, PartitionRouter, PartitionsRoutingMode
+from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
+from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionRouter, PartitionsRoutingMode
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash, murmur3_31
 

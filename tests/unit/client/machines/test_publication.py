@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
-from magnetar.client.machines.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.publication import NEVER, Publication, PublicationLimits
+from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
+from magnetar.client.machines.outgoing.publication import NEVER, Publication, PublicationLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.entries import metadata_of, payload_of, split_batch
 
 STEPS = st.lists(
-    st.sampled_from(["add", "add", "add", "add alone", "close", "write", "store", "store", "receipt", "lost", "wait"]),
+    st.sampled_from(
+        [
+            "add",
+            "add",
+            "join",
+            "join",
+            "join",
+            "add alone",
+            "add in a transaction",
+            "close",
+            "write",
+            "store",
+            "store",
+            "receipt",
+            "lost",
+            "wait",
+        ]
+    ),
     min_size=1,
     max_size=60,
 )
@@ -65,12 +82,16 @@ class ModelBroker:
 
 @settings(max_examples=300)
 @given(STEPS, st.booleans(), st.sampled_from([0.0, 5.0]))
+@example(["add in a transaction", "write", "store", "lost"], False, 0.0)
 def test_whatever_happens(steps: list[str], batching: bool, send_timeout: float) -> None:
-    """Each message has one fate; stored in the order sent, repeats aside; confirmed is stored (rule 6.10.2)."""
+    """Each message has one fate; stored in the order sent, repeats aside; confirmed is stored, in a transaction once
+    (rule 6.10.2)."""
     queue = publication(batching=batching, batch_messages=3, send_timeout=send_timeout, pending_messages=0)
     broker, now, sent, producer_id = ModelBroker(), 0.0, 0, 0
     confirmed: list[bytes] = []
     failed: list[bytes] = []
+    aborted: list[bytes] = []
+    in_transactions: set[bytes] = set()
     queue.opened(producer_id)
 
     def step(action: str) -> None:
@@ -78,7 +99,16 @@ def test_whatever_happens(steps: list[str], batching: bool, send_timeout: float)
         if action.startswith("add"):
             value = b"%d" % sent
             sent += 1
-            queue.add(OutgoingMessage(value, deliver_at=1 if action == "add alone" else 0), value, now, 1)
+            txn = c.TxnId(0, sent // 4) if action == "add in a transaction" else None
+            if txn is not None:
+                in_transactions.add(value)
+            message = OutgoingMessage(value, deliver_at=1 if action == "add alone" else 0, txn=txn)
+            queue.add(message, value, now, 1)
+        elif action == "join":
+            fate = queue.join(b"%d" % sent)
+            if fate is not None:
+                fate.tokens.append((fate.messages - 1, b"%d" % sent))
+                sent += 1
         elif action == "close":
             queue.close_batches(now, 1)
         elif action == "write":
@@ -89,7 +119,8 @@ def test_whatever_happens(steps: list[str], batching: bool, send_timeout: float)
             confirmed.extend(queue.receipted(receipt(broker.receipts.pop(0))).tokens)
         elif action == "lost":
             broker.cut()
-            queue.lost()
+            for one in queue.lost():
+                aborted.extend(one.tokens)
             queue.check()
             producer_id += 1
             queue.opened(producer_id)
@@ -106,13 +137,16 @@ def test_whatever_happens(steps: list[str], batching: bool, send_timeout: float)
             step(action)
     assert queue.idle
     everything = [b"%d" % number for number in range(sent)]
-    assert sorted(confirmed + failed, key=int) == everything
+    assert sorted(confirmed + failed + aborted, key=int) == everything
+    assert set(aborted) <= in_transactions
+    for value in in_transactions.intersection(confirmed):
+        assert broker.stored.count(value) == 1, "twice in a transaction that may be committed"
     assert [*dict.fromkeys(confirmed)] == confirmed == sorted(confirmed, key=int)
     firsts = list(dict.fromkeys(broker.stored))
     assert set(confirmed) <= set(firsts)
     assert firsts == sorted(firsts, key=int)
     if not send_timeout:
-        assert not failed and firsts == everything
+        assert not failed and set(firsts) | set(aborted) == set(everything)
 
 
 def test_a_receipt_for_another_message_ends_the_connection() -> None:
@@ -146,6 +180,32 @@ def test_a_batch_has_limits() -> None:
     queue.close_batches(11.0, 1)
     left = [values(send.entry) for send in sends(queue.frames(1 << 20))]
     assert left == [[b"x"], [b"y" * 900], [b"z" * 900]]
+
+
+def test_bytes_alone_join_what_is_open() -> None:
+    """They are written as any message is; what has a key between them keeps its place, and no limit is passed."""
+    joined, added = publication(batching=True, batch_messages=600), publication(batching=True, batch_messages=600)
+    for queue in (joined, added):
+        queue.begin_at(16_300)  # sequence ids of two and of three bytes
+        queue.opened(0)
+    assert joined.join(b"first") is None
+    for number in range(590):
+        value = b"v" * (number % 300)
+        with_key = OutgoingMessage(value, key="k" if number in (0, 300) else None, sequence_id=None)
+        added.add(with_key, None, 0.0, 1)
+        if with_key.key is not None:
+            joined.add(with_key, None, 0.0, 1)
+        else:
+            fate = joined.join(value)
+            assert fate is not None and fate.messages == number + 1
+    for _ in range(20):
+        added.add(OutgoingMessage(b"end"), None, 0.0, 1)
+        if joined.join(b"end") is None:
+            joined.add(OutgoingMessage(b"end"), None, 0.0, 1)
+    for queue in (joined, added):
+        queue.check()
+        queue.close_batches(0.0, 1)
+    assert joined.frames(1 << 30) == added.frames(1 << 30)
 
 
 def test_batches_by_key() -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType, version_bytes
-from magnetar.schema.avro import parse
-from magnetar.schema.avro_resolution import incompatibility
+from magnetar.schema_definitions.avro import parse
+from magnetar.schema_definitions.avro_resolution import incompatibility
 from tests.support.avro_cases import Case, avro, optional, primitives, record, rows, types, written
 
 BRIEF = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

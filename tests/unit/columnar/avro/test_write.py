@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from magnetar.columnar.avro.write.writer import AvroWriter, document_of
 from magnetar.model.errors import InvalidValueError
-from magnetar.schema.avro import parse
+from magnetar.schema_definitions.avro import parse
 from tests.support.avro_cases import (
     Case,
     arrays,

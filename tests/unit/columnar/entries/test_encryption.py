@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from magnetar.columnar.single_entries.encryption import ANY, Decryptor, Encryptor, UndecryptableError, oaep
+from magnetar.columnar.single_entries.encryption import ANY, Decryptor, Encryptor, UndecryptableError
 from magnetar.columnar.single_entries.opener import CryptoFailureAction, EntryOpener
+from magnetar.columnar.single_entries.wrapped_key import NotUnwrappedError, load_private, oaep, unwrap
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import CompressionType, decompress
-from magnetar.protocol.entries import metadata_of, payload_of, split_batch
+from magnetar.protocol.entries import EncryptionKey, metadata_of, payload_of, split_batch
 from tests.support.batch_writer import BatchWriter
 from tests.support.chunked_messages import chunks
 from tests.support.encrypted_entries import key_texts, pair, sealed
+
+JAVA_PRIVATE = """-----BEGIN PRIVATE KEY-----
+MIGTAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBHkwdwIBAQQgNV9BKq+gqqt7IfW9
+iO4VNGt/i+BjipxMMZb9fectbr+gCgYIKoZIzj0DAQehRANCAATeDMA6vgxAYRsy
+ofMjzoSdgXKSn2bOVHs8Hkv4UWPso3/aXeGO6xe9CqrWdyjI22KNDaRs5Iuu92xv
+Gt68HhsQ
+-----END PRIVATE KEY-----
+"""
+JAVA_WRAPPED = (
+    "04f773de27a0fc176df44d165dc1fbf29fb7e7ab179fdfaff53c94ae551e1ce2170316d1740853b30ddab758057744c08d10"
+    "6b48a939eac05d98b97e965b86a638422a93e794d85a3c7e4fb95aec7aed3efc814c630e8764c59504be335b1ef7819f02e0"
+    "76444ddd222ca8e2d1feb36a86a1d60557"
+)
+"""The bytes 0 to 31, wrapped by Bouncy Castle 1.78.1 with its defaults."""
 
 
 def opener(
@@ -97,11 +113,53 @@ def test_what_no_key_opens_is_given_with_all_that_a_key_holder_needs() -> None:
     assert [payload for _, payload in split_batch(plain, 2)] == [b"a", b"b"]
 
 
+@pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()], ids=lambda one: one.name)
+def test_data_keys_are_wrapped_for_elliptic_curves_too(curve: ec.EllipticCurve) -> None:
+    """ECIES as Java's client wraps (rule 6.11.1); a key of another owner, or a changed byte, opens nothing."""
+    private, public = key_texts(ec.generate_private_key(curve))
+    other, _ = key_texts(ec.generate_private_key(curve))
+    (entry,) = chunks("", b"x", 1)
+    entry = sealed(entry, k=public)
+    found = opener(k=private).open(1, 0, entry)
+    assert found is not None and payload_of(found.data) == b"x"
+    for wrong in (other, pair()[0]):
+        with pytest.raises(UndecryptableError):
+            opener(k=wrong).open(1, 0, entry)
+    wrapped = metadata_of(entry).encryption_keys[0].value
+    for place in range(0, len(wrapped), 7):
+        changed = wrapped[:place] + bytes([wrapped[place] ^ 1]) + wrapped[place + 1 :]
+        with pytest.raises(NotUnwrappedError):
+            unwrap(load_private("k", private), changed)
+    for short in (b"", wrapped[:20], wrapped[:-21]):
+        with pytest.raises(NotUnwrappedError):
+            unwrap(load_private("k", private), short)
+
+
+def test_what_was_wrapped_by_bouncy_castle() -> None:
+    """A data key as `Cipher.getInstance("ECIES", "BC")` of Apache Pulsar 4.0.8 wrapped it."""
+    assert unwrap(load_private("k", JAVA_PRIVATE), bytes.fromhex(JAVA_WRAPPED)) == bytes(range(32))
+
+
+def test_a_message_with_thousands_of_keys_costs_a_hundred_tries() -> None:
+    """Each wrapped key that is tried takes a millisecond, and a stranger may list any number of them."""
+    asked: list[str] = []
+
+    def find(wrapped: EncryptionKey) -> None:
+        asked.append(wrapped.key)
+
+    metadata = replace(
+        metadata_of(sealed(chunks("", b"x", 1)[0])), encryption_keys=(EncryptionKey("n" * 900, b""),) * 5_000
+    )
+    with pytest.raises(UndecryptableError, match="and 4995 more") as raised:
+        Decryptor({}, find).plain(metadata, b"")
+    assert len(asked) == 100 and len(str(raised.value)) < 700
+
+
 def test_keys_that_are_none() -> None:
-    private, public = key_texts(ec.generate_private_key(ec.SECP256R1()))
-    with pytest.raises(InvalidValueError, match="private key 'k' is ECPrivateKey; data keys are wrapped with RSA"):
+    private, public = key_texts(ed25519.Ed25519PrivateKey.generate())
+    with pytest.raises(InvalidValueError, match=r"private key 'k' is Ed25519PrivateKey; .* wrapped with RSA or a key"):
         Decryptor({"k": private})
-    with pytest.raises(InvalidValueError, match="public key 'k' is ECPublicKey"):
+    with pytest.raises(InvalidValueError, match="public key 'k' is Ed25519PublicKey"):
         Encryptor({"k": public})
     with pytest.raises(InvalidValueError, match="private key 'k' is no PEM text"):
         Decryptor({"k": "nonsense"})

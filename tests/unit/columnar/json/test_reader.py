@@ -20,7 +20,7 @@ from magnetar.columnar.json.reader import Json
 from magnetar.columnar.json.writer import check_json, write_json
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema.avro import parse
+from magnetar.schema_definitions.avro import parse
 from tests.support.avro_cases import INTS, LONGS, TEXTS, rows
 
 BRIEF = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))

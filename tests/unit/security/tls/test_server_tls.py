@@ -115,6 +115,34 @@ def test_key_stores_that_cannot_be_used_are_named(tmp_path: Path, authority: Aut
         assert "right" not in str(refused.value)
 
 
+def test_each_door_offers_its_own_protocols_and_ciphers(authority: Authority, shown: Issued) -> None:
+    """tlsProtocols and tlsCiphers of the binary port, webServiceTlsProtocols and webServiceTlsCiphers of the other."""
+    suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384" if "EC" in type(shown.key).__name__ else (
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
+    )  # fmt: skip
+    binary, http = TlsDoors(
+        Settings(
+            brokerServicePortTls=0, webServicePortTls=0, tlsProtocols="TLSv1.3", webServiceTlsProtocols="TLSv1.2",
+            webServiceTlsCiphers=suite, **files(shown),
+        )
+    ).contexts  # fmt: skip
+    first, _ = meet(binary.context(), client(authority))
+    second, _ = meet(http.context(), client(authority))
+    assert (first.version(), second.version()) == ("TLSv1.3", "TLSv1.2")
+    chosen = second.cipher()
+    assert chosen is not None
+    assert "AES256-GCM-SHA384" in chosen[0]
+    old = client(authority)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError):
+        meet(binary.context(), old)
+    narrow = client(authority)
+    narrow.set_ciphers("ECDHE+AES128")
+    narrow.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError):
+        meet(http.context(), narrow)
+
+
 def test_files_that_cannot_be_used_refuse_the_start(tmp_path: Path, authority: Authority, shown: Issued) -> None:
     other = authority.issue("other")
     locked = tmp_path / "locked.pem"

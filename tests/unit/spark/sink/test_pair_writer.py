@@ -13,15 +13,15 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
 
 from magnetar.client.lookup import Lookup
+from magnetar.columnar.row_router import Router
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash
 from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema import key_value
-from magnetar.schema.validation import require_valid
+from magnetar.schema_definitions import key_value
+from magnetar.schema_definitions.validation import require_valid
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.value_options import ValueOptions
-from magnetar.spark.sink.router import Router
 from magnetar.spark.sink.value_writer import ValueWriter
 from magnetar.spark.source.reading.value_schemas import value_decoder
 

@@ -7,11 +7,11 @@ import json
 from collections.abc import AsyncIterator
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import PathText
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import BrokerPort, StatisticsPort
 from magnetar.admin.routes.broker_stats.load_report import load_report
 from magnetar.admin.routes.broker_stats.metrics_json import metrics_json
@@ -31,9 +31,9 @@ _TOPICS_PER_TURN: Final = 50
 _JSON: Final = "application/json"
 
 
-def routes(broker: BrokerPort, statistics: StatisticsPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(broker: BrokerPort, statistics: StatisticsPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(prefix="/admin/v2/broker-stats", tags=["broker-stats"])
+    router = RouteGroup("/admin/v2/broker-stats")
     host, clock = HostLoad(), SystemClock()
     # sums alone, of bundles as well, whatever /metrics is to show
     summed = dataclasses.replace(

@@ -6,17 +6,17 @@ ever be chosen by it (decision 034).
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import PathText
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.model.errors import NotFoundError
 
 
-def routes() -> APIRouter:
+def routes() -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(prefix="/admin/v2/bookies", tags=["bookies"])
+    router = RouteGroup("/admin/v2/bookies")
 
     @router.get("/all")
     async def list_bookies() -> Response:

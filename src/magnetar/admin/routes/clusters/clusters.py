@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, object_body
 from magnetar.admin.http.parameters import Flag, PathText
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import excerpt
 from magnetar.config.settings import Settings
@@ -17,16 +18,16 @@ from magnetar.model.policies import Json, JsonObject
 _URLS = ("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls")
 
 
-def routes(resources: Resources, settings: Settings) -> APIRouter:
+def routes(resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(prefix="/admin/v2/clusters", tags=["clusters"])
+    router = RouteGroup("/admin/v2/clusters")
     _cluster_routes(router, resources)
     _peer_routes(router, resources)
     _migration_routes(router, resources, settings)
     return router
 
 
-def _cluster_routes(router: APIRouter, resources: Resources) -> None:
+def _cluster_routes(router: RouteGroup, resources: Resources) -> None:
     clusters = resources.clusters
 
     @router.get("")
@@ -57,7 +58,7 @@ def _cluster_routes(router: APIRouter, resources: Resources) -> None:
         return done()
 
 
-def _peer_routes(router: APIRouter, resources: Resources) -> None:
+def _peer_routes(router: RouteGroup, resources: Resources) -> None:
     clusters = resources.clusters
 
     @router.get("/{cluster}/peers")
@@ -71,7 +72,7 @@ def _peer_routes(router: APIRouter, resources: Resources) -> None:
         return done()
 
 
-def _migration_routes(router: APIRouter, resources: Resources, settings: Settings) -> None:
+def _migration_routes(router: RouteGroup, resources: Resources, settings: Settings) -> None:
     clusters = resources.clusters
 
     @router.get("/{cluster}/migrate")

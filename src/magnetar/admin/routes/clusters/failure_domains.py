@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import PathText
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.routes.clusters.existing_cluster import member_name, require_cluster
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import excerpt
@@ -15,9 +16,9 @@ from magnetar.model.errors import ConflictError, InvalidValueError, NotFoundErro
 from magnetar.model.policies import Json, JsonObject
 
 
-def routes(resources: Resources) -> APIRouter:
+def routes(resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(prefix="/admin/v2/clusters/{cluster}/failureDomains", tags=["clusters"])
+    router = RouteGroup("/admin/v2/clusters/{cluster}/failureDomains")
     placement = resources.placement
 
     @router.get("")

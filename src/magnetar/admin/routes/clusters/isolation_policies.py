@@ -6,11 +6,12 @@ give to another; so does Apache Pulsar's standalone.
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import PathText
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import BrokerPort
 from magnetar.admin.routes.clusters.existing_cluster import member_name, require_cluster
 from magnetar.admin.values.isolation import isolation_of, isolation_policy, with_policy
@@ -19,9 +20,9 @@ from magnetar.model.errors import NotFoundError
 from magnetar.model.policies import JsonObject
 
 
-def routes(broker_port: BrokerPort, resources: Resources) -> APIRouter:
+def routes(broker_port: BrokerPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(prefix="/admin/v2/clusters/{cluster}/namespaceIsolationPolicies", tags=["clusters"])
+    router = RouteGroup("/admin/v2/clusters/{cluster}/namespaceIsolationPolicies")
     _read_routes(router, broker_port, resources)
     _write_routes(router, resources)
     return router
@@ -35,7 +36,7 @@ def _policies(resources: Resources, cluster: str) -> JsonObject:
     return found
 
 
-def _read_routes(router: APIRouter, broker_port: BrokerPort, resources: Resources) -> None:
+def _read_routes(router: RouteGroup, broker_port: BrokerPort, resources: Resources) -> None:
     @router.get("")
     async def list_isolation_policies(cluster: PathText) -> Response:
         if not resources.clusters.exists(cluster):
@@ -62,7 +63,7 @@ def _read_routes(router: APIRouter, broker_port: BrokerPort, resources: Resource
         return answer(found)
 
 
-def _write_routes(router: APIRouter, resources: Resources) -> None:
+def _write_routes(router: RouteGroup, resources: Resources) -> None:
     placement = resources.placement
 
     @router.post("/{policyName}")

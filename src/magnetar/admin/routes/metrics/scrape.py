@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import BrokerPort
 from magnetar.admin.routes.metrics import broker_families as families
 from magnetar.admin.routes.metrics.compressed import KeptAnswer, compressed, takes_gzip
@@ -33,9 +33,9 @@ _ENCODED: Final = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 _PLAIN: Final = {"Vary": "Accept-Encoding"}
 
 
-def routes(broker: BrokerPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(broker: BrokerPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["metrics"])
+    router = RouteGroup()
     kept = KeptAnswer(settings.managedLedgerStatsPeriodSeconds) if settings.metricsBufferResponse else None
 
     @router.get("/metrics")

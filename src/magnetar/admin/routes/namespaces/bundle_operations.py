@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
-from starlette.convertors import register_url_convertor
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from magnetar.admin.http.arguments import RequestParameter
 from magnetar.admin.http.bodies import done, json_body, listed
-from magnetar.admin.http.parameters import NAMESPACE, Flag, OtherWordConvertor, PathText, namespace_name
+from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
+from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import BrokerPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundle_division import COUNT, algorithm_of, divided, positions_of
 from magnetar.admin.routes.namespaces.bundles import BundleRing, bundle_ring, bundle_text, ring_of, topic_hash
@@ -28,7 +30,7 @@ from magnetar.model.system_topics import is_system_topic
 from magnetar.runtime.tasks import in_turns
 
 # Pulsar's other routes of that form
-register_url_convertor("bundle", OtherWordConvertor(("removeOffloadPolicies", "resourcegroup")))
+register_words("bundle", ("removeOffloadPolicies", "resourcegroup"), others=True)
 
 _LARGEST: Final = "LARGEST"
 _HOT: Final = "HOT"
@@ -66,16 +68,16 @@ class _BundleTopics:
         return max(rates, key=lambda bundle: rates[bundle]) if rates else None
 
 
-def routes(topics: TopicsPort, broker: BrokerPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, broker: BrokerPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["bundles"])
+    router = RouteGroup()
     _split_route(router, topics, _BundleTopics(topics, broker), resources)
     _delete_route(router, topics, _BundleTopics(topics, broker), resources)
     _topic_routes(router, topics, resources)
     return router
 
 
-def _split_route(router: APIRouter, topics: TopicsPort, bundle_topics: _BundleTopics, resources: Resources) -> None:
+def _split_route(router: RouteGroup, topics: TopicsPort, bundle_topics: _BundleTopics, resources: Resources) -> None:
     @router.put(NAMESPACE + "/{bundle}/split")
     async def split_bundle(
         tenant: PathText,
@@ -119,7 +121,7 @@ async def _unload(topics: TopicsPort, names: Iterable[TopicName]) -> None:
             await topics.unload_topic(topic)
 
 
-def _delete_route(router: APIRouter, topics: TopicsPort, bundle_topics: _BundleTopics, resources: Resources) -> None:
+def _delete_route(router: RouteGroup, topics: TopicsPort, bundle_topics: _BundleTopics, resources: Resources) -> None:
     @router.delete(NAMESPACE + "/{bundle:bundle}")
     async def delete_bundle(tenant: PathText, namespace: PathText, bundle: PathText, force: Flag = False) -> Response:
         name = namespace_name(tenant, namespace)
@@ -131,13 +133,13 @@ def _delete_route(router: APIRouter, topics: TopicsPort, bundle_topics: _BundleT
         return done()
 
 
-def _topic_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     @router.get(NAMESPACE + "/{bundle}/topicHashPositions")
     async def topic_hash_positions(
         tenant: PathText,
         namespace: PathText,
         bundle: PathText,
-        asked: Annotated[list[str] | None, Query(alias="topics")] = None,
+        asked: Annotated[list[str] | None, RequestParameter(name="topics")] = None,
     ) -> Response:
         name = namespace_name(tenant, namespace)
         low, high = ring_of(resources, name).existing(name, bundle)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, json_body, object_body
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.routes.clusters.existing_cluster import require_cluster
 from magnetar.admin.routes.namespaces.replication import require_allowed_to_tenant, texts_of
+from magnetar.admin.routes.not_implemented import V1_ANTI_AFFINITY
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import excerpt
 from magnetar.authorization.access import TenantAccess
@@ -32,9 +34,9 @@ _GROUPS: Final = ("bookkeeperAffinityGroupPrimary", "bookkeeperAffinityGroupSeco
 _AFFINITY: Final = NAMESPACE + "/persistence/bookieAffinity"
 
 
-def routes(resources: Resources, permissions: Permissions) -> APIRouter:
+def routes(resources: Resources, permissions: Permissions) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["namespace policies"])
+    router = RouteGroup()
     _anti_affinity_route(router, resources, permissions)
     _allowed_routes(router, resources)
     _migration_route(router, resources)
@@ -42,12 +44,22 @@ def routes(resources: Resources, permissions: Permissions) -> APIRouter:
     return router
 
 
-def _anti_affinity_route(router: APIRouter, resources: Resources, permissions: Permissions) -> None:
+def _anti_affinity_route(router: RouteGroup, resources: Resources, permissions: Permissions) -> None:
     @router.get("/admin/v2/namespaces/{cluster}/antiAffinity/{group}")
     async def list_anti_affinity(
         cluster: PathText, group: PathText, request: Request, tenant: str | None = None
     ) -> Response:
         """The namespaces of a tenant that are in an anti-affinity group."""
+        return found(cluster, group, request, tenant)
+
+    @router.get(V1_ANTI_AFFINITY)
+    async def list_anti_affinity_v1(
+        cluster: PathText, group: PathText, request: Request, property: str | None = None
+    ) -> Response:
+        """The same at the path that the admin client of Apache Pulsar's Java tools still asks."""
+        return found(cluster, group, request, property)
+
+    def found(cluster: str, group: str, request: Request, tenant: str | None) -> Response:
         if not tenant:
             raise InvalidValueError("Tenant should not be null")
         permissions.require(request, TenantAccess(tenant))
@@ -63,7 +75,7 @@ def _group(resources: Resources, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _allowed_routes(router: APIRouter, resources: Resources) -> None:
+def _allowed_routes(router: RouteGroup, resources: Resources) -> None:
     path, namespaces = NAMESPACE + "/allowedClusters", resources.namespaces
 
     @router.get(path)
@@ -96,7 +108,7 @@ def _clusters(body: Json) -> list[str]:
     return list(dict.fromkeys(coercion.text(item, "the name of a cluster") for item in body))
 
 
-def _migration_route(router: APIRouter, resources: Resources) -> None:
+def _migration_route(router: RouteGroup, resources: Resources) -> None:
     @router.post(NAMESPACE + "/migration")
     async def set_migration(tenant: PathText, namespace: PathText, request: Request) -> Response:
         """Mark the namespace as one whose clients go where their cluster is migrated to; see the clusters' route."""
@@ -105,7 +117,7 @@ def _migration_route(router: APIRouter, resources: Resources) -> None:
         return done()
 
 
-def _affinity_routes(router: APIRouter, resources: Resources) -> None:
+def _affinity_routes(router: RouteGroup, resources: Resources) -> None:
     placement = resources.placement
 
     def existing(tenant: str, namespace: str) -> NamespaceName:

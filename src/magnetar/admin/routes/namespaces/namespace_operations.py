@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import done
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundles import bundle_text, ring_of
 from magnetar.authorization.access import TenantAccess, TopicAccess
@@ -87,9 +88,9 @@ class _Members:
 
 def routes(
     topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources, permissions: Permissions
-) -> APIRouter:
+) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["topics"])
+    router = RouteGroup()
     chosen = _NamespaceTopics(topics, resources)
     _unload_routes(router, chosen, topics)
     members = _Members(chosen, subscriptions, permissions)
@@ -98,7 +99,7 @@ def routes(
     return router
 
 
-def _unload_routes(router: APIRouter, chosen: _NamespaceTopics, topics: TopicsPort) -> None:
+def _unload_routes(router: RouteGroup, chosen: _NamespaceTopics, topics: TopicsPort) -> None:
     async def unload(names: Iterable[TopicName]) -> Response:
         async for topic in chosen.existing(names):
             await topics.unload_topic(topic)
@@ -113,7 +114,7 @@ def _unload_routes(router: APIRouter, chosen: _NamespaceTopics, topics: TopicsPo
         return await unload(chosen.names(tenant, namespace, bundle))
 
 
-def _clear_routes(router: APIRouter, members: _Members, subscriptions: SubscriptionsPort) -> None:
+def _clear_routes(router: RouteGroup, members: _Members, subscriptions: SubscriptionsPort) -> None:
     async def clear(
         request: Request, tenant: str, namespace: str, bundle: str | None = None, subscription: str | None = None
     ) -> Response:
@@ -142,7 +143,7 @@ def _clear_routes(router: APIRouter, members: _Members, subscriptions: Subscript
         return await clear(request, tenant, namespace, bundle, subscription)
 
 
-def _unsubscribe_routes(router: APIRouter, members: _Members, subscriptions: SubscriptionsPort) -> None:
+def _unsubscribe_routes(router: RouteGroup, members: _Members, subscriptions: SubscriptionsPort) -> None:
     async def unsubscribe(
         request: Request, tenant: str, namespace: str, bundle: str | None, subscription: str
     ) -> Response:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fastapi import APIRouter, Request
-from starlette.convertors import register_url_convertor
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, raw_body, wrong_method
-from magnetar.admin.http.parameters import NAMESPACE, PathText, WordConvertor, namespace_name
+from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
+from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.replication import require_replicable
 from magnetar.admin.values import policy_values as v
@@ -106,20 +107,20 @@ _FROM_BROKER: Final = "isAllowAutoUpdateSchema"
 _ALSO_NO_CONTENT: Final = frozenset(("antiAffinity", "schemaAutoUpdateCompatibilityStrategy"))
 """Policies for which GET answers 204 while they are not set."""
 
-register_url_convertor("namespace_policy", WordConvertor(POLICIES))
+register_words("namespace_policy", POLICIES)
 _PATH: Final = NAMESPACE + "/{policy:namespace_policy}"
 
 
-def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["namespace policies"])
+    router = RouteGroup()
     _read_routes(router, resources, settings)
     _write_routes(router, topics, resources, settings)
     _property_routes(router, resources)
     return router
 
 
-def _read_routes(router: APIRouter, resources: Resources, settings: Settings) -> None:
+def _read_routes(router: RouteGroup, resources: Resources, settings: Settings) -> None:
     @router.get(_PATH)
     async def get_policy(tenant: PathText, namespace: PathText, policy: str) -> Response:
         about = POLICIES[policy]
@@ -134,7 +135,7 @@ def _read_routes(router: APIRouter, resources: Resources, settings: Settings) ->
         return answer(value)
 
 
-def _write_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.post(_PATH)
     async def set_policy(tenant: PathText, namespace: PathText, policy: str, request: Request) -> Response:
         return await _set(topics, resources, settings, "POST", namespace_name(tenant, namespace), policy, request)
@@ -216,7 +217,7 @@ def _check_retention(policies: JsonObject, value: Json) -> None:
         raise PreconditionFailedError("Retention Quota must exceed configured backlog quota for namespace.")
 
 
-def _property_routes(router: APIRouter, resources: Resources) -> None:
+def _property_routes(router: RouteGroup, resources: Resources) -> None:
     path = NAMESPACE + "/properties"
 
     def properties_of(name: NamespaceName) -> JsonObject:

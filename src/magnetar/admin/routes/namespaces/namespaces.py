@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, listed, object_body
 from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.namespace_creation import asked_for, checked
 from magnetar.admin.routes.namespaces.removal import is_empty, remove_namespace
@@ -29,16 +30,16 @@ _DOMAINS: Final[Mapping[str, Sequence[Domain]]] = {
 
 def routes(
     topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings, permissions: Permissions
-) -> APIRouter:
+) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["namespaces"])
+    router = RouteGroup()
     _namespace_routes(router, topics, schemas, resources, settings, permissions)
     _list_routes(router, topics, resources)
     return router
 
 
 def _namespace_routes(
-    router: APIRouter,
+    router: RouteGroup,
     topics: TopicsPort,
     schemas: SchemasPort,
     resources: Resources,
@@ -85,7 +86,7 @@ def _namespace_routes(
         return done()
 
 
-def _list_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _list_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     namespaces = resources.namespaces
 
     @router.get(NAMESPACE + "/topics")

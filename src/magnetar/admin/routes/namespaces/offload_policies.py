@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import OffloadsPort, TopicsPort
 from magnetar.admin.values import offload_policies
 from magnetar.config.settings import Settings
@@ -17,9 +18,9 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.policies import JsonObject
 
 
-def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["namespace policies"])
+    router = RouteGroup()
 
     @router.get(NAMESPACE + "/offloadPolicies")
     async def get_offload_policies(tenant: PathText, namespace: PathText) -> Response:

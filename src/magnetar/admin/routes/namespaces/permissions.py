@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.values import grants
 from magnetar.admin.values.coercion import text
@@ -28,9 +29,9 @@ from magnetar.model.policies import Json, JsonObject
 _PERMISSIONS: Final = NAMESPACE + "/permissions"
 
 
-def routes(topics: TopicsPort, resources: Resources, permissions: Permissions) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, permissions: Permissions) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["permissions"])
+    router = RouteGroup()
     _role_routes(router, topics, resources)
     _subscription_routes(router, topics, resources)
     _several_topics_routes(router, topics, resources, permissions)
@@ -54,7 +55,7 @@ def require_topic(topics: TopicsPort, resources: Resources, topic: TopicName) ->
         raise TopicNotFoundError(f"Topic {topic.fqn} not found")
 
 
-def _role_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _role_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     @router.get(_PERMISSIONS)
     async def get_permissions(tenant: PathText, namespace: PathText) -> Response:
         """What is granted on the namespace: lists of actions by role."""
@@ -78,7 +79,7 @@ def _role_routes(router: APIRouter, topics: TopicsPort, resources: Resources) ->
         )
 
 
-def _subscription_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _subscription_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     @router.get(_PERMISSIONS + "/subscription")
     async def get_subscription_permissions(tenant: PathText, namespace: PathText) -> Response:
         """Which subscriptions are left to certain roles: lists of roles by subscription."""
@@ -107,7 +108,7 @@ def _subscription_routes(router: APIRouter, topics: TopicsPort, resources: Resou
 
 
 def _several_topics_routes(
-    router: APIRouter, topics: TopicsPort, resources: Resources, permissions: Permissions
+    router: RouteGroup, topics: TopicsPort, resources: Resources, permissions: Permissions
 ) -> None:
     @router.post("/admin/v2/namespaces/grantPermissionsOnTopics")
     async def grant_on_topics(request: Request) -> Response:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.routes.namespaces.bundles import existing_bundle
 from magnetar.admin.values.resource_quota import resource_quota
 from magnetar.metadata.resources import Resources
@@ -14,9 +15,9 @@ from magnetar.model.errors import NotFoundError
 from magnetar.model.names import NamespaceName
 
 
-def routes(resources: Resources) -> APIRouter:
+def routes(resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(prefix="/admin/v2/resource-quotas", tags=["resource quotas"])
+    router = RouteGroup("/admin/v2/resource-quotas")
     one, placement = "/{tenant}/{namespace}/{bundle}", resources.placement
 
     def named(tenant: str, namespace: str, bundle: str) -> tuple[NamespaceName, str]:

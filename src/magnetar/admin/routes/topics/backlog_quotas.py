@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import NAMESPACE, TOPIC, Flag, PathText, namespace_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.topics.topic_policies import policy_topic
 from magnetar.admin.values import policy_values as v
@@ -22,15 +23,15 @@ from magnetar.model.topic_policies import BacklogQuota
 QuotaType = Literal["destination_storage", "message_age"]
 
 
-def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["backlog quotas"])
+    router = RouteGroup()
     _namespace_routes(router, topics, resources)
     _topic_routes(router, topics, resources, settings)
     return router
 
 
-def _namespace_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _namespace_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     namespaces = resources.namespaces
 
     def quotas_of(name: NamespaceName) -> JsonObject:
@@ -67,7 +68,7 @@ def _namespace_routes(router: APIRouter, topics: TopicsPort, resources: Resource
         return done()
 
 
-def _topic_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     records, stored = resources.topic_policies, "backlogQuotaMap"
 
     def quotas_of(name: TopicName, *, is_global: bool) -> JsonObject:

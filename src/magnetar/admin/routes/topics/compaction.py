@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import OffloadsPort, TopicOperationsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.metadata.resources import Resources
@@ -16,9 +17,9 @@ from magnetar.model.names import TopicName
 
 def routes(
     topics: TopicsPort, operations: TopicOperationsPort, offloads: OffloadsPort, resources: Resources
-) -> APIRouter:
+) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["compaction"])
+    router = RouteGroup()
 
     @router.put(TOPIC + "/compaction")
     async def compact(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:

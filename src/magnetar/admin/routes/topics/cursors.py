@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, json_body, text_map_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import flag, number
 from magnetar.authorization.access import TopicAccess
 from magnetar.authorization.operations import TopicOperation
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import ConflictError, NotAllowedError
+from magnetar.model.errors import ConflictError, NotAllowedError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
@@ -32,9 +34,9 @@ class _Target(NamedTuple):
 
 def routes(
     topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources, permissions: Permissions
-) -> APIRouter:
+) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["subscriptions"])
+    router = RouteGroup()
     _expiry_routes(router, topics, subscriptions, resources)
     _expire_all_route(router, topics, subscriptions, resources, permissions)
     _reset_routes(router, topics, subscriptions, resources)
@@ -42,26 +44,42 @@ def routes(
     return router
 
 
-def _nothing_to_expire(topic: TopicName, subscription: str) -> ConflictError:
-    return ConflictError(
-        f"Expire message by timestamp not issued on topic {topic.fqn} for subscription {subscription} due to ongoing "
-        "message expiration not finished or subscription almost catch  up. If it's performed on a partitioned topic "
-        "operation might succeeded on other partitions, please check stats of individual partition."
-    )
+async def _expire_each(subscriptions: SubscriptionsPort, each: Iterable[tuple[TopicName, str]], seconds: int) -> None:
+    """Expire on all of them. Raises ConflictError, naming the first that had nothing to look at, when all are done."""
+    idle = [one for one in each if not await subscriptions.expire(*one, seconds)]
+    if idle:
+        topic, subscription = idle[0]
+        raise ConflictError(
+            f"Expire message by timestamp not issued on topic {topic.fqn} for subscription {subscription} due to "
+            "ongoing message expiration not finished or subscription almost catch  up. If it's performed on a "
+            "partitioned topic operation might succeeded on other partitions, please check stats of individual "
+            "partition."
+        )
+
+
+async def parts_having(
+    topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources, name: TopicName, subscription: str
+) -> list[TopicName]:
+    """The topic, or its partitions. Raises SubscriptionNotFoundError if one of them lacks the subscription."""
+    parts = parts_of(topics, resources, name)
+    for part in parts:
+        if subscription not in await subscriptions.subscriptions_of(part):
+            raise SubscriptionNotFoundError(f"Subscription {subscription} not found for topic {name.fqn}")
+    return parts
 
 
 def _expiry_routes(
-    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+    router: RouteGroup, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
 ) -> None:
     @router.post(_PATH + "/expireMessages/{seconds}")
     async def expire(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, seconds: int
     ) -> Response:
-        for part in _stored(
-            parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)), "Expire messages"
-        ):
-            if not await subscriptions.expire(part, subscription, seconds):
-                raise _nothing_to_expire(part, subscription)
+        name = topic_name(domain, tenant, namespace, topic)
+        parts_of(topics, resources, name)
+        _stored(name, "Expire messages")
+        parts = await parts_having(topics, subscriptions, resources, name, subscription)
+        await _expire_each(subscriptions, ((part, subscription) for part in parts), seconds)
         return done()
 
     @router.post(_PATH + "/expireMessages")
@@ -77,14 +95,17 @@ def _expiry_routes(
         if resources.partitioned.count(name):
             raise NotAllowedError("Expire message at position is not supported for partitioned-topic")
         target = _target(await json_body(request))
-        _stored([existing(topics, resources, name)], "Expire messages")
+        _stored(existing(topics, resources, name), "Expire messages")
         if not await subscriptions.expire_until(name, subscription, *target):
-            raise _nothing_to_expire(name, subscription)
+            raise ConflictError(
+                f"Expire message by position not issued on topic {name.fqn} for subscription {subscription} due to "
+                "ongoing message expiration not finished or invalid message position provided."
+            )
         return done()
 
 
 def _expire_all_route(
-    router: APIRouter,
+    router: RouteGroup,
     topics: TopicsPort,
     subscriptions: SubscriptionsPort,
     resources: Resources,
@@ -95,25 +116,24 @@ def _expire_all_route(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, seconds: int, request: Request
     ) -> Response:
         what = "Expire messages for all subscriptions"
-        parts = _stored(parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)), what)
+        name = topic_name(domain, tenant, namespace, topic)
+        parts = parts_of(topics, resources, name)
+        _stored(name, what)
+        # the cursor of compaction is no user's: it is none of "all"
         members = [
-            TopicAccess(part, TopicOperation.EXPIRE_MESSAGES, name)
+            (part, subscription)
             for part in parts
-            for name in await subscriptions.subscriptions_of(part)
+            for subscription in await subscriptions.subscriptions_of(part)
+            if subscription != COMPACTION_SUBSCRIPTION
         ]
-        # the cursor of compaction is no user's: for those who may not touch it, it is none of "all"
-        members = [
-            one for one in members if one.subscription != COMPACTION_SUBSCRIPTION or permissions.allows(request, one)
-        ]
-        permissions.require(request, *members)
-        for part, name in ((one.topic, one.subscription or "") for one in members):
-            if not await subscriptions.expire(part, name, seconds):
-                raise _nothing_to_expire(part, name)
+        expiring = TopicOperation.EXPIRE_MESSAGES
+        permissions.require(request, *(TopicAccess(part, expiring, subscription) for part, subscription in members))
+        await _expire_each(subscriptions, members, seconds)
         return done()
 
 
 def _reset_routes(
-    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+    router: RouteGroup, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
 ) -> None:
     @router.post(_PATH + "/resetcursor")
     async def reset_cursor(
@@ -128,13 +148,13 @@ def _reset_routes(
         if resources.partitioned.count(name):
             raise NotAllowedError("Reset-cursor at position is not allowed for partitioned-topic")
         target = _target(await json_body(request))
-        _stored([existing(topics, resources, name)], "Reset-cursor at position")
+        _stored(existing(topics, resources, name), "Reset-cursor at position")
         await subscriptions.reset_to(name, subscription, *target)
         return done()
 
 
 def _property_routes(
-    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+    router: RouteGroup, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
 ) -> None:
     @router.get(_PATH + "/properties")
     async def get_properties(
@@ -160,11 +180,10 @@ def _property_routes(
         return done()
 
 
-def _stored(topics: list[TopicName], what: str) -> list[TopicName]:
-    """Return ``topics`` if they are persistent. Raises NotAllowedError with Pulsar's text."""
-    if any(not topic.persistent for topic in topics):
+def _stored(topic: TopicName, what: str) -> None:
+    """Do nothing if ``topic`` is persistent. Raises NotAllowedError with Pulsar's text."""
+    if not topic.persistent:
         raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
-    return topics
 
 
 def _target(body: Json) -> _Target:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from magnetar.admin.http.arguments import RequestParameter
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
 from magnetar.metadata.resources import Resources
@@ -16,9 +17,9 @@ from magnetar.model.errors import InvalidValueError, TopicNotFoundError
 from magnetar.model.names import TopicName
 
 
-def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["subscriptions"])
+    router = RouteGroup()
 
     @router.get(TOPIC + "/subscription/{subscription}/explain")
     async def explain(
@@ -34,7 +35,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         namespace: PathText,
         topic: PathText,
         subscription: PathText,
-        hash_value: Annotated[int | None, Query(alias="hash")] = None,
+        hash_value: Annotated[int | None, RequestParameter(name="hash")] = None,
         key: str | None = None,
     ) -> Response:
         if (hash_value is None) == (key is None):

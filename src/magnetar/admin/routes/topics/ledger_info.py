@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, object_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import number
@@ -15,9 +16,9 @@ from magnetar.model.errors import NotAllowedError
 from magnetar.model.ids import Position
 
 
-def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["statistics"])
+    router = RouteGroup()
 
     @router.get(TOPIC + "/internal-info")
     async def get_managed_ledger_info(

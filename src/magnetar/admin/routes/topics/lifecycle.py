@@ -5,11 +5,11 @@ On a partitioned topic an operation goes to all its partitions.
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicOperationsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.metadata.resources import Resources
@@ -21,9 +21,9 @@ from magnetar.model.errors import (
 )
 
 
-def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["topics"])
+    router = RouteGroup()
     partitioned = resources.partitioned
 
     @router.post(TOPIC + "/terminate")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, json_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import MessagesPort, StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
 from magnetar.admin.values.coercion import number
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from magnetar.admin.values.stored_message import StoredMessage
 
 
-def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["messages"])
+    router = RouteGroup()
 
     def stored(what: str, domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
         name = topic_name(domain, tenant, namespace, topic)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import OffloadsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import number
@@ -16,9 +17,9 @@ from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 
 
-def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["offload"])
+    router = RouteGroup()
 
     def one(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
         name = topic_name(domain, tenant, namespace, topic)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_partitioned
 from magnetar.admin.routes.topics.topics import check_no_shadow, check_not_system, existing
@@ -20,15 +21,15 @@ from magnetar.model.system_topics import is_system_topic
 PATH = TOPIC + "/partitions"
 
 
-def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["partitioned topics"])
+    router = RouteGroup()
     _read_routes(router, topics, resources)
     _change_routes(router, topics, schemas, resources)
     return router
 
 
-def _read_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _read_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     partitioned = resources.partitioned
 
     @router.get(TOPICS + "/partitioned")
@@ -61,7 +62,7 @@ def _read_routes(router: APIRouter, topics: TopicsPort, resources: Resources) ->
         return answer(found.as_json())
 
 
-def _change_routes(router: APIRouter, topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> None:
+def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> None:
     partitioned = resources.partitioned
 
     @router.put(PATH)

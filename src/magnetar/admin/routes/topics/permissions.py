@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, json_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.permissions import change_grants, require_topic
 from magnetar.admin.values import grants
@@ -23,9 +24,9 @@ from magnetar.model.names import TopicName
 _PERMISSIONS: Final = TOPIC + "/permissions"
 
 
-def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["permissions"])
+    router = RouteGroup()
 
     def named(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
         name = topic_name(domain, tenant, namespace, topic)

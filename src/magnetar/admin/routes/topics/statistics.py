@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
+from magnetar.admin.http.arguments import Together
 from magnetar.admin.http.bodies import answer
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, StatsOptions, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
 from magnetar.admin.values.partitioned_stats import aggregate
@@ -31,12 +32,12 @@ def _options(
     )
 
 
-Options = Annotated[StatsOptions, Depends(_options)]
+Options = Annotated[StatsOptions, Together(_options)]
 
 
-def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["statistics"])
+    router = RouteGroup()
 
     @router.get(TOPIC + "/stats")
     async def get_stats(

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
+from magnetar.admin.routes.topics.cursors import parts_having
 from magnetar.admin.routes.topics.partitions import check_served
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import flag, number, texts
@@ -21,9 +23,9 @@ from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.policies import Json
 
 
-def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["subscriptions"])
+    router = RouteGroup()
 
     @router.get(TOPIC + "/subscriptions")
     async def list_subscriptions(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
@@ -79,7 +81,7 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
 
 
 def _replication_routes(
-    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+    router: RouteGroup, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
 ) -> None:
     """Whether a subscription's state is to be replicated: kept and shown, as there is one cluster (rule 14.3)."""
     path = TOPIC + "/subscription/{subscription}/replicatedSubscriptionStatus"
@@ -115,7 +117,7 @@ def _replication_routes(
 
 
 def _cursor_routes(
-    router: APIRouter, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
+    router: RouteGroup, topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources
 ) -> None:
     path = TOPIC + "/subscription/{subscription}"
 
@@ -123,7 +125,8 @@ def _cursor_routes(
     async def skip_all(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
-        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+        name = topic_name(domain, tenant, namespace, topic)
+        for part in await parts_having(topics, subscriptions, resources, name, subscription):
             await subscriptions.skip(part, subscription, None)
         return done()
 

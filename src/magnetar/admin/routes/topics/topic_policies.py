@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from fastapi import APIRouter, Request
-from starlette.convertors import register_url_convertor
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, wrong_method
-from magnetar.admin.http.parameters import TOPIC, Flag, PathText, WordConvertor, topic_name
+from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
+from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.replication import require_replicable
 from magnetar.admin.routes.topics.topics import parts_of
@@ -124,13 +125,13 @@ POLICIES: Final[dict[str, _Policy]] = {
     "subscriptionDispatchRate": _Policy(v.dispatch_rate, lambda p: rate_json(p.subscription_dispatch_rate)),
     "subscriptionTypesEnabled": _Policy(v.subscription_types, unset=204),
 }
-register_url_convertor("topic_policy", WordConvertor(POLICIES))
+register_words("topic_policy", POLICIES)
 _PATH: Final = TOPIC + "/{policy:topic_policy}"
 
 
-def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> APIRouter:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["topic policies"])
+    router = RouteGroup()
     _read_routes(router, topics, resources, settings)
     _write_routes(router, topics, resources, settings)
     _dispatch_rate_routes(router, topics, resources, settings)
@@ -148,7 +149,7 @@ def policy_topic(
     return name
 
 
-def _read_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _read_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.get(_PATH)
     async def get_policy(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str,
@@ -174,7 +175,7 @@ def _read_routes(router: APIRouter, topics: TopicsPort, resources: Resources, se
         return done(about.unset) if value is None else answer(value)
 
 
-def _write_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.post(_PATH)
     async def set_policy(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
@@ -251,7 +252,7 @@ def _check_retention(topics: TopicsPort, name: TopicName, value: Json) -> None:
             )
 
 
-def _dispatch_rate_routes(router: APIRouter, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
+def _dispatch_rate_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     """Routes of dispatch rates of single subscriptions, which are one object by name."""
     path = TOPIC + "/{subscription}/dispatchRate"
     stored = "subscriptionDispatchRates"

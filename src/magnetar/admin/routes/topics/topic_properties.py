@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, text_map_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicOperationsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import check_no_shadow, existing
 from magnetar.metadata.resources import Resources
@@ -16,9 +17,9 @@ from magnetar.model.errors import (
 from magnetar.model.names import TopicName
 
 
-def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["topics"])
+    router = RouteGroup()
     partitioned, path = resources.partitioned, TOPIC + "/properties"
 
     def properties_of(name: TopicName) -> dict[str, str]:

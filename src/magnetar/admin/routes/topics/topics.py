@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, listed, text_map_body
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
+from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import MessagesPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundles import ring_of
 from magnetar.admin.values.policy_values import words
@@ -49,9 +50,9 @@ def parts_of(topics: TopicsPort, resources: Resources, topic: TopicName) -> list
     return [existing(topics, resources, topic)]
 
 
-def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> APIRouter:
+def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
-    router = APIRouter(tags=["topics"])
+    router = RouteGroup()
 
     @router.get(TOPICS)
     async def list_topics(
@@ -110,7 +111,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
     return router
 
 
-def _shadow_routes(router: APIRouter, topics: TopicsPort, resources: Resources) -> None:
+def _shadow_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     """Shadow topics: none can be set, so there never are any."""
     path = TOPIC + "/shadowTopics"
 
@@ -140,7 +141,7 @@ def _shadow_routes(router: APIRouter, topics: TopicsPort, resources: Resources) 
         return done()
 
 
-def _message_id_routes(router: APIRouter, topics: TopicsPort, messages: MessagesPort, resources: Resources) -> None:
+def _message_id_routes(router: RouteGroup, topics: TopicsPort, messages: MessagesPort, resources: Resources) -> None:
     @router.get(TOPIC + "/lastMessageId")
     async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)

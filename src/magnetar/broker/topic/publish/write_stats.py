@@ -5,16 +5,22 @@ The numbers are those of the last period, as Apache Pulsar shows them (rule 14.1
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections import Counter
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from magnetar.runtime.distributions import Buckets
-from magnetar.storage.log.write_group import WRITE_BOUNDS_MS, PendingExtent
+from magnetar.storage.log.write_group import WRITE_BOUNDS_MS, PendingExtent, WriteTimes
 
 ENTRY_BYTES: Final = (128, 512, 1 << 10, 2 << 10, 4 << 10, 16 << 10, 100 << 10, 1 << 20)
 
-_LATENCIES: Final = len(WRITE_BOUNDS_MS) + 2
-"""Buckets, the one above all bounds, and the sum."""
+_BUCKETS: Final = len(WRITE_BOUNDS_MS) + 1
+"""Those of the bounds, and the one above all of them."""
+
+
+SINGLES: Final = 32
+"""Entries that came alone are counted together, so many at a time."""
+_PLACES, _WAITED_MS, _WROTE_MS = attrgetter("places"), attrgetter("waited_ms"), attrgetter("wrote_ms")
 
 
 class WritePeriod(NamedTuple):
@@ -32,32 +38,46 @@ class WritePeriod(NamedTuple):
 class WriteStats:
     """Of one topic; made with the first entry that is stored."""
 
-    __slots__ = ("_disk", "_failed", "_latency", "_sizes", "last")
+    __slots__ = ("_failed", "_places", "_single", "_single_sizes", "_sizes", "_waited_ms", "_wrote_ms", "last")
 
     def __init__(self) -> None:
         self._failed = 0
-        self._latency = [0.0] * _LATENCIES
-        self._disk = [0.0] * _LATENCIES
+        self._places: Counter[tuple[int, int]] = Counter()
+        """How many entries were in groups whose two latencies belong into these buckets."""
+        self._single: list[WriteTimes] = []
+        """Of entries that came alone and are not counted yet, and their sizes."""
+        self._single_sizes: list[int] = []
+        self._waited_ms = self._wrote_ms = 0.0
         self._sizes = Buckets(ENTRY_BYTES)
         self.last = self._taken()
         """What is shown."""
 
     def stored(self, extent: PendingExtent) -> None:
         """Entries are on disk."""
-        # written out: where a thousand topics get a message each in turn, this is once per message
-        entries, times = extent.entries, extent.times
+        entries = extent.entries
         n = len(entries)
-        latency, disk, sizes = self._latency, self._disk, self._sizes
-        latency[times.waited_at] += n
-        latency[-1] += times.waited_ms * n
-        disk[times.wrote_at] += n
-        disk[-1] += times.wrote_ms * n
         if n == 1:
-            size = extent.size
-            sizes.counts[bisect_left(ENTRY_BYTES, size)] += 1
-            sizes.sum += size
-        else:
-            sizes.add_each(map(len, entries))
+            # where a thousand topics get a message each in turn, this is once per message: counted by the dozen
+            sizes = self._single_sizes
+            self._single.append(extent.times)
+            sizes.append(extent.size)
+            if len(sizes) >= SINGLES:
+                self._count_singles()
+            return
+        times = extent.times
+        self._places[times.places] += n
+        self._waited_ms += times.waited_ms * n
+        self._wrote_ms += times.wrote_ms * n
+        self._sizes.add_each(map(len, entries))
+
+    def _count_singles(self) -> None:
+        single, sizes = self._single, self._single_sizes
+        self._places.update(map(_PLACES, single))
+        self._waited_ms += sum(map(_WAITED_MS, single))
+        self._wrote_ms += sum(map(_WROTE_MS, single))
+        self._sizes.add_each(sizes)
+        single.clear()
+        sizes.clear()
 
     def refused(self, extent: PendingExtent) -> None:
         """Entries did not reach the disk."""
@@ -68,8 +88,13 @@ class WriteStats:
         self.last = self._taken()
 
     def _taken(self) -> WritePeriod:
-        failed, self._failed = self._failed, 0
-        latency, self._latency = self._latency, [0.0] * _LATENCIES
-        disk, self._disk = self._disk, [0.0] * _LATENCIES
-        counts = [tuple(map(int, each[:-1])) for each in (latency, disk)]
-        return WritePeriod((*counts[0], latency[-1]), (*counts[1], disk[-1]), self._sizes.take(), failed)
+        self._count_singles()
+        latency, disk = [0] * _BUCKETS, [0] * _BUCKETS
+        for (waited_at, wrote_at), entries in self._places.items():
+            latency[waited_at] += entries
+            disk[wrote_at] += entries
+        taken = WritePeriod((*latency, self._waited_ms), (*disk, self._wrote_ms), self._sizes.take(), self._failed)
+        self._places.clear()
+        self._waited_ms = self._wrote_ms = 0.0
+        self._failed = 0
+        return taken

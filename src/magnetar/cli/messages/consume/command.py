@@ -37,9 +37,13 @@ def consume(
         bool, typer.Option("--auto_ack_chunk_q_full", "-ac", help="Acknowledge the oldest beyond that.")
     ] = False,
     schema_type: Annotated[str, typer.Option("--schema-type", "-st", help="bytes: print payloads.")] = "bytes",
-    pool: Annotated[str, typer.Option("--pool-messages", "-pm", hidden=True)] = "true",
-    key_value: Annotated[str | None, typer.Option("--encryption-key-value", "-ekv", hidden=True)] = None,
-    crypto_failure: Annotated[str, typer.Option("--crypto-failure-action", "-ca", hidden=True)] = "FAIL",
+    pool: Annotated[str | None, typer.Option("--pool-messages", "-pm", hidden=True)] = None,
+    key_value: Annotated[
+        str | None, typer.Option("--encryption-key-value", "-ekv", help="The private key: file:///k.pem or data:…")
+    ] = None,
+    crypto_failure: Annotated[
+        str, typer.Option("--crypto-failure-action", "-ca", help="No key opens it: FAIL, DISCARD or CONSUME.")
+    ] = "FAIL",
     url: flags.Url = None,
     auth_plugin: flags.AuthPlugin = None,
     auth_params: flags.AuthParams = None,
@@ -55,19 +59,22 @@ def consume(
 ) -> None:
     """Receive messages, print and acknowledge them. Example: magnetar consume orders -s billing -p Earliest -n 0"""
     from magnetar.cli.messages.consume.subscription_options import subscription_options, wanted_topic
+    from magnetar.cli.messages.encryption_flags import decryption
     from magnetar.cli.messages.produce.sender import usage
-    from magnetar.cli.messages.receiver import Receiver, check_schema_type
+    from magnetar.cli.messages.receiver import Receiver, check_schema_type, silence
     from magnetar.cli.messages.session import run
 
     with usage():
-        flags.refuse(encryption_key_value=key_value, proxy_url=proxy_url, proxy_protocol=proxy_protocol,
+        flags.refuse(proxy_url=proxy_url, proxy_protocol=proxy_protocol,
                      memory_limit=memory_limit)  # fmt: skip
+        flags.check_pool(pool)
         check_schema_type(schema_type)
         receiver = Receiver(
             count=count, verb="consumed", rate=rate, as_hex=as_hex, hide_content=hide_content, metadata=metadata,
-            as_json=as_json, end_timestamp=end,
+            as_json=as_json, end_timestamp=end, waits_for=silence(topic, subscription, position),
         )  # fmt: skip
         options = subscription_options(kind, position, mode, queue_size, chunked_max, ack_oldest, replicated)
+        options |= decryption(key_value, crypto_failure)
         wanted = wanted_topic(topic, regex)
 
     async def work(client: Client) -> None:

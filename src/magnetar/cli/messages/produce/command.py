@@ -36,8 +36,12 @@ def produce(
         str | None, typer.Option("--key-value-encoding-type", "-kvet", help="A key-value: separated or inline.")
     ] = None,
     disable_replication: Annotated[bool, typer.Option("--disable-replication", "-dr", help="Keep it here.")] = False,
-    encryption_key_name: Annotated[str | None, typer.Option("--encryption-key-name", "-ekn", hidden=True)] = None,
-    encryption_key_value: Annotated[str | None, typer.Option("--encryption-key-value", "-ekv", hidden=True)] = None,
+    encryption_key_name: Annotated[
+        str | None, typer.Option("--encryption-key-name", "-ekn", help="The name of the key to encrypt with.")
+    ] = None,
+    encryption_key_value: Annotated[
+        str | None, typer.Option("--encryption-key-value", "-ekv", help="The public key: file:///k.pem or data:…")
+    ] = None,
     url: flags.Url = None,
     auth_plugin: flags.AuthPlugin = None,
     auth_params: flags.AuthParams = None,
@@ -52,17 +56,18 @@ def produce(
     as_json: Annotated[bool, typer.Option("--json", help="Print the id of each message as JSON.")] = False,
 ) -> None:
     """Send messages to a topic; each counts once it is stored. Example: magnetar produce orders -m "a,b" -k shop-7"""
+    from magnetar.cli.messages.encryption_flags import encryption
     from magnetar.cli.messages.produce.sender import Sender, usage
     from magnetar.cli.messages.session import run
 
     with usage():
         flags.refuse(
-            encryption_key_name=encryption_key_name, encryption_key_value=encryption_key_value, proxy_url=proxy_url,
-            proxy_protocol=proxy_protocol, memory_limit=memory_limit,
+            proxy_url=proxy_url, proxy_protocol=proxy_protocol, memory_limit=memory_limit,
         )  # fmt: skip
         sender = Sender(
             topic, messages or [], files or [], times, rate, chunking=chunking, separator=separator,
             properties=properties or [], disable_replication=disable_replication, as_json=as_json,
+            keys=encryption(encryption_key_name, encryption_key_value),
         )  # fmt: skip
         sender.choose_schema(value_schema, key_schema, encoding, key, key_value_key, key_value_key_file)
     connection = flags.connection_flags(url, auth_plugin, auth_params, trust, context, client_conf, token)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -16,7 +16,7 @@ from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inlin
 from magnetar.model.errors import InvalidValueError, MagnetarError
 
 if TYPE_CHECKING:
-    from magnetar.aio import Client, MessageId
+    from magnetar.aio import Client, Receipt
     from magnetar.protocol.commands import Schema
 
 WAITING_MAX: Final = 1_000
@@ -61,8 +61,9 @@ class Sender:
         properties: Sequence[str],
         disable_replication: bool,
         as_json: bool,
+        keys: dict[str, Any] | None = None,
     ) -> None:
-        """Raises InvalidValueError, OSError."""
+        """``keys``: the parameters of encryption. Raises InvalidValueError, OSError."""
         if times <= 0:
             raise InvalidValueError("Number of times need to be positive number.")
         if rate < 0:
@@ -72,6 +73,7 @@ class Sender:
         if not bodies:
             raise InvalidValueError("Please supply message content with either --messages or --files")
         self._topic = topic
+        self._keys = keys or {}
         self._bodies = bodies
         self._times = times
         self._rate = rate
@@ -110,7 +112,7 @@ class Sender:
         loop = asyncio.get_running_loop()
         async with await client.create_producer(
             self._topic, schema=self._schema, chunking_enabled=self._chunking, block_if_queue_full=True,
-            max_pending_messages=WAITING_MAX,
+            max_pending_messages=WAITING_MAX, **self._keys,
         ) as producer:  # fmt: skip
             prepared = [
                 producer.message(
@@ -119,7 +121,7 @@ class Sender:
                 for body in self._bodies
             ]
             pace = Cadence(self._rate, loop.time())
-            receipts: list[asyncio.Future[MessageId]] = []
+            receipts: list[Receipt] = []
             for _ in range(self._times):
                 for message in prepared:
                     await pace.turn()
@@ -128,9 +130,9 @@ class Sender:
                         await self._count(receipts)
             await self._count(receipts)
 
-    async def _count(self, receipts: list[asyncio.Future[MessageId]]) -> None:
+    async def _count(self, receipts: list[Receipt]) -> None:
         for receipt in receipts:
-            found = await asyncio.shield(receipt)
+            found = await receipt
             self._sent += 1
             if self._as_json:
                 where = f"{found.ledger_id()}:{found.entry_id()}:{found.partition()}"

@@ -33,9 +33,13 @@ def read(
     chunked_max: Annotated[int, typer.Option("--max_chunked_msg", "-mc", hidden=True)] = 0,
     ack_oldest: Annotated[bool, typer.Option("--auto_ack_chunk_q_full", "-ac", hidden=True)] = False,
     schema_type: Annotated[str, typer.Option("--schema-type", "-st", help="bytes: print payloads.")] = "bytes",
-    pool: Annotated[str, typer.Option("--pool-messages", "-pm", hidden=True)] = "true",
-    key_value: Annotated[str | None, typer.Option("--encryption-key-value", "-ekv", hidden=True)] = None,
-    crypto_failure: Annotated[str, typer.Option("--crypto-failure-action", "-ca", hidden=True)] = "FAIL",
+    pool: Annotated[str | None, typer.Option("--pool-messages", "-pm", hidden=True)] = None,
+    key_value: Annotated[
+        str | None, typer.Option("--encryption-key-value", "-ekv", help="The private key: file:///k.pem or data:…")
+    ] = None,
+    crypto_failure: Annotated[
+        str, typer.Option("--crypto-failure-action", "-ca", help="No key opens it: FAIL, DISCARD or CONSUME.")
+    ] = "FAIL",
     url: flags.Url = None,
     auth_plugin: flags.AuthPlugin = None,
     auth_params: flags.AuthParams = None,
@@ -50,25 +54,27 @@ def read(
     as_json: flags.AsJson = False,
 ) -> None:
     """Read messages and print them; nothing is acknowledged. Example: magnetar read orders -m earliest -n 10"""
+    from magnetar.cli.messages.encryption_flags import decryption
     from magnetar.cli.messages.produce.sender import usage
     from magnetar.cli.messages.read.start_id import start_id
     from magnetar.cli.messages.receiver import Receiver, check_schema_type
     from magnetar.cli.messages.session import run
 
     with usage():
-        flags.refuse(encryption_key_value=key_value, proxy_url=proxy_url, proxy_protocol=proxy_protocol,
+        flags.refuse(proxy_url=proxy_url, proxy_protocol=proxy_protocol,
                      memory_limit=memory_limit, max_chunked_msg=chunked_max, auto_ack_chunk_q_full=ack_oldest,
                      )  # fmt: skip
+        flags.check_pool(pool)
         check_schema_type(schema_type)
         receiver = Receiver(
             count=count, verb="read", rate=rate, as_hex=as_hex, hide_content=hide_content, metadata=metadata,
             as_json=as_json,
         )  # fmt: skip
-        begin = start_id(start)
+        begin, keys = start_id(start), decryption(key_value, crypto_failure)
 
     async def work(client: Client) -> None:
         async with await client.create_reader(
-            topic, begin, receiver_queue_size=queue_size or 1_000, start_message_id_inclusive=inclusive
+            topic, begin, receiver_queue_size=queue_size or 1_000, start_message_id_inclusive=inclusive, **keys
         ) as reader:
             await receiver.take(reader.read_next)
 

@@ -2,8 +2,9 @@
 
 The writer decides what comes in which order, the reader where it goes: fields are matched by name and alias, numbers
 are promoted, what the reader does not know is skipped, what the writer did not write is the reader's default. The rules
-are those by which Pulsar lets schemas follow each other (`magnetar.schema.avro_resolution`); a pair that they do not
-admit has no program. Top-level fields of a record are columns of their own, so the record itself is no node.
+are those by which Pulsar lets schemas follow each other (`magnetar.schema_definitions.avro_resolution`); a pair that
+they do not admit has no program. Top-level fields of a record are columns of their own, so the record itself is no
+node.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 from magnetar.columnar.avro.read import instructions as k
 from magnetar.columnar.avro.shape import Shape, fields_of, members_of, shape_of
 from magnetar.model.errors import InvalidValueError
-from magnetar.schema.avro_resolution import Resolution, incompatibility
-from magnetar.schema.avro_types import (
+from magnetar.schema_definitions.avro_resolution import Resolution, incompatibility
+from magnetar.schema_definitions.avro_types import (
     AvroArray,
     AvroEnum,
     AvroField,

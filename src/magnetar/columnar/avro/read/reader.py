@@ -18,8 +18,8 @@ from magnetar.columnar.values import Decoded, Runs, UnreadableValue
 from magnetar.columnar.versions import SchemaLookup, all_unreadable, by_version, version_text
 from magnetar.model.errors import MagnetarError
 from magnetar.model.schemas import SchemaType
-from magnetar.schema.avro import AvroSchemaError, parse
-from magnetar.schema.avro_types import AvroRecord, AvroSchema
+from magnetar.schema_definitions.avro import AvroSchemaError, parse
+from magnetar.schema_definitions.avro_types import AvroRecord, AvroSchema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

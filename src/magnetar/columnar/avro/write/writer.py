@@ -15,7 +15,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 from magnetar.columnar.avro.shape import Shape, members_of, shape_of
 from magnetar.columnar.avro.write import kernel as k
 from magnetar.model.errors import InvalidValueError
-from magnetar.schema.avro_types import AvroEnum, AvroFixed, AvroRecord, AvroSchema, AvroUnion, describe
+from magnetar.schema_definitions.avro_types import AvroEnum, AvroFixed, AvroRecord, AvroSchema, AvroUnion, describe
 
 _NUMBERS: Final = {
     "int": k.INT,

@@ -3,7 +3,6 @@
 In reading order:
 
 * ``range_entries`` the entries of a range as they can be decoded: chunks joined, encrypted ones opened
-* ``arrow_decoder`` entries to Arrow record batches
 * ``value_schemas`` from options and registry to what decodes values
 * ``read_task``     what a Spark task does to read
 * ``batch_reader``  ``spark.read``

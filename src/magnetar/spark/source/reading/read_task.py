@@ -9,11 +9,11 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from magnetar.client.lookup import Lookup
+from magnetar.columnar.arrow_decoder import ArrowDecoder, chosen_columns
 from magnetar.spark.interpreter import settle
 from magnetar.spark.options.source_options import SourceOptions, open_lookup
 from magnetar.spark.source.planning.planner import Range, Task
 from magnetar.spark.source.planning.pushed_filters import EVERYTHING, Pushed, Window
-from magnetar.spark.source.reading.arrow_decoder import ArrowDecoder, chosen_columns
 from magnetar.spark.source.reading.range_entries import range_blocks
 from magnetar.spark.source.reading.value_schemas import value_decoder
 

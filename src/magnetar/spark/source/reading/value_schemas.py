@@ -10,22 +10,20 @@ import dataclasses
 from typing import Any
 
 from magnetar.client.lookup import Lookup
-from magnetar.client.schemas import Registry, Versioned
+from magnetar.client.schemas import Registry
+from magnetar.client.values.registry_answer import Versioned
+from magnetar.columnar.arrow_decoder import METADATA, chosen_columns
 from magnetar.columnar.sql_types import sql_type
-from magnetar.columnar.values import Binary, Text, ValueDecoder, Values
-from magnetar.columnar.versions import SchemaLookup as Writers
+from magnetar.columnar.value_readers import values_of
+from magnetar.columnar.values import Binary, Text, ValueDecoder
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
-from magnetar.model.schemas import SchemaDefinition, SchemaType
-from magnetar.schema import key_value, protobuf_native
-from magnetar.schema.avro import AvroSchemaError, parse
-from magnetar.schema.validation import identity
+from magnetar.model.schemas import SchemaDefinition
+from magnetar.schema_definitions.validation import identity
 from magnetar.spark.options.source_options import SourceOptions, open_lookup
 from magnetar.spark.options.topic_selection import topic_partitions
 from magnetar.spark.options.value_options import PRIMITIVES, ValueOptions, given_definition
-from magnetar.spark.source.reading.arrow_decoder import METADATA, chosen_columns
 
-_SEPARATED = "SEPARATED"
 _VERSION = "version "
 
 
@@ -74,67 +72,7 @@ def value_decoder(options: SourceOptions, lookup: Lookup | None = None, topic: s
     if value.definition is None:
         return ValueDecoder(Text() if value.kind == "string" else Binary(), value.on_error, value.on_new_schema)
     writers = None if lookup is None else Registry(lookup, topic).version
-    return ValueDecoder(_values(value.definition, writers, value.label), value.on_error, value.on_new_schema)
-
-
-def _values(definition: SchemaDefinition, writers: Writers | None, label: str) -> Values:
-    """Return how values of a schema are read.
-
-    Modules are imported when they are needed: they bring numba, ptars and the like with them.
-    """
-    kind = definition.type
-    if kind in (SchemaType.NONE, SchemaType.BYTES):
-        return Binary()
-    if kind is SchemaType.STRING:
-        return Text()
-    if kind is SchemaType.PROTOBUF_NATIVE:
-        from magnetar.columnar.protobuf import Protobuf
-
-        return Protobuf(protobuf_native.descriptor(definition.data), writers, label)
-    if kind is SchemaType.PROTOBUF:
-        raise InvalidValueError(
-            "the registry describes this topic's Protobuf messages by an Avro schema only; read them with "
-            "value=protobuf, 'valueSchema' (a FileDescriptorSet) and 'valueMessage'"
-        )
-    if kind is SchemaType.KEY_VALUE:
-        return _pairs(definition, writers, label)
-    if kind in (SchemaType.AVRO, SchemaType.JSON):
-        return _by_avro(definition, writers, label)
-    from magnetar.columnar.primitives import Primitives
-
-    return Primitives(kind)
-
-
-def _by_avro(definition: SchemaDefinition, writers: Writers | None, label: str) -> Values:
-    try:
-        schema = parse(definition.data)
-    except AvroSchemaError as error:
-        raise InvalidValueError(f"the {definition.type.name} schema ({label}) cannot be read: {error}") from None
-    if definition.type is SchemaType.JSON:
-        from magnetar.columnar.json.reader import Json
-
-        return Json(schema, writers, label)
-    from magnetar.columnar.avro.read.reader import Avro
-
-    return Avro(schema, writers, label)
-
-
-def _pairs(definition: SchemaDefinition, writers: Writers | None, label: str) -> Values:
-    from magnetar.columnar.key_value import KeyValueValues
-
-    def half(which: int) -> Writers | None:
-        if writers is None:
-            return None
-        return lambda version: _half(writers(version), which)
-
-    parts = key_value.split(definition)
-    separated = definition.properties.get("kv.encoding.type") == _SEPARATED
-    made = [_values(part, half(which), label) for which, part in enumerate(parts)]
-    return KeyValueValues(made[0], made[1], separated=separated)
-
-
-def _half(definition: SchemaDefinition, which: int) -> SchemaDefinition:
-    return key_value.split(definition)[which] if definition.type is SchemaType.KEY_VALUE else definition
+    return ValueDecoder(values_of(value.definition, writers, value.label), value.on_error, value.on_new_schema)
 
 
 def _registered(lookup: Lookup, names: list[str], value: ValueOptions) -> tuple[SchemaDefinition, str]:

@@ -1,0 +1,10 @@
+"""The asyncio client under the official client's name for it: ``from magnetar.asyncio import Client``.
+
+It is `magnetar.aio`, in which everything is written; the module has another name there because asyncio itself has this
+one.
+"""
+
+from __future__ import annotations
+
+from magnetar.aio import *  # noqa: F403
+from magnetar.exceptions import PulsarException as PulsarException

@@ -1,0 +1,63 @@
+"""What SIGINT and SIGTERM do to a command that is connected: the first ends it in order, a second one at once.
+
+asyncio's own second Ctrl-C raises KeyboardInterrupt wherever the event loop is. Within the loop's own lines that loses
+a callback, and the closing that waits for it never ends. Nothing is raised here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import Final
+
+INTERRUPTED: Final = 130
+"""The exit code."""
+
+
+class Interrupts:
+    """The signals of one command."""
+
+    def __init__(self) -> None:
+        self._heard = 0
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def heard(self) -> bool:
+        """Whether a signal has come."""
+        return self._heard > 0
+
+    def end(self, task: asyncio.Task[None]) -> None:
+        """Cancel this task at the first signal. Raises CancelledError if there was one already."""
+        self._task = task
+        if self._heard:
+            raise asyncio.CancelledError
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Take a signal, wherever the program is; also while a write to a full pipe stops everything."""
+        self._heard += 1
+        if self._heard > 1:
+            os._exit(INTERRUPTED)
+        if self._task is not None:
+            loop = self._task.get_loop()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._task.cancel)
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    """Take the signals within; not those that whoever started the program has it ignore, as nohup does."""
+    found = Interrupts()
+    before = {
+        number: signal.signal(number, found.on_signal)
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield found
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

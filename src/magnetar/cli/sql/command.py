@@ -1,0 +1,103 @@
+"""``magnetar sql``: the flags; engine and reader are imported once they are understood."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from magnetar.cli.messages import flags
+from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.runtime.command_line import commands
+
+app = commands("Query topics with SQL.")
+_PACKAGES: Final = frozenset({"polars", "pyarrow", "numba", "ptars"})
+
+
+@app.command()
+def sql(
+    statement: Annotated[str, typer.Argument(help="A SELECT; tables are topics.", metavar="STATEMENT")],
+    start: Annotated[
+        str, typer.Option("--from", help="earliest, latest, LEDGER:ENTRY or a time: 2026-01-31T10:00:00Z.")
+    ] = "earliest",
+    until: Annotated[str, typer.Option("--until", help="Where to end, exclusive; the same words.")] = "latest",
+    value: Annotated[
+        str, typer.Option("--value", help="Values: auto (the topic's schema, else bytes), binary or string.")
+    ] = "auto",
+    max_rows: Annotated[int, typer.Option("--max-rows", help="Rows to read at most; 0: no bound.")] = 100_000_000,
+    max_bytes: Annotated[
+        int, typer.Option("--max-bytes", help="Bytes of used columns to read at most; 0: no bound.")
+    ] = 1 << 30,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds; 0: no bound.")] = 0.0,
+    skip_lost: Annotated[bool, typer.Option("--skip-lost", help="Go on without what is trimmed meanwhile.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON for each row.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    parquet: Annotated[Path | None, typer.Option("--parquet", help="Write this file.", metavar="FILE")] = None,
+    url: flags.Url = None,
+    auth_plugin: flags.AuthPlugin = None,
+    auth_params: flags.AuthParams = None,
+    trust: flags.Trust = None,
+    context: flags.Context = None,
+    client_conf: flags.ClientConf = None,
+    token: flags.TokenReference = None,
+) -> None:
+    """Run a SELECT over topics, up to their end as of now. Example: magnetar sql "SELECT count(*) FROM orders\""""
+    from magnetar.cli.connection import connection
+    from magnetar.cli.messages.interrupts import INTERRUPTED, interrupts
+    from magnetar.cli.messages.produce.sender import usage
+    from magnetar.cli.sql.read_bounds import ReadBounds
+    from magnetar.cli.sql.statement import check_statement
+
+    with usage():
+        check_statement(statement)
+        if as_json + as_csv + (parquet is not None) > 1:
+            raise InvalidValueError("give one of --json, --csv and --parquet")
+        if value not in ("auto", "binary", "string"):
+            raise InvalidValueError(f"--value is {value[:100]!r}; it can be auto, binary or string")
+        bounds = ReadBounds(max_rows=max_rows, max_bytes=max_bytes, timeout=timeout)
+        given = flags.connection_flags(url, auth_plugin, auth_params, trust, context, client_conf, token)
+        found = connection(given)
+    with _failures():
+        from magnetar.cli.sql.result_forms import check_file, show
+        from magnetar.cli.sql.topic_query import Query
+        from magnetar.cli.sql.topic_table import place, reading_options
+
+        with usage():
+            place(start), place(until)
+            if parquet is not None:
+                check_file(parquet)
+        options = reading_options(found.service_url, found.login, value, strict=not skip_lost)
+        query = Query(text=statement, options=options, bounds=bounds, start=start, end=until)
+        with interrupts() as signals:
+            rows = query.run(signals)
+        if rows is None:
+            sys.stdout.flush()
+            os._exit(INTERRUPTED)  # a thread may be in the engine, which cannot be left otherwise
+        show(rows, sys.stdout, as_json=as_json, as_csv=as_csv, parquet=parquet)
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """Say what failed, and the next step, on standard error. Raises typer.Exit."""
+    from magnetar.cli.messages.session import FAILED
+
+    try:
+        yield
+        return
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # who read what is printed has gone
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _PACKAGES:
+            raise
+        typer.echo(
+            f"magnetar: sql needs {error.name}, which is not installed: from a checkout, pip install '.[sql]'", err=True
+        )
+    except (MagnetarError, OSError) as error:
+        typer.echo(f"magnetar: {str(error).replace('failOnDataLoss=false', '--skip-lost')}", err=True)
+    raise typer.Exit(FAILED)

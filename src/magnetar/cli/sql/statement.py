@@ -1,0 +1,66 @@
+"""A statement before anything is connected: only queries are run, and the tables they name are topics. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from magnetar.model.errors import InvalidTopicNameError, InvalidValueError
+from magnetar.model.names import TopicName
+
+STATEMENT_MAX: Final = 100_000
+"""Characters."""
+TABLES_MAX: Final = 20
+STANDARD: Final = ("__key", "__publishTime", "__eventTime", "__messageProperties")
+"""Columns of metadata that ``*`` stands for, as `Consumer.receive_table` has them; others are there if named."""
+_SKIPPED: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()+", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Za-z]+")
+_UNKNOWN: Final = re.compile(r"relation '(.*)' was not found", re.DOTALL)
+
+
+def check_statement(text: str) -> None:
+    """Raise InvalidValueError, which names the statement, about everything but SELECT and WITH … SELECT."""
+    if len(text) > STATEMENT_MAX:
+        raise InvalidValueError(f"the statement has {len(text)} characters; {STATEMENT_MAX} are the most")
+    skipped = _SKIPPED.match(text)
+    first = _WORD.match(text, skipped.end() if skipped else 0)
+    word = first[0].upper() if first else ""
+    if word in ("SELECT", "WITH"):
+        return
+    if not word:
+        raise InvalidValueError('there is no statement; write for instance magnetar sql "SELECT * FROM orders LIMIT 5"')
+    raise InvalidValueError(
+        f"{word} is refused: magnetar sql only reads, and runs one SELECT (or WITH … SELECT); magnetar produce writes "
+        "to topics, magnetar admin topics changes them"
+    )
+
+
+def metadata_columns(text: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of metadata that a statement can use: the standard ones, and those it names."""
+    words = set(re.findall(r"\w+", text))
+    return tuple(name for name in known if name in STANDARD or name in words)
+
+
+def unknown_table(error: str) -> str | None:
+    """Return the table that the engine's error says it does not know, None if it is about something else."""
+    found = _UNKNOWN.search(error)
+    return None if found is None else found[1]
+
+
+def topic_of(table: str) -> str:
+    """Return the topic of a table's name: a full name, a short one, or tenant.namespace.topic. Raises
+    InvalidValueError."""
+    try:
+        return TopicName.parse(table).fqn
+    except InvalidTopicNameError as error:
+        raise InvalidValueError(f"table {table!r} is no topic: {error}") from None
+
+
+def hint(error: str) -> str:
+    """Return the next step after an error of the engine, empty if there is none to name."""
+    if "parser error" in error:
+        return '; a topic\'s name that is no word stands in double quotes: FROM "tenant/namespace/my-topic"'
+    if "binary" in error.lower() and ("expected" in error.lower() or "got" in error.lower()):
+        return "; keys, and values without a schema, are bytes: CAST(value AS VARCHAR), or --value string"
+    return ""

@@ -1,0 +1,10 @@
+"""How the client finds a topic's broker and stays connected to it.
+
+In reading order:
+
+* ``wire_connection`` one socket: requests and answers, keep-alive, credentials, and who gets which push
+* ``connection_pool`` the connections of one client, by broker
+* ``topic_lookup``    which broker serves a topic, how many partitions it has, which topics there are
+* ``internal_topics`` the partitions of what applications name
+* ``attachment``      keeps a producer or consumer attached to the broker that serves its topic
+"""

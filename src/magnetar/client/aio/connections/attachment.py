@@ -1,0 +1,105 @@
+"""Keeps one producer or consumer attached to the broker that serves its topic: the I/O around `HandleLife`.
+
+One task looks the topic up, opens the handle, waits until it is lost, pauses, and begins again, until the application
+closes it or an error is final. Its owner says how it is opened, and hears of every opening and every loss.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from magnetar.client.aio.connections.topic_lookup import TopicLookup
+from magnetar.client.aio.connections.wire_connection import WireConnection
+from magnetar.client.errors import AlreadyClosedError
+from magnetar.client.machines.handle_life import HandleLife, LifeEvent, LifeState
+
+
+class Attachment:
+    """One handle's way to its broker."""
+
+    def __init__(
+        self,
+        topic: str,
+        lookup: TopicLookup,
+        rng: random.Random,
+        open_handle: Callable[[WireConnection], Awaitable[None]],
+        on_failed: Callable[[Exception], None],
+        *,
+        timeout: float,
+    ) -> None:
+        """``open_handle`` opens it on a connection or raises; ``on_failed`` is called when it never will be again."""
+        self.topic = topic
+        self.connection: WireConnection | None = None
+        """Where it is open; None while it is not."""
+        self._lookup = lookup
+        self._rng = rng
+        self._open_handle = open_handle
+        self._on_failed = on_failed
+        self._loop = asyncio.get_running_loop()
+        self.life = HandleLife(self._loop.time() + timeout)
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._loss: asyncio.Future[Exception] = self._loop.create_future()
+        self._task = self._loop.create_task(self._run())
+
+    async def opened(self) -> None:
+        """Wait until it is open for the first time. Raises why it never will be."""
+        await asyncio.shield(self._ready)
+
+    async def reopened(self, openings: int) -> None:
+        """Wait until it was open more than ``openings`` times. Raises why it never will be."""
+        while self.life.openings <= openings:
+            if self.life.ended:
+                raise self.life.error or AlreadyClosedError(f"{self.topic}: it is closed")
+            if self._ready.done():
+                self._ready = self._loop.create_future()
+            await asyncio.shield(self._ready)
+
+    def on_lost(self, error: Exception) -> None:
+        """Note that the broker does not serve it any more; it is opened again."""
+        self.connection = None
+        if not self._loss.done():
+            self._loss.set_result(error)
+
+    async def _run(self) -> None:
+        try:
+            while not self.life.ended:
+                pause = await self._attempt()
+                if pause is not None:
+                    await asyncio.sleep(pause)
+                    self.life.on(LifeEvent.PAUSE_OVER)
+        except Exception as error:  # an error of ours must not leave everybody waiting
+            if not self.life.ended:
+                self.life.state, self.life.error = LifeState.FAILED, error
+        if self.life.state is LifeState.FAILED:
+            assert self.life.error is not None
+            if not self._ready.done():
+                self._ready.set_exception(self.life.error)
+                self._ready.exception()
+            self._on_failed(self.life.error)
+
+    async def _attempt(self) -> float | None:
+        """Open it once and stay with it; returns the pause before the next attempt."""
+        self._loss = self._loop.create_future()
+        try:
+            connection = await self._lookup.connect(self.topic)
+            await self._open_handle(connection)
+        except Exception as error:
+            return self.life.failed(error, self._loop.time(), self._rng.random())
+        self.life.opened()
+        if not self._loss.done():
+            self.connection = connection
+        if not self._ready.done():
+            self._ready.set_result(None)
+        return self.life.failed(await self._loss, self._loop.time(), self._rng.random())
+
+    async def close(self) -> WireConnection | None:
+        """End it; returns the connection on which the handle is still open."""
+        connection, self.connection = self.connection, None
+        self.life.on(LifeEvent.CLOSE)
+        self._task.cancel()
+        if not self._ready.done():
+            self._ready.set_exception(AlreadyClosedError(f"{self.topic}: it was closed"))
+            self._ready.exception()
+        return connection

@@ -1,0 +1,304 @@
+"""What applications consume with: one consumer for a topic and its partitions, for several topics, or for a pattern."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from magnetar.client.aio.client_environment import Environment
+from magnetar.client.aio.consumers.letter_producer import OpenOutlet
+from magnetar.client.aio.consumers.seek_position import seek_data
+from magnetar.client.aio.consumers.settlement import Settlement
+from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, consumer_stats
+from magnetar.client.aio.topics.consumer_options import ConsumerOptions
+from magnetar.client.aio.topics.topic_consumer import TopicConsumer
+from magnetar.client.errors import ClientTimeoutError
+from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
+from magnetar.client.machines.message import Message, T
+from magnetar.client.machines.message_id import MessageId
+from magnetar.model.errors import InvalidValueError
+from magnetar.protocol import commands as c
+
+if TYPE_CHECKING:
+    from magnetar.client.aio.consumers.table_receiver import TableReceiver
+
+
+class Consumer(Settlement[T]):
+    """A consumer; make it with `Client.subscribe`, and use it as an asynchronous context manager.
+
+    Several tasks may receive at once: each message is returned to one of them, in the order it came.
+    """
+
+    def __init__(
+        self, topic: str, environment: Environment, options: ConsumerOptions, open_outlet: OpenOutlet | None = None
+    ) -> None:
+        """``open_outlet`` opens producers for letters, where the consumer has some."""
+        super().__init__(topic, environment, options, open_outlet)
+        self._since = self._loop.time()
+        self.at_close: list[Callable[[], object]] = []
+        """What the client wants to be called when it is closed."""
+        self._tables: TableReceiver | None = None
+
+    async def add(self, topics: Iterable[str], start: MessageId | None = None) -> None:
+        """Subscribe to internal topics. Raises why one cannot be, and then none of these stays.
+
+        ``start``: where a reader begins on these, if not where it began on the others.
+        """
+        options = self._options if start is None else replace(self._options, start=start)
+        names, new = list(topics), list[TopicConsumer]()
+        at_once = self._environment.bounds.opening or max(len(names), 1)
+        try:
+            for at in range(0, len(names), at_once):
+                part = [
+                    TopicConsumer(one, self._environment, options, self._has_messages, self._bury)
+                    for one in names[at : at + at_once]
+                ]
+                for one in part:
+                    one.consumption.intake.owner = self
+                new += part
+                await asyncio.gather(*(one.opened() for one in part))
+        except BaseException:
+            await asyncio.gather(*(one.close() for one in new), return_exceptions=True)
+            raise
+        if self._closed:
+            await asyncio.gather(*(one.close() for one in new))
+            return
+        self._members |= {one.topic: one for one in new}
+        self._only = new[0] if len(self._members) == len(new) == 1 else None
+
+    async def drop(self, topics: Iterable[str]) -> None:
+        """Leave internal topics that have vanished."""
+        gone = [self._members.pop(one) for one in topics if one in self._members]
+        self._only = None  # messages of the gone ones may be with the application
+        await asyncio.gather(*(one.close() for one in gone))
+
+    @property
+    def options(self) -> ConsumerOptions:
+        """What it subscribes with."""
+        return self._options
+
+    @property
+    def topics(self) -> list[str]:
+        """The internal topics."""
+        return list(self._members)
+
+    async def __aenter__(self) -> Consumer[T]:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def __aiter__(self) -> AsyncIterator[Message[T]]:
+        while True:
+            yield await self.receive()
+
+    @override
+    def topic(self) -> str:
+        """Return what was subscribed to: a topic, topics with commas between, or a pattern."""
+        return self._topic
+
+    def subscription_name(self) -> str:
+        """Return the subscription's name."""
+        return self._options.subscription
+
+    def consumer_name(self) -> str:
+        """Return the name that was given, empty if the broker made one."""
+        return self._options.name or ""
+
+    def is_connected(self) -> bool:
+        """Whether all its topics are subscribed at the moment."""
+        return not self._closed and all(one.connected for one in self._members.values())
+
+    def has_reached_end_of_topic(self) -> bool:
+        """Whether all its topics were terminated and everything was read."""
+        return bool(self._members) and all(one.ended and not one.waiting for one in self._members.values())
+
+    @override
+    async def receive(self, timeout_millis: int | None = None) -> Message[T]:
+        """Return the next message; cancelled, it takes none along.
+
+        Raises ClientTimeoutError if none comes in ``timeout_millis``, AlreadyClosedError, and why a topic can be read
+        no more.
+        """
+        at_hand = self._at_hand
+        if at_hand:
+            message = at_hand.pop()
+            if not at_hand:
+                self._used_up(message)
+            return message
+        if timeout_millis is None:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(timeout_millis / 1000):
+                return await self._receive()
+        except TimeoutError:
+            raise ClientTimeoutError(f"{self._topic}: no message came in {timeout_millis} ms") from None
+
+    async def _receive(self) -> Message[T]:
+        while True:
+            message = self.receive_nowait()
+            if message is not None:
+                return message
+            if self._without_queue:
+                for one in self._members.values():
+                    one.want()
+            await self._something()
+
+    async def batch_receive(
+        self, max_messages: int | None = None, timeout_millis: float | None = None
+    ) -> list[Message[T]]:
+        """Return messages as soon as the batch_receive_policy has enough, fewer if its time is over (rule 6.1.4).
+
+        ``max_messages`` and ``timeout_millis`` stand in for those of the policy. Cancelled, it takes none along.
+        """
+        if self._without_queue:
+            raise InvalidValueError("batch_receive needs a receiver queue (rule 6.1.2)")
+        policy = self._options.delivery.batch.instead(max_messages, timeout_millis)
+        deadline = None if policy.timeout is None else self._loop.time() + policy.timeout
+        while not self._closed and self._failure is None and not self._enough(policy):
+            left = None if deadline is None else deadline - self._loop.time()
+            if left is not None and left <= 0:
+                break
+            try:
+                async with asyncio.timeout(left):
+                    await self._something()
+            except TimeoutError:
+                break
+        return self._take(policy)
+
+    def _enough(self, policy: ConsumerBatchReceivePolicy) -> bool:
+        ready = self._ready
+        size = sum(one.consumption.queue.size for one in ready) if policy.max_num_bytes > 0 else 0
+        # A queue that is full gets no more before something is taken from it.
+        return policy.enough(sum(one.waiting for one in ready), size) or any(one.consumption.full for one in ready)
+
+    async def receive_table(self, max_rows: int = 20_000, max_wait: float = 1.0, *, metadata: str = "") -> Any:
+        """Return a pa.Table of up to ``max_rows`` messages, fewer (or none) if ``max_wait`` seconds are over.
+
+        The columns are ``value``, or with a schema its fields, and those that ``metadata`` names as Spark's source has
+        them (``all``, or names with commas; by default __key, __publishTime, __eventTime and __messageProperties), and
+        the ids that `acknowledge_table` needs. What of a batch is too much stays for the next call. A Shared
+        subscription gives some 50,000 messages before one is acknowledged (maxUnackedMessagesPerConsumer). Needs
+        magnetar[columns]. Cancelled, or if a value cannot be read (InvalidValueError), it takes no message along.
+        Raises as `receive_nowait`, if there is no message before.
+        """
+        if self._without_queue:
+            raise InvalidValueError("receive_table needs a receiver queue (rule 6.1.2)")
+        return await self._table_receiver().receive(max_rows, max_wait, metadata)
+
+    async def acknowledge_table(self, table: Any, *, cumulative: bool = False) -> None:
+        """Take all rows of a table as done with, which `receive_table` has given, or some of whose rows it is.
+
+        With ``cumulative`` all messages before the last row of each topic, too; not on Shared and Key_Shared. Raises
+        AlreadyClosedError, and InvalidValueError if the columns of the ids are gone.
+        """
+        if cumulative:
+            self._check_cumulative()
+        self._open()
+        self._table_receiver().acknowledge(table, cumulative=cumulative)
+
+    def _table_receiver(self) -> TableReceiver:
+        if self._tables is None:
+            from magnetar.client.aio.consumers.table_receiver import TableReceiver
+
+            self._tables = TableReceiver(self, self._options.schema)
+        return self._tables
+
+    def _take(self, policy: ConsumerBatchReceivePolicy) -> list[Message[T]]:
+        found: list[Message[T]] = []
+        size = 0
+        while at_hand := self._at_hand or self._refill(quiet=bool(found)):
+            message = at_hand[-1]
+            size += len(message.data())
+            if not policy.fits(len(found) + 1, size):
+                break
+            found.append(at_hand.pop())
+            if not at_hand:
+                self._used_up(message)
+        return found
+
+    async def pause_message_listener(self) -> None:
+        """Ask the brokers for no more messages; those that are here may be received."""
+        for one in self._open():
+            one.pause(True)
+
+    async def resume_message_listener(self) -> None:
+        """Go on after `pause_message_listener`."""
+        for one in self._open():
+            one.pause(False)
+
+    async def seek(self, messageid: MessageId | int) -> None:
+        """Move the subscription to a message, which comes next, or to a publish time in milliseconds.
+
+        Several topics have the ends in common (earliest, latest) and times, but no other message (rule 5.9.8).
+        """
+        members = self._open()
+        if isinstance(messageid, int):
+            command, start = c.CommandSeek(0, 0, message_publish_time=messageid), None
+        else:
+            command, start = c.CommandSeek(0, 0, message_id=seek_data(messageid)), messageid
+            if len(members) > 1 and messageid not in (MessageId.earliest, MessageId.latest):
+                if not messageid.topic and messageid.partition() < 0:
+                    raise InvalidValueError("a seek on several topics needs an id that says which, or a time")
+                members = [self._member(messageid)]
+        await asyncio.gather(*(one.seek(command, start) for one in members))
+
+    def stats(self) -> ConsumptionStatistics:
+        """Return what was counted since the consumer was opened, on the topics that it has now."""
+        members = list(self._members.values())
+        counters = [one.consumption.counters for one in members]
+        return consumer_stats(counters, sum(one.waiting for one in members), self._loop.time() - self._since)
+
+    def has_waiting(self) -> bool:
+        """Whether a message is here already."""
+        return any(one.waiting for one in self._ready)
+
+    async def end_of(self, topic: str) -> c.CommandGetLastMessageIdResponse:
+        """Return what the broker says about the end of an internal topic."""
+        return await self._members[topic].last_message_id()
+
+    async def get_last_message_id(self) -> MessageId:
+        """Return the id of the last message; of a partitioned topic use `get_last_message_ids`."""
+        ids = await self.get_last_message_ids()
+        if len(ids) != 1:
+            raise InvalidValueError(f"{self._topic} has {len(ids)} internal topics; ask get_last_message_ids")
+        return ids[0]
+
+    async def get_last_message_ids(self) -> list[MessageId]:
+        """Return the id of the last message of each internal topic."""
+        found: list[MessageId] = []
+        for one in self._open():
+            last = (await one.last_message_id()).last_message_id
+            found.append(MessageId(one.partition, last.ledger, last.entry, last.batch_index, topic=one.topic))
+        return found
+
+    async def unsubscribe(self, *, force: bool = False) -> None:
+        """Delete the subscription on all topics, and close."""
+        members = self._open()
+        await self._close_letters()
+        await asyncio.gather(*(one.unsubscribe(force=force) for one in members))
+        self._end()
+
+    async def close(self) -> None:
+        """Close; what was not acknowledged goes to others. Closing twice is no error (rule 6.1.7)."""
+        if self._closed:
+            return
+        self._end()
+        await self._close_letters()
+        await asyncio.gather(*(one.close() for one in self._members.values()))
+
+    def _end(self) -> None:
+        self._closed = True
+        self._only = None
+        self._at_hand = []
+        for call in self.at_close:
+            call()
+        while self._waiters:
+            self._wake()
+        if self.when_messages is not None:
+            call, self.when_messages = self.when_messages, None
+            call()

@@ -1,0 +1,54 @@
+"""The letters of one consumer: where they go, and when its originals are acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import string
+from datetime import timedelta
+from typing import Final
+
+from magnetar.client.aio.consumers.dead_letters import DeadLetterSender
+from magnetar.client.aio.consumers.letter_producer import LetterAddress, LetterProducer, OpenOutlet
+from magnetar.client.aio.consumers.retry_letters import RetryLetterSender
+from magnetar.client.aio.topics.consumer_options import ConsumerOptions
+from magnetar.client.machines.redelivery.redelivery_backoff import DELAY_MAX_MS
+from magnetar.model.errors import InvalidValueError
+
+_ALPHABET: Final = string.ascii_letters + string.digits
+_NONCE: Final = 5
+"""Characters that make the names of producers differ, as Java has it."""
+
+
+class Letters:
+    """What a consumer with a dead letter policy has beside its topics."""
+
+    def __init__(self, options: ConsumerOptions, open_outlet: OpenOutlet, rng: random.Random) -> None:
+        policy = options.delivery.policy
+        assert policy is not None
+        name = options.name or _nonce(rng)
+        self.dead = DeadLetterSender(policy, options.subscription, name, options.schema, open_outlet, _nonce(rng))
+        self.retry: RetryLetterSender | None = None
+        if options.delivery.retry_enable:
+            assert policy.retry_letter_topic is not None
+            address = LetterAddress(policy.retry_letter_topic, schema=options.schema, parameters=policy.letter_producer)
+            self.retry = RetryLetterSender(self.dead, LetterProducer(open_outlet, address), options.subscription)
+
+    async def close(self) -> None:
+        """Wait for the copies that are on their way."""
+        closing = [self.dead.close()]
+        if self.retry is not None:
+            closing.append(self.retry.close())
+        await asyncio.gather(*closing)
+
+
+def _nonce(rng: random.Random) -> str:
+    return "".join(rng.choices(_ALPHABET, k=_NONCE))
+
+
+def delay_ms(delay: float | timedelta) -> int:
+    """Return milliseconds; a delay below 0 is none. Raises InvalidValueError."""
+    found: object = delay.total_seconds() * 1_000 if isinstance(delay, timedelta) else delay
+    if not isinstance(found, int | float) or not found <= DELAY_MAX_MS:
+        raise InvalidValueError(f"a delay of {delay!r} is no number of milliseconds, no timedelta, or above ten years")
+    return max(int(found), 0)

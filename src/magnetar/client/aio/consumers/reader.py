@@ -1,0 +1,128 @@
+"""A consumer that leaves no trace: it begins where the application says, and goes on there after a lost connection
+(rules of 6.9)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Generic
+
+from magnetar.client.aio.consumers.consumer import Consumer
+from magnetar.client.machines.message import Message, T
+from magnetar.client.machines.message_id import MessageId
+
+_ACK_EVERY = 500
+"""After so many messages the broker hears how far it is, for its statistics (rule 6.9.1)."""
+
+
+class Reader(Generic[T]):
+    """A reader; make it with `Client.create_reader`, and use it as an asynchronous context manager."""
+
+    def __init__(self, consumer: Consumer[T], start: MessageId) -> None:
+        self._consumer = consumer
+        self._start = start
+        self._last: dict[str, Message[T]] = {}
+        self._ends: dict[str, MessageId] = {}
+        self._unsaid = 0
+
+    async def __aenter__(self) -> Reader[T]:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def __aiter__(self) -> AsyncIterator[Message[T]]:
+        while True:
+            yield await self.read_next()
+
+    def topic(self) -> str:
+        """Return the topic."""
+        return self._consumer.topic()
+
+    def has_reached_end_of_topic(self) -> bool:
+        """Whether the topic was terminated and everything was read."""
+        return self._consumer.has_reached_end_of_topic()
+
+    def is_connected(self) -> bool:
+        """Whether all its partitions are open at a broker at the moment."""
+        return self._consumer.is_connected()
+
+    async def read_next(self, timeout_millis: int | None = None) -> Message[T]:
+        """Return the next message; cancelled, it takes none along. Raises as `Consumer.receive`."""
+        message = await self._consumer.receive(timeout_millis)
+        self._last[message.topic_name()] = message
+        self._unsaid += 1
+        if self._unsaid >= _ACK_EVERY:
+            self._unsaid = 0
+            for last in self._last.values():
+                await self._consumer.acknowledge_cumulative(last)
+        return message
+
+    @property
+    def consumer(self) -> Consumer[T]:
+        """What it reads with."""
+        return self._consumer
+
+    def note(self, last: Iterable[Message[T]], count: int) -> None:
+        """Take note of what was taken from its consumer: the last message of each topic, and how many in all."""
+        for message in last:
+            self._last[message.topic_name()] = message
+        self._unsaid += count
+        if self._unsaid >= _ACK_EVERY:
+            self._unsaid = 0
+            for message in self._last.values():
+                self._consumer.acknowledge_up_to(message)
+
+    async def get_last_message_id(self) -> MessageId:
+        """Return the id of the last message; of a partitioned topic use `get_last_message_ids`."""
+        return await self._consumer.get_last_message_id()
+
+    async def get_last_message_ids(self) -> list[MessageId]:
+        """Return the id of the last message of each internal topic."""
+        return await self._consumer.get_last_message_ids()
+
+    def has_read(self, message_id: MessageId) -> bool:
+        """Whether a message of an internal topic was read, or one after it; of an empty topic everything was."""
+        last = self._last.get(message_id.topic)
+        if message_id.entry_id() < 0:
+            return True
+        return last is not None and _order(last.message_id()) >= _order(message_id)
+
+    async def has_message_available(self) -> bool:
+        """Whether a message is stored that was not read yet (rule 6.9.3)."""
+        if self._consumer.has_waiting():
+            return True
+        return any([await self._is_behind(topic) for topic in self._consumer.topics])
+
+    async def _is_behind(self, topic: str) -> bool:
+        last = self._last.get(topic)
+        known = self._ends.get(topic)
+        if last is not None and known is not None and _order(last.message_id()) < _order(known):
+            return True
+        answer = await self._consumer.end_of(topic)
+        end = answer.last_message_id
+        if end.ledger < 0 or end.entry < 0:
+            return False
+        found = self._ends[topic] = MessageId(-1, end.ledger, end.entry, end.batch_index)
+        if last is not None:
+            return _order(last.message_id()) < _order(found)
+        marked = answer.consumer_mark_delete_position
+        if self._start == MessageId.latest:
+            return marked is not None and (marked.ledger, marked.entry) < (end.ledger, end.entry)
+        return self._start == MessageId.earliest or _order(self._start) <= _order(found)
+
+    async def seek(self, messageid: MessageId | int) -> None:
+        """Go to a message, which comes next, or to a publish time in milliseconds."""
+        await self._consumer.seek(messageid)
+        self._last.clear()
+        self._ends.clear()
+        self._start = MessageId.earliest if isinstance(messageid, int) else messageid
+
+    async def close(self) -> None:
+        """Close; the broker forgets it."""
+        await self._consumer.close()
+
+
+def _order(message_id: MessageId) -> tuple[int, int, int]:
+    """The place in the topic; an entry without a batch index is after all messages of a batch."""
+    index = message_id.batch_index()
+    return message_id.ledger_id(), message_id.entry_id(), index if index >= 0 else 1 << 31

@@ -1,0 +1,323 @@
+"""What applications publish with: one producer for a topic, or for all its partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic
+
+from magnetar.client.aio.client_environment import Environment
+from magnetar.client.aio.statistics.handle_stats import ProducerStatistics, producer_stats
+from magnetar.client.aio.topics.producer_options import ProducerOptions
+from magnetar.client.aio.topics.receipt import FateToken, Receipt
+from magnetar.client.aio.topics.topic_producer import TopicProducer
+from magnetar.client.errors import AlreadyClosedError, SchemaError
+from magnetar.client.machines.message import T
+from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
+from magnetar.client.machines.outgoing.partition_router import PartitionRouter
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.names import TopicName
+
+if TYPE_CHECKING:
+    from magnetar.client.aio.client_transaction import ClientTransaction
+    from magnetar.client.aio.producers.table_sender import TableSender
+
+_INT64 = 1 << 63
+
+
+class Producer(Generic[T]):
+    """A producer; make it with `Client.create_producer`, and use it as an asynchronous context manager."""
+
+    def __init__(
+        self, topic: str, partitions: int, environment: Environment, options: ProducerOptions, router: PartitionRouter
+    ) -> None:
+        self._topic = topic
+        self._environment = environment
+        self._options = options
+        self._router = router
+        name = TopicName.parse(topic)
+        topics = [one.fqn for one in name.partitions(partitions)] if partitions else [topic]
+        self._producers = [TopicProducer(one, environment, options) for one in topics]
+        self._values = options.values
+        plain = len(self._producers) == 1 and options.values is None
+        self._only = self._producers[0] if plain else None
+        """The one for all messages; None where there are several or values have a schema, and when it is closed."""
+        self._tables: TableSender | None = None
+        self._loop = asyncio.get_running_loop()
+        self._since = self._loop.time()
+        self._closed = False
+        self.at_close: list[Callable[[], object]] = []
+        """What the client wants to be called when it is closed."""
+
+    @property
+    def options(self) -> ProducerOptions:
+        """What it was opened with."""
+        return self._options
+
+    @property
+    def partitions(self) -> int:
+        """How many topics it publishes to: the partitions, or one."""
+        return len(self._producers)
+
+    async def opened(self) -> None:
+        """Wait until all partitions are open. Raises why one is not, and then none stays open."""
+        try:
+            await asyncio.gather(*(one.opened() for one in self._producers))
+        except BaseException:
+            await self.close()
+            raise
+
+    async def __aenter__(self) -> Producer[T]:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def topic(self) -> str:
+        """Return the topic, without a partition."""
+        return self._topic
+
+    def producer_name(self) -> str:
+        """Return the name, given or made by the broker."""
+        return self._producers[0].name
+
+    def last_sequence_id(self) -> int:
+        """Return the highest sequence id that was confirmed, -1 if there is none."""
+        return max(one.last_sequence_id for one in self._producers)
+
+    def is_connected(self) -> bool:
+        """Whether all partitions are open at a broker at the moment."""
+        return not self._closed and all(one.connected for one in self._producers)
+
+    async def send(
+        self,
+        content: T | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool | None = None,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        txn: ClientTransaction | None = None,
+    ) -> MessageId:
+        """Publish, and return the message's id once it is stored.
+
+        ``content`` None is a message without a value, which compaction takes for a deletion. Cancelled while it waits
+        for the receipt, the message is on its way all the same. Raises QueueFullError, MessageTooLargeError,
+        RefusedError, ClientTimeoutError, AlreadyClosedError.
+        """
+        message = self.message(
+            content, properties, partition_key, ordering_key, sequence_id, replication_clusters, disable_replication,
+            event_timestamp, deliver_at, deliver_after,
+        )  # fmt: skip
+        return await self.send_message(message, txn)
+
+    async def _send_in(self, txn: ClientTransaction, message: OutgoingMessage) -> MessageId:
+        chosen = self._choose(message)
+        await txn.publishes_to(chosen.topic)
+        receipt = chosen.add(replace(message, txn=txn.txn_id))
+        txn.watch(receipt)
+        return await asyncio.shield(receipt.as_future())  # the transaction waits for it even if this one does not
+
+    def message(
+        self,
+        content: T | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool | None = None,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> OutgoingMessage:
+        """Return a message for `send_nowait`, which may be sent many times. Raises InvalidValueError."""
+        encoded, partition_key, null_value = self._encoded(content, partition_key)
+        for what, number in (
+            ("sequence_id", sequence_id),
+            ("event_timestamp", event_timestamp),
+            ("deliver_at", deliver_at),
+        ):
+            if number is not None and not 0 <= number < _INT64:
+                raise InvalidValueError(f"{what} {number} is not from 0 to 2^63 - 1")
+        if deliver_after is not None:
+            if deliver_at is not None:
+                raise InvalidValueError("give deliver_at or deliver_after, not both")
+            deliver_at = self._environment.clock.now_ms() + max(int(deliver_after.total_seconds() * 1000), 0)
+        key, key_is_base64 = None, False
+        if isinstance(partition_key, bytes):
+            key, key_is_base64 = base64.b64encode(partition_key).decode(), True
+        elif partition_key is not None:
+            key = partition_key
+        if isinstance(ordering_key, str):
+            ordering_key = ordering_key.encode()
+        clusters = ("__local__",) if disable_replication else tuple(replication_clusters or ())
+        return OutgoingMessage(
+            encoded,
+            tuple((properties or {}).items()),
+            key,
+            key_is_base64,
+            ordering_key,
+            event_timestamp or 0,
+            deliver_at or 0,
+            sequence_id,
+            null_value,
+            clusters,
+        )
+
+    def _encoded(self, content: Any, key: str | bytes | None) -> tuple[bytes, str | bytes | None, bool]:
+        """Return payload, key and whether there is no value. Raises SchemaError, InvalidValueError."""
+        schema = self._values
+        if content is None:
+            return b"", key, True
+        if schema is None:
+            if not isinstance(content, bytes | bytearray | memoryview):
+                raise InvalidValueError(
+                    f"a message is bytes, and not {type(content).__name__}; give the producer a schema, or encode it"
+                )
+            return bytes(content), key, False
+        try:
+            payload = schema.encode(content)
+            if schema.separates_key:
+                if key is not None:
+                    raise InvalidValueError("the schema makes the message's key of the value's; give no partition_key")
+                return payload, schema.key_of(content), content[1] is None
+        except SchemaError as error:
+            raise type(error)(f"{self._topic}: {error}") from error
+        return payload, key, False
+
+    async def enqueue(self, message: OutgoingMessage) -> Receipt:
+        """Add a message to the queue, waiting for room if the producer was made so; its receipt gets its id."""
+        chosen = self._choose(message)
+        if self._options.block_if_queue_full:
+            await chosen.room()
+        return chosen.add(message)
+
+    def send_nowait(self, content: T | OutgoingMessage) -> Receipt:
+        """Add a message to the queue at once; its receipt gets its id. Raises QueueFullError, MessageTooLargeError.
+
+        For many messages a second; a value alone is a message without key and properties.
+        """
+        if type(content) is bytes:
+            only = self._only
+            if only is not None:
+                return only.add_content(content)
+            if self._values is None:
+                return self._choose(OutgoingMessage(content)).add_content(content)
+        message = content if isinstance(content, OutgoingMessage) else self.message(content)
+        return self._choose(message).add(message)
+
+    def send_many_nowait(self, contents: Sequence[T]) -> list[Receipt]:
+        """Add messages without key and properties, as many as there is room for; the receipts are of those, the rest
+        was not added. Wait for `room` and go on with it. Raises as `send_nowait`, if not for want of room."""
+        only = self._only
+        if only is not None:
+            return only.add_contents(contents)  # type: ignore[arg-type]  # bytes: there is no schema
+        found: list[Receipt] = []
+        for content in contents:
+            message = self.message(content)
+            chosen = self._choose(message)
+            if chosen.full:
+                break
+            found.append(chosen.add(message))
+        return found
+
+    def send_with(self, message: bytes | OutgoingMessage, token: FateToken) -> None:
+        """Do the same as `send_nowait` without a receipt: ``token`` is completed as a future would be."""
+        if type(message) is bytes:
+            only = self._only
+            if only is not None:
+                only.add_content_with(message, token)
+                return
+        one = OutgoingMessage(message) if isinstance(message, bytes) else message
+        self._choose(one).add_with(one, token)
+
+    async def send_message(self, message: OutgoingMessage, txn: ClientTransaction | None = None) -> MessageId:
+        """Publish a message that was made before, and return its id once it is stored. Raises as `send`."""
+        if txn is not None:
+            return await self._send_in(txn, message)
+        return await (await self.enqueue(message))
+
+    async def send_table(self, table: Any) -> Any:
+        """Publish the rows of a table of pyarrow, polars or pandas, and return where they are, once all are stored.
+
+        The value is the column ``value`` (binary or string), or with a schema its fields; beside it there may be __key,
+        __eventTime, __deliverAt (milliseconds or timestamps), __orderingKey, __messageProperties (a map) and
+        __partition. The answer is a pa.Table with a row for each entry: __topic, __ledgerId, __entryId, messages. Needs
+        magnetar[columns]. Cancelled, what is made already is on its way all the same. Raises InvalidValueError for
+        columns that cannot be sent, MessageTooLargeError and as `send` with a note about the rows; those before are
+        sent.
+        """
+        if self._closed:
+            raise AlreadyClosedError(f"{self._topic}: the producer is closed")
+        if self._tables is None:
+            from magnetar.client.aio.producers.table_sender import TableSender
+
+            self._tables = TableSender(self._topic, self._producers, self._environment, self._options, self._router)
+        return await self._tables.send(table)
+
+    async def room(self) -> None:
+        """Wait until there is room in the queue, on every partition."""
+        for one in self._producers:
+            await one.room()
+
+    def _choose(self, message: OutgoingMessage) -> TopicProducer:
+        if self._closed:
+            raise AlreadyClosedError(f"{self._topic}: the producer is closed")
+        count = len(self._producers)
+        if count == 1:
+            return self._producers[0]
+        return self._producers[self._router.choose(message, count, self._loop.time())]
+
+    async def grow(self, partitions: int) -> None:
+        """Take up partitions that the topic has gained."""
+        name = TopicName.parse(self._topic)
+        for number in range(len(self._producers), partitions):
+            one = TopicProducer(name.partition(number).fqn, self._environment, self._options)
+            try:
+                await one.opened()
+            except BaseException:
+                await one.close()
+                raise
+            if self._closed:
+                await one.close()
+                return
+            self._producers.append(one)
+            self._only = None
+
+    def stats(self) -> ProducerStatistics:
+        """Return what was counted since the producer was opened."""
+        pending = sum(one.pending for one in self._producers)
+        return producer_stats([one.counters for one in self._producers], pending, self._loop.time() - self._since)
+
+    async def flush(self) -> None:
+        """Send what waits for company, and wait until every message has met its fate."""
+        if self._closed:
+            raise AlreadyClosedError(f"{self._topic}: the producer is closed")
+        await asyncio.gather(*(one.flush() for one in self._producers))
+
+    async def close(self) -> None:
+        """Send what is in the queue, then close; closing twice is no error (rule 6.1.7)."""
+        if self._closed:
+            return
+        self._closed = True
+        self._only = None
+        for call in self.at_close:
+            call()
+        try:
+            flushing = (one.flush() for one in self._producers if one.connected)
+            async with asyncio.timeout(self._environment.timeout):
+                await asyncio.gather(*flushing, return_exceptions=True)
+        except TimeoutError:
+            pass  # what has no receipt by now fails with the closing
+        finally:
+            await asyncio.gather(*(one.close() for one in self._producers))

@@ -1,0 +1,13 @@
+"""Handles on one topic or partition.
+
+In reading order:
+
+* ``receipt``        what a sender waits with
+* ``producer_options`` what a producer is opened with
+* ``topic_producer`` one producer: the I/O around `Publication`
+* ``version_hold``   entries that wait for the schema they were written with
+* ``delivery_options`` how a consumer acknowledges, and what happens to what it does not
+* ``consumer_options`` what a consumer subscribes with
+* ``ack_receipts``   answers to acknowledgements
+* ``topic_consumer`` one consumer: the I/O around `Consumption`
+"""

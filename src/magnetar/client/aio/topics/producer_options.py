@@ -1,0 +1,33 @@
+"""What a producer is opened with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from magnetar.client.encryption.message_sealer import MessageSealer
+from magnetar.client.machines.outgoing.publication import PublicationLimits
+from magnetar.client.values.value_schema import ValueSchema
+from magnetar.protocol import commands as c
+from magnetar.protocol.compression import CompressionType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerOptions:
+    """What a producer is opened with."""
+
+    limits: PublicationLimits
+    name: str | None = None
+    compression: CompressionType = CompressionType.NONE
+    schema: c.Schema | None = None
+    values: ValueSchema[Any] | None = None
+    """How values become bytes; None: they are bytes."""
+    properties: c.KeyValues = ()
+    access_mode: c.ProducerAccessMode = c.ProducerAccessMode.Shared
+    initial_sequence_id: int | None = None
+    txn_enabled: bool = False
+    block_if_queue_full: bool = False
+    initial_subscription: str | None = None
+    """A subscription that is made with the topic, at its beginning."""
+    sealer: MessageSealer | None = None
+    """Encrypts; None: messages go out in clear."""

@@ -1,0 +1,199 @@
+"""Messages on their way from the loop to threads, many at a time.
+
+The loop lends a list of messages, the next one last; threads take them off its end, and have the loop woken up when the
+list is empty. Then it gives back the permits of all of them and lends the next ones. What is lent counts as in the
+receiver queue until then, so prefetch is never above its bound; and the loop empties the list when its messages come
+again, after a lost connection or a seek.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from magnetar.client.aio.consumers.consumer import Consumer as AioConsumer
+from magnetar.client.blocking.loop_thread import LoopThread
+from magnetar.client.errors import ClientTimeoutError
+from magnetar.client.machines.message import Message
+from magnetar.runtime.clock import steady_seconds
+
+_NOTHING: Final[list[Message[Any]]] = []
+
+
+class HandOver:
+    """What one consumer has lent to threads."""
+
+    def __init__(self, thread: LoopThread, consumer: AioConsumer[Any]) -> None:
+        self._thread = thread
+        self._consumer = consumer
+        self._at_hand = _NOTHING
+        self._held: Message[Any] | None = None
+        """One that a thread took when it was interrupted."""
+        self._waiters: list[_Waiter] = []
+        self._failure: Exception | None = None
+        self.on_messages: Callable[[], object] | None = None
+        """What is called, on the loop, when messages are lent while no thread waits: a listener's turn."""
+        consumer.recall = _Recall(self)
+        thread.gives_up_with(self)
+
+    def take(self, timeout_millis: int | None) -> Message[Any]:
+        """Return the next message. Raises ClientTimeoutError, AlreadyClosedError, and why there is none any more.
+
+        Between looking at the message and taking it off the list there is no call and no jump, so that CPython neither
+        puts the thread aside nor handles a signal: no other thread takes it too, and Ctrl-C does not lose it.
+        """
+        deadline = None
+        while True:
+            at_hand = self._at_hand
+            try:
+                message = at_hand[-1]
+                del at_hand[-1]
+            except IndexError:
+                if self._held is not None:
+                    message, self._held = self._held, None
+                    return message
+                if timeout_millis is not None and deadline is None:
+                    deadline = steady_seconds() + timeout_millis / 1000
+                self._wait(deadline, timeout_millis)
+                continue
+            if not at_hand:
+                try:
+                    self._thread.post(self._advance)
+                except BaseException:
+                    self._held = message
+                    raise
+            return message
+
+    @property
+    def lends(self) -> bool:
+        """Whether a message may be taken without waiting."""
+        return bool(self._at_hand) or self._held is not None
+
+    def take_nowait(self) -> Message[Any] | None:
+        """Return the next message if one is lent, None otherwise."""
+        if not self.lends:
+            return None
+        try:
+            return self.take(0)
+        except ClientTimeoutError:
+            return None
+
+    def _wait(self, deadline: float | None, timeout_millis: int | None) -> None:
+        """Wait until messages are lent, or one of several threads has to look again."""
+        self._thread.check()
+        error = self._failure
+        if error is not None and not self._at_hand:
+            self._failure = None
+            raise error
+        waiter = _Waiter()
+        self._waiters.append(waiter)
+        try:
+            self._thread.post(self._advance)
+            if self._thread.ended:
+                self._thread.check()
+                return
+            if deadline is None:
+                waiter.woken.acquire()
+                return
+            if waiter.woken.acquire(timeout=max(deadline - steady_seconds(), 0)):
+                return
+            waiter.late = True
+            if not waiter.answered:
+                waiter.woken.acquire()  # the loop is always heard: it may have messages even if the time is over
+            if not self._at_hand and self._failure is None:
+                self._thread.check()
+                raise ClientTimeoutError(f"{self._consumer.topic()}: no message came in {timeout_millis} ms")
+        finally:
+            if waiter in self._waiters:
+                with suppress(ValueError):
+                    self._waiters.remove(waiter)
+
+    def _advance(self) -> None:
+        """Lend the next messages, on the loop."""
+        try:
+            wanted = bool(self._waiters) or self.on_messages is not None
+            self._at_hand = at_hand = self._consumer.lend(wanted=wanted)
+        except Exception as error:
+            self._failure = error
+            self._at_hand = at_hand = _NOTHING
+        else:
+            self._failure = None
+            if not at_hand:
+                self._consumer.when_messages = _Arrival(self)
+        self._answer(all_of_them=bool(at_hand) or self._failure is not None)
+        if at_hand and self.on_messages is not None:
+            self.on_messages()
+
+    def _answer(self, *, all_of_them: bool) -> None:
+        for waiter in list(self._waiters):
+            waiter.answered = True
+            if all_of_them or waiter.late:
+                with suppress(ValueError):
+                    self._waiters.remove(waiter)
+                    waiter.woken.release()
+
+    def recall(self) -> None:
+        """Lend nothing for now, on the loop, which takes messages itself."""
+        self._at_hand = _NOTHING
+
+    def begin(self) -> None:
+        """Lend messages as soon as there are any, for a listener."""
+        self._thread.post(self._advance)
+
+    def advance_soon(self) -> None:
+        """Lend what comes in this turn of the loop, at its end."""
+        self._thread.loop.call_soon(self._advance)
+
+    def forget(self) -> None:
+        """Lend nothing any more, in a process that was forked off or of a consumer that is closed."""
+        self._at_hand = []
+        self._held = None
+
+    def give_up(self) -> None:
+        """Let those go on who wait, since the loop has ended."""
+        self._answer(all_of_them=True)
+
+
+class _Waiter:
+    """One thread that waits; it has a lock of its own, the only thing to wait for that a signal leaves as it was."""
+
+    __slots__ = ("answered", "late", "woken")
+
+    def __init__(self) -> None:
+        self.woken = threading.Lock()
+        self.woken.acquire()
+        self.answered = False
+        """Whether the loop has looked for messages since it waits."""
+        self.late = False
+        """Whether its time is over, so that any answer will do."""
+
+
+class _Recall:
+    """What a consumer calls before it takes back what is lent; it keeps no hand-over alive either."""
+
+    __slots__ = ("_hand_over",)
+
+    def __init__(self, hand_over: HandOver) -> None:
+        self._hand_over = weakref.ref(hand_over)
+
+    def __call__(self) -> None:
+        found = self._hand_over()
+        if found is not None:
+            found.recall()
+
+
+class _Arrival:
+    """What a consumer calls when it has messages again; it keeps no hand-over alive that nobody has any more."""
+
+    __slots__ = ("_hand_over",)
+
+    def __init__(self, hand_over: HandOver) -> None:
+        self._hand_over = weakref.ref(hand_over)
+
+    def __call__(self) -> None:
+        found = self._hand_over()
+        if found is not None:
+            found.advance_soon()

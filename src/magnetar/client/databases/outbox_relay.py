@@ -1,0 +1,152 @@
+"""Sends what lies in an outbox, in its order, and deletes what has its receipt.
+
+A relay that dies after a receipt and before the deletion sends the same messages again, with the same sequence ids and
+the same producer name: a broker that removes duplicates (brokerDeduplicationEnabled, or the namespace's policy) stores
+them once. For that, messages go one by one and not in batches, whose bounds could be others the second time. Of two
+relays of one name the second is refused by the broker, and tries again until the first has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
+
+from magnetar.client.aio.client import Client
+from magnetar.client.aio.producers.producer import Producer
+from magnetar.client.databases.outbox import OutboxRow, OutboxTable
+from magnetar.client.databases.sql_dialect import SqlConnection
+from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
+from magnetar.client.machines.outgoing.partition_router import PartitionsRoutingMode
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.hashing import java_string_hash
+
+Result = TypeVar("Result")
+
+_ROWS: Final = 1_000
+"""Sent at a time at most, of one topic."""
+_PAUSE_MOST: Final = 60.0
+_log = logging.getLogger(__name__)
+
+
+class OutboxRelay:
+    """Sends the messages of one outbox; one at a time has its name."""
+
+    def __init__(
+        self,
+        client: Client,
+        outbox: OutboxTable,
+        connect: Callable[[], SqlConnection],
+        *,
+        producer_name: str = "outbox",
+        poll_seconds: float = 1.0,
+    ) -> None:
+        """``connect`` returns a new connection, which the relay uses in threads, one at a time; sqlite3's needs
+        ``check_same_thread=False``.
+
+        ``producer_name`` stays the same for ever. Raises InvalidValueError.
+        """
+        if not producer_name or not poll_seconds > 0:
+            raise InvalidValueError("a relay has a producer_name, and looks every poll_seconds above 0")
+        self._client = client
+        self._outbox = outbox
+        self._connect = connect
+        self._name = producer_name
+        self._poll = poll_seconds
+        self._producers: dict[str, Producer[bytes]] = {}
+        self._wake = asyncio.Event()
+        self._stopping = False
+
+    def wake(self) -> None:
+        """Have it look now, as after a commit of this process; call it on the loop."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Have `run` end once what it has sent is deleted."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Send whatever is there and comes, until `stop`; trouble is logged, and tried again after a pause."""
+        failures = 0
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                sent = await self.send_waiting()
+                failures = 0
+            except Exception as error:
+                failures += 1
+                sent = 0
+                _log.warning("the outbox could not be sent, which is tried again: %s", error)
+                await self._close_producers()
+            if not sent:
+                pause = min(self._poll * 2 ** min(failures, 10), max(_PAUSE_MOST, self._poll))
+                try:
+                    async with asyncio.timeout(pause):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+        await self._close_producers()
+
+    async def send_waiting(self) -> int:
+        """Send what waits, some thousand messages of each topic at most, and delete it; returns how many.
+
+        Raises what the database or the broker refuses; what was sent then is sent again the next time.
+        """
+        sent = 0
+        for topic in await self._work(self._outbox.topics):
+            producer = await self._producer(topic)
+            above = producer.last_sequence_id()
+            await self._work(partial(self._outbox.number, topic=topic, above=above, limit=_ROWS))
+            rows = await self._work(partial(self._outbox.numbered, topic=topic, limit=_ROWS))
+            await asyncio.gather(*[producer.send_message(_message(row)) for row in rows])
+            await self._work(partial(self._outbox.delete, rows=rows))
+            sent += len(rows)
+        return sent
+
+    async def _producer(self, topic: str) -> Producer[bytes]:
+        found = self._producers.get(topic)
+        if found is None:
+            found = self._producers[topic] = await self._client.create_producer(
+                topic,
+                self._name,
+                send_timeout_millis=0,
+                max_pending_messages=0,
+                message_routing_mode=PartitionsRoutingMode.CustomPartition,
+                message_router=_partition,
+            )
+        return found
+
+    async def _work(self, do: Callable[[SqlConnection], Result]) -> Result:
+        """Do something in a transaction of its own, in a thread."""
+
+        def in_thread() -> Result:
+            connection = self._connect()
+            try:
+                result = do(connection)
+                connection.commit()
+                return result
+            finally:
+                connection.close()
+
+        return await asyncio.to_thread(in_thread)
+
+    async def _close_producers(self) -> None:
+        producers, self._producers = list(self._producers.values()), {}
+        await asyncio.gather(*(one.close() for one in producers), return_exceptions=True)
+
+
+def _message(row: OutboxRow) -> OutgoingMessage:
+    return OutgoingMessage(
+        row.payload, tuple(row.properties.items()), row.partition_key, event_time=row.event_timestamp or 0,
+        deliver_at=row.deliver_at or 0, sequence_id=row.sequence_id,
+    )  # fmt: skip
+
+
+def _partition(message: OutgoingMessage, count: int) -> int:
+    """The same message has the same partition each time, as long as their number stays."""
+    if message.key is not None:
+        return java_string_hash(message.key) % count
+    return (message.sequence_id or 0) % count

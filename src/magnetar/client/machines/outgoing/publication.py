@@ -1,0 +1,393 @@
+"""The queue of one producer on one topic or partition (rules of 3.3 to 3.6).
+
+    add -> open batch -> pending, in the order of sequence ids -> written -> receipt, in the same order
+
+What has no receipt when the connection is lost is written again on the next one, in the same order and with the same
+sequence ids, so that a broker with deduplication stores it once; without, an entry whose receipt was lost is stored
+twice. What is in a transaction fails instead, and the transaction with it. An entry that timed out keeps its place
+without its bytes until its receipt has come or the connection is lost: receipts are matched by their order alone.
+
+Each entry has one `EntryFate`, handed back when it is known. Tokens are the caller's: who wants to hear of a message.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
+from magnetar.client.machines.outgoing.entry_fate import EntryFate
+from magnetar.client.machines.outgoing.open_batches import FullBatch, OpenBatches
+from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
+from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
+from magnetar.protocol import commands as c
+from magnetar.protocol.codec import frame_head
+from magnetar.protocol.entries import SingleMessageMetadata, join_batch
+
+NEVER: Final = float("inf")
+_METADATA_BYTES: Final = 1024
+"""What the metadata of a batch may take beside what its messages say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationLimits:
+    """How much waits, for how long, and how much goes together; 0 is "no limit"."""
+
+    pending_messages: int = 1_000
+    send_timeout: float = 30.0
+    """Seconds."""
+    batching: bool = False
+    batch_messages: int = 1_000
+    batch_bytes: int = 128 << 10
+    batch_delay: float = 0.01
+    """Seconds."""
+    batch_by_key: bool = False
+    chunking: bool = False
+
+    @property
+    def routing(self) -> tuple[int, int, float]:
+        """A batch's messages, bytes and seconds, as routing goes by them; without batching 0 messages."""
+        return (self.batch_messages if self.batching else 0), self.batch_bytes, self.batch_delay
+
+
+class UnconfirmedEntry:
+    """One entry without a receipt, and the fate that its messages wait for."""
+
+    __slots__ = ("deadline", "entry", "fate", "highest", "is_chunk", "places", "sequence_id", "since", "size", "txn")
+
+    def __init__(
+        self, sequence_id: int, highest: int | None, entry: bytes, fate: EntryFate, deadline: float, *, size: int
+    ) -> None:
+        self.sequence_id = sequence_id
+        self.highest = highest
+        self.entry: bytes | None = entry
+        """None: it timed out, and only its receipt is still to come."""
+        self.fate = fate
+        self.deadline = deadline
+        self.size = size
+        """Bytes of the payloads, for the caller's bound on memory."""
+        self.since = 0.0
+        """When its first message was handed in."""
+        self.is_chunk = False
+        self.places: list[tuple[int, int]] | None = None
+        """Of a message in chunks: where its chunks are, as their receipts come; shared by all of them."""
+        self.txn: c.TxnId | None = None
+
+    @property
+    def messages(self) -> int:
+        """How many messages it completes; the chunks before the last one complete none."""
+        return self.fate.messages
+
+    @property
+    def tokens(self) -> list[Any]:
+        """Who wants to hear of its messages."""
+        return [token for _, token in self.fate.tokens]
+
+
+class Publication:
+    """One producer's queue; the caller owns time, bytes on the wire and tokens."""
+
+    def __init__(
+        self, topic: str, maker: EntryMaker, limits: PublicationLimits, max_message_size: int, *, overhead: int = 0
+    ) -> None:
+        """``overhead``: bytes that encryption adds to an entry at most."""
+        self.topic = topic
+        self.maker = maker
+        self.max_message_size = max_message_size
+        self.last_sequence_id = -1
+        """The highest one with a receipt."""
+        self.messages = 0
+        """Messages without a receipt, those in open batches among them."""
+        self._limits = limits
+        room = max(max_message_size - len(maker.producer_name) - _METADATA_BYTES - overhead, 1)
+        self._open = OpenBatches(
+            limits.batch_messages,
+            min(limits.batch_bytes, room) if limits.batch_bytes > 0 else room,
+            by_key=limits.batch_by_key,
+        )
+        self._open_since = NEVER
+        self._pending: deque[UnconfirmedEntry] = deque()
+        self._written = 0
+        """How many of the pending ones were written on the present connection, from the oldest on."""
+        self._next_sequence_id = 0
+        self._producer_id: int | None = None
+
+    def begin_at(self, sequence_id: int) -> None:
+        """Number the next message with ``sequence_id`` at least."""
+        self._next_sequence_id = max(self._next_sequence_id, sequence_id)
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bytes that the messages of a batch may have."""
+        return self._open.bytes_max
+
+    @property
+    def full(self) -> bool:
+        """Whether no further message may be added."""
+        return 0 < self._limits.pending_messages <= self.messages
+
+    @property
+    def idle(self) -> bool:
+        """Whether every message has met its fate."""
+        return not self.messages
+
+    @property
+    def batch_due(self) -> float:
+        """When open batches must be sent; `NEVER` if there are none."""
+        return self._open_since + self._limits.batch_delay
+
+    @property
+    def next_deadline(self) -> float:
+        """Return when the oldest entry times out."""
+        for one in self._pending:
+            if one.entry is not None:
+                return one.deadline
+        return self._open_since + self._limits.send_timeout if self._limits.send_timeout > 0 else NEVER
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether there is something to write on the present connection."""
+        return self._producer_id is not None and self._written < len(self._pending)
+
+    def add(self, message: OutgoingMessage, token: Any, now: float, now_ms: int) -> EntryFate:
+        """Add a message, which is the last one of the fate that is returned; ``token`` hears of it unless it is None.
+
+        Raises MessageTooLargeError, and then nothing has changed.
+        """
+        if not self._limits.batching or message.alone or message.weight > self._open.bytes_max:
+            return self._add_alone(message, token, now, now_ms)
+        if not self._open.has_room(message):
+            self.close_batches(now, now_ms)
+        sequence_id = self._number(message)
+        if not self._open.messages:
+            self._open_since = now
+        self.messages += 1
+        fate, full = self._open.add(message, sequence_id, token)
+        if full:
+            self.close_batches(now, now_ms)
+        return fate
+
+    def join(self, content: bytes) -> EntryFate | None:
+        """Add bytes without a key to an open batch, as `add`; None where there is none that only grows with them, and
+        then nothing has changed. It is what most messages take where there are many."""
+        sequence_id = self._next_sequence_id
+        fate = self._open.join(content, sequence_id)
+        if fate is not None:
+            self._next_sequence_id = sequence_id + 1
+            self.messages += 1
+        return fate
+
+    def close_batches(self, now: float, now_ms: int) -> None:
+        """Make entries of what is open."""
+        since, self._open_since = self._open_since, NEVER
+        for batch in self._open.take():
+            self._append_batch(batch, since, now_ms)
+
+    def _append_batch(self, batch: FullBatch, since: float, now_ms: int) -> None:
+        ids = batch.sequence_id, batch.highest_sequence_id if batch.messages > 1 else None
+        entry = self.maker.batch(batch.first, ids, batch.messages, batch.payload, now_ms)
+        pending = UnconfirmedEntry(ids[0], ids[1], entry, batch.fate, self._deadline(since), size=len(batch.payload))
+        pending.since = since
+        pending.txn = batch.first.txn
+        self._pending.append(pending)
+
+    def _add_alone(self, message: OutgoingMessage, token: Any, now: float, now_ms: int) -> EntryFate:
+        self.close_batches(now, now_ms)
+        sequence_id = self._peek(message)
+        entry = self.maker.single(message, sequence_id, now_ms)
+        entries = [entry]
+        if len(entry) > self.max_message_size:
+            if not self._limits.chunking:
+                raise MessageTooLargeError(self.topic, len(entry), self.max_message_size)
+            entries = self._chunks(message, sequence_id, now_ms)
+        self._number(message)
+        self.messages += 1
+        fate = EntryFate(batch=False)
+        fate.messages = 1
+        if token is not None:
+            fate.tokens.append((0, token))
+        self._append(entries, (sequence_id, None), fate, now, message.txn)
+        return fate
+
+    def _append(
+        self, entries: Sequence[bytes], ids: tuple[int, int | None], fate: EntryFate, now: float, txn: c.TxnId | None
+    ) -> None:
+        """Add an entry, or the chunks of one message."""
+        places: list[tuple[int, int]] | None = [] if len(entries) > 1 else None
+        for number, one in enumerate(entries):
+            of_it = fate if number == len(entries) - 1 else EntryFate(batch=False)
+            pending = UnconfirmedEntry(*ids, one, of_it, self._deadline(now), size=len(one))
+            pending.since = now
+            pending.is_chunk = len(entries) > 1
+            pending.places = places
+            pending.txn = txn
+            self._pending.append(pending)
+
+    @property
+    def next_sequence_id(self) -> int:
+        """The number that the next message gets, if it brings none."""
+        return self._next_sequence_id
+
+    def add_made(
+        self, entries: Sequence[bytes], ids: tuple[int, int], messages: int, now: float, now_ms: int
+    ) -> EntryFate:
+        """Add a batch that was made elsewhere with `next_sequence_id` and those after it, or the chunks of one message.
+
+        ``ids`` are the first and the highest.
+        """
+        self.close_batches(now, now_ms)
+        assert ids[0] == self._next_sequence_id, "nothing was added since it was made"
+        chunks = len(entries) > 1
+        fate = EntryFate(batch=not chunks)
+        fate.messages = messages
+        self._append(entries, (ids[0], ids[1] if messages > 1 else None), fate, now, None)
+        self._next_sequence_id = ids[1] + 1
+        self.messages += messages
+        return fate
+
+    def _chunks(self, message: OutgoingMessage, sequence_id: int, now_ms: int) -> list[bytes]:
+        metadata = self.maker.metadata(message, sequence_id, now_ms)
+        single = SingleMessageMetadata(
+            properties=message.properties, event_time=message.event_time, null_value=message.null_value
+        )
+        payload = join_batch([(single, message.payload)])
+        entries = split_into_chunks(metadata, payload, self.max_message_size, self.maker.seal)
+        if not entries:
+            raise MessageTooLargeError(self.topic, len(message.payload), self.max_message_size)
+        return entries
+
+    def _peek(self, message: OutgoingMessage) -> int:
+        return self._next_sequence_id if message.sequence_id is None else message.sequence_id
+
+    def _number(self, message: OutgoingMessage) -> int:
+        number = self._peek(message)
+        self._next_sequence_id = max(self._next_sequence_id, number + 1)
+        return number
+
+    def _deadline(self, since: float) -> float:
+        return since + self._limits.send_timeout if self._limits.send_timeout > 0 else NEVER
+
+    def opened(self, producer_id: int) -> None:
+        """Begin on a new connection: everything without a receipt is to be written on it."""
+        self._producer_id = producer_id
+        self._written = 0
+
+    def lost(self) -> list[UnconfirmedEntry]:
+        """End with the connection: receipts that have not come never will, so what timed out is forgotten.
+
+        Returns the entries of transactions of which one was written. They are not written again: without deduplication
+        they would perhaps be stored twice, and a transaction can begin anew.
+        """
+        at_stake = {one.txn for one in itertools.islice(self._pending, self._written) if one.txn is not None}
+        self._producer_id = None
+        self._written = 0
+        failed: list[UnconfirmedEntry] = []
+        kept: deque[UnconfirmedEntry] = deque()
+        for one in self._pending:
+            if one.entry is None:
+                continue
+            if one.txn is not None and one.txn in at_stake:
+                self.messages -= one.messages
+                failed.append(one)
+            else:
+                kept.append(one)
+        self._pending = kept
+        return failed
+
+    def frames(self, bytes_max: int) -> list[bytes]:
+        """Return frames to write now, some more than ``bytes_max`` at most, in pieces."""
+        parts: list[bytes] = []
+        size = 0
+        if self._producer_id is None:
+            return parts
+        while self._written < len(self._pending) and size < bytes_max:
+            one = self._pending[self._written]
+            self._written += 1
+            assert one.entry is not None, "what timed out unwritten is not in the queue"
+            head = frame_head(
+                c.CommandSend(
+                    self._producer_id,
+                    one.sequence_id,
+                    max(one.messages, 1),
+                    one.highest,
+                    one.is_chunk,
+                    one.txn,
+                    False,
+                    None,
+                    one.entry,
+                )
+            )
+            parts += head, one.entry
+            size += len(head) + len(one.entry)
+        return parts
+
+    def receipted(self, receipt: c.CommandSendReceipt) -> UnconfirmedEntry:
+        """Take the entry that a receipt is for out of the queue. Raises ConnectionLostError if it is for no entry that
+        waits, after which the order of receipts says nothing any more."""
+        done = self._oldest(receipt.sequence_id)
+        if done.places is not None and receipt.message_id is not None:
+            done.places.append((receipt.message_id.ledger, receipt.message_id.entry))
+        self.last_sequence_id = max(self.last_sequence_id, done.sequence_id, done.highest or 0)
+        return done
+
+    def refused(self, sequence_id: int) -> UnconfirmedEntry:
+        """Take the entry out that the broker will not have. Raises ConnectionLostError, as `receipted`."""
+        return self._oldest(sequence_id)
+
+    def _oldest(self, sequence_id: int) -> UnconfirmedEntry:
+        if not self._written or self._pending[0].sequence_id != sequence_id:
+            expected = self._pending[0].sequence_id if self._written else None
+            raise ConnectionLostError(
+                f"{self.topic}: the broker answered message {sequence_id} where {expected} was to come"
+            )
+        self._written -= 1
+        done = self._pending.popleft()
+        if done.entry is not None:
+            self.messages -= done.messages
+        return done
+
+    def expire(self, now: float, now_ms: int) -> list[UnconfirmedEntry]:
+        """Return entries whose time is over; if one of them comes to be stored all the same, nobody hears of it."""
+        if self._limits.send_timeout > 0 and self._open_since + self._limits.send_timeout <= now:
+            self.close_batches(now, now_ms)
+        expired: list[UnconfirmedEntry] = []
+        kept: deque[UnconfirmedEntry] = deque()
+        if self.next_deadline > now:
+            return expired
+        for place, one in enumerate(self._pending):
+            if one.entry is None or one.deadline > now:
+                kept.append(one)
+                continue
+            expired.append(one)
+            self.messages -= one.messages
+            if place < self._written:
+                kept.append(_without_bytes(one))
+        self._pending = kept
+        return expired
+
+    def give_up(self) -> list[UnconfirmedEntry]:
+        """Empty the queue; returns what has met no fate."""
+        self.close_batches(0.0, 0)
+        left = [one for one in self._pending if one.entry is not None]
+        self._pending.clear()
+        self._written = 0
+        self.messages = 0
+        return left
+
+    def check(self) -> None:
+        """Assert what must always hold."""
+        assert 0 <= self._written <= len(self._pending)
+        assert self._producer_id is not None or not self._written
+        assert all(one.entry is not None for one in list(self._pending)[self._written :]), "unwritten, without bytes"
+        waiting = sum(one.messages for one in self._pending if one.entry is not None)
+        assert self.messages == waiting + self._open.messages
+        assert (self._open_since == NEVER) == (not self._open.messages)
+
+
+def _without_bytes(one: UnconfirmedEntry) -> UnconfirmedEntry:
+    ghost = UnconfirmedEntry(one.sequence_id, one.highest, b"", EntryFate(batch=False), NEVER, size=0)
+    ghost.entry = None
+    return ghost

@@ -1,0 +1,66 @@
+"""After how many redeliveries a message goes where, and what it waits on (rules 6.4.1, 6.4.5, 6.5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.names import TopicName
+
+RETRIES_DEFAULT: Final = 16
+"""Of a consumer with retry letters and without a policy (rule 6.4.5)."""
+_COUNT_MAX: Final = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerDeadLetterPolicy:
+    """``max_redeliver_count``: redeliveries, or retries, after which a message goes to ``dead_letter_topic``.
+
+    Without names the topics are ``<topic>-<subscription>-DLQ`` and ``-RETRY``, of a partitioned topic without its
+    partition. ``initial_subscription_name`` is made with the dead letter topic, so that it keeps its messages.
+    """
+
+    max_redeliver_count: int
+    dead_letter_topic: str | None = None
+    initial_subscription_name: str | None = None
+    retry_letter_topic: str | None = None
+    letter_producer: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of `Client.create_producer` for the producers of both topics, such as those of encryption."""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidValueError."""
+        count: object = self.max_redeliver_count
+        if not isinstance(count, int) or not 0 < count <= _COUNT_MAX:
+            raise InvalidValueError(f"max_redeliver_count {count!r} is not above 0")
+        for what, topic in (
+            ("dead_letter_topic", self.dead_letter_topic),
+            ("retry_letter_topic", self.retry_letter_topic),
+        ):
+            if topic is not None and TopicName.parse(topic).is_partition:
+                raise InvalidValueError(f"{what} {topic} names one partition; give the topic (rule 6.4.2)")
+        if self.initial_subscription_name == "":
+            raise InvalidValueError("initial_subscription_name is empty; leave it out for none")
+
+
+def base_topic(topic: str) -> str:
+    """Return the full name without a partition."""
+    name = TopicName.parse(topic)
+    return name.parent.fqn if name.is_partition else name.fqn
+
+
+def dead_letter_topic(topic: str, subscription: str) -> str:
+    """Return the default name."""
+    return f"{base_topic(topic)}-{subscription}-DLQ"
+
+
+def retry_letter_topic(topic: str, subscription: str) -> str:
+    """Return the default name."""
+    return f"{base_topic(topic)}-{subscription}-RETRY"
+
+
+def older_name(topic: str, subscription: str, suffix: str) -> str:
+    """Return the name that clients before 2.8 gave such a topic, ``suffix`` being DLQ or RETRY (rule 6.4.2)."""
+    name = TopicName.parse(topic)
+    return f"{name.fqn.rsplit('/', 1)[0]}/{subscription}-{suffix}"

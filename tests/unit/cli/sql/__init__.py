@@ -1,0 +1,1 @@
+"""Queries before they are connected."""

@@ -1,0 +1,1 @@
+"""The blocking client: its twins, its thread, its hand-over."""

@@ -1,0 +1,158 @@
+"""The blocking client and the asyncio client are one client: the same methods, parameters and defaults.
+
+Who adds a method or a parameter to one of them adds it to the other (``python -m tools.twins`` copies parameters). What
+only the loop itself can use stands in `INNER`, what only threads can use in `OF_THREADS`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+from unittest import mock
+
+import pulsar  # type: ignore[import-untyped]  # the official client carries no types
+import pytest
+
+from magnetar.client.aio import client as aio_client
+from magnetar.client.aio import client_transaction as aio_transaction
+from magnetar.client.aio.consumers import consumer as aio_consumer
+from magnetar.client.aio.consumers import reader as aio_reader
+from magnetar.client.aio.producers import producer as aio_producer
+from magnetar.client.aio.views import table_view as aio_table_view
+from magnetar.client.blocking import client, consumer, producer, reader, table_view, transaction
+
+TWINS: list[tuple[type, type]] = [
+    (aio_client.Client, client.Client),
+    (aio_producer.Producer, producer.Producer),
+    (aio_consumer.Consumer, consumer.Consumer),
+    (aio_reader.Reader, reader.Reader),
+    (aio_table_view.TableView, table_view.TableView),
+    (aio_transaction.ClientTransaction, transaction.ClientTransaction),
+]
+INNER = {
+    "Client": {"twin", "wait_closed"},
+    "Producer": {
+        *("opened", "message", "enqueue", "send_nowait", "send_many_nowait", "send_with", "send_message"),
+        *("room", "grow", "options", "partitions"),
+    },
+    "Consumer": {
+        *("add", "drop", "receive_nowait", "take_many", "acknowledge_many", "redeliver", "has_waiting", "end_of"),
+        *("lend", "acknowledge_up_to", "options", "take_entries", "has_again", "something", "member_of", "several"),
+        *("redeliver_all", "come_again", "awaits_receipts"),
+    },
+    "Reader": {"consumer", "note", "has_read"},
+    "TableView": {"opened", "unlisten"},
+    "ClientTransaction": {"publishes_to", "watch", "acknowledges"},
+}
+"""Methods that are called on the loop only: parts of the client itself, and what must not be awaited."""
+OF_THREADS = {
+    "Producer": {"send_async"},
+    "ClientTransaction": {"txn_id"},
+}
+"""What is an attribute there, or has no meaning on a loop."""
+OF_SIMULATIONS = {"clock", "rng", "dial", "opening_timeout_seconds", "bounds"}
+"""Parameters of the asyncio client for simulations and for a broker's own client, which have no thread."""
+MAPPINGS = {table_view.TableView}
+"""Classes that are looked at, on a loop as in a thread."""
+ENTERING = {"__aenter__": "__enter__", "__aexit__": "__exit__", "__aiter__": "__iter__"}
+
+
+def _methods(one: type) -> dict[str, Any]:
+    return {
+        name: value
+        for base in reversed(one.__mro__[:-1])
+        for name, value in vars(base).items()
+        if not name.startswith("_") and (callable(value) or isinstance(value, property))
+    }
+
+
+def _parameters(method: Any) -> dict[str, inspect.Parameter]:
+    return {
+        name: one.replace(annotation=inspect.Parameter.empty)
+        for name, one in inspect.signature(method).parameters.items()
+        if name not in OF_SIMULATIONS | client._OF_THREADS | client._LISTENERS
+    }
+
+
+@pytest.mark.parametrize(("asyncio_one", "blocking_one"), TWINS, ids=lambda one: one.__module__)
+def test_the_same_methods(asyncio_one: type, blocking_one: type) -> None:
+    inner = INNER.get(asyncio_one.__name__, set())
+    theirs, ours = _methods(asyncio_one), _methods(blocking_one)
+    assert inner <= set(theirs), "what is inner no more need not stand in INNER"
+    assert set(theirs) - inner == set(ours) - OF_THREADS.get(blocking_one.__name__, set())
+    for name, method in theirs.items():
+        if name not in inner and not isinstance(method, property):
+            assert _parameters(method) == _parameters(ours[name]), f"{asyncio_one.__name__}.{name}"
+            assert list(_parameters(method)) == list(_parameters(ours[name])), f"{asyncio_one.__name__}.{name}"
+    for awaited, waited in ENTERING.items():
+        assert hasattr(asyncio_one, awaited) == hasattr(blocking_one, waited) or blocking_one in MAPPINGS, waited
+
+
+@pytest.mark.parametrize(("asyncio_one", "blocking_one"), TWINS, ids=lambda one: one.__module__)
+def test_the_same_name(asyncio_one: type, blocking_one: type) -> None:
+    assert asyncio_one.__name__ == blocking_one.__name__
+
+
+def test_the_client_takes_the_same_parameters() -> None:
+    """Those of the official client stand in its order, as positional ones."""
+    theirs, ours = _parameters(aio_client.Client.__init__), _parameters(client.Client.__init__)
+    assert {name: one.default for name, one in theirs.items()} == {name: one.default for name, one in ours.items()}
+    official = inspect.signature(pulsar.Client.__init__).parameters
+    given = inspect.signature(client.Client.__init__).parameters
+    assert list(given)[: len(official)] == list(official)
+
+
+@pytest.mark.parametrize("method", ["create_producer", "subscribe", "create_reader", "create_table_view"])
+def test_parameters_stand_in_the_order_of_the_official_client(method: str) -> None:
+    official = list(inspect.signature(getattr(pulsar.Client, method)).parameters)
+    ours = inspect.signature(getattr(client.Client, method)).parameters
+    positional = [name for name, one in ours.items() if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    assert positional == [name for name in official if name in positional]
+
+
+class _Recorder:
+    """A client that notes what its methods are called with."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**given: Any) -> object:
+            self.calls.append((name, given))
+            return object()
+
+        return call
+
+
+class _Thread:
+    """A thread that runs nothing."""
+
+    def run(self, _coroutine: object, _undo: object = None) -> object:
+        return mock.MagicMock()
+
+    def gives_up_with(self, _giver: object) -> None:
+        pass
+
+    def post(self, _call: object) -> None:
+        pass
+
+    def closing(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("method", ["create_producer", "subscribe", "create_reader", "create_table_view"])
+def test_every_parameter_is_handed_on(method: str) -> None:
+    """Each parameter arrives at the asyncio client as it was given, also one that it does not know."""
+    one = client.Client.__new__(client.Client)
+    recorder = one.twin = _Recorder()  # type: ignore[assignment]
+    one._thread = _Thread()  # type: ignore[assignment]
+    given = {
+        name: object()
+        for name, parameter in inspect.signature(getattr(one, method)).parameters.items()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+    one._listeners = mock.MagicMock()
+    if method != "create_table_view":
+        given["not_known"] = object()
+    getattr(one, method)(**given)
+    assert recorder.calls == [(method, {name: one for name, one in given.items() if name not in client._LISTENERS})]

@@ -1,0 +1,1 @@
+"""Runs of handlers, in virtual time."""

@@ -1,0 +1,1 @@
+"""Values by schema."""

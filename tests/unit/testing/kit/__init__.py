@@ -1,0 +1,1 @@
+"""The test kit, each call also as nobody should use it."""

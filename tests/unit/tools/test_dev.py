@@ -1,0 +1,79 @@
+"""`make test`: which tests run, side by side, and what becomes of one that fails or is stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tools import dev
+from tools.dev import AT_ONCE, REST, RUNS, Runs
+
+from tests.support.interruptible import interruptible
+
+TESTS = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def programme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In pytest's place: says its arguments; waits for a file, fails, or ends."""
+    program = tmp_path / "pytest"
+    program.write_text(
+        f"#!/bin/sh\ntouch {tmp_path}/$1.began\necho ran $@\n"
+        f'[ "$2" = wait ] && while [ ! -e {tmp_path}/go ]; do sleep 0.02; done\n[ "$2" != fail ]\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(dev, "BIN", tmp_path)
+    return tmp_path
+
+
+def test_all_run_and_a_failure_is_the_result(programme: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Runs([("a",), ("b", "fail"), ("c",)], 2) as runs:
+        assert runs.finish() == 1
+    said = capfd.readouterr().out
+    assert all(f"ran {name}" in said for name in ("a", "b fail", "c"))
+    with Runs([("a",), ("c",)], 2) as runs:
+        assert runs.finish() == 0
+
+
+def test_as_many_as_asked_go_on_at_a_time(programme: Path) -> None:
+    with Runs([("a", "wait"), ("b", "wait"), ("c", "wait")], 2) as runs:
+        until(lambda: (programme / "a.began").exists() and (programme / "b.began").exists())
+        assert not (programme / "c.began").exists()
+        (programme / "go").touch()
+        assert runs.finish() == 0
+    assert (programme / "c.began").exists()
+
+
+def test_leaving_ends_what_goes_on_and_begins_nothing(programme: Path) -> None:
+    with interruptible(), pytest.raises(SystemExit), Runs([("a", "wait"), ("b", "wait")], 1):
+        until(lambda: (programme / "a.began").exists())
+        raise SystemExit(1)
+    assert not (programme / "b.began").exists()
+
+
+def test_compiled_modules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("OTHER", "2")
+    found = dev.environment()
+    assert "PYTHONDONTWRITEBYTECODE" not in found and found["OTHER"] == "2"
+    assert found["PATH"].startswith(f"{dev.BIN}:")
+
+
+def until(true: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if true():
+            return
+        time.sleep(0.02)
+    raise AssertionError
+
+
+def test_every_folder_is_in_one_run() -> None:
+    """What no run names is in one, which leaves out just what the others name."""
+    assert RUNS.count(REST) == 1
+    for name in {run[0] for run in RUNS if run != REST}:
+        assert (TESTS.parent / name).is_dir(), name
+    assert 1 <= AT_ONCE <= len(RUNS)
+    marked = sorted(run[1:] for run in RUNS if run[:1] == ("tests/spark",))
+    assert marked == [("-m", "drivers"), ("-m", "not drivers")]

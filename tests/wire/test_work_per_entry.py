@@ -1,0 +1,156 @@
+"""What an entry costs between the sender's bytes and the consumer's acknowledgement, in instructions of Python.
+
+Clients whose sockets are memory hand a broker in this process a hundred messages at once, take them and acknowledge
+each. Instructions are the same at every run and on every machine, which times are not: a feature that is off may add
+none. Who has a good reason to spend more writes the new number down, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import pytest
+
+from magnetar.broker.connection.listener import Listener
+from magnetar.protocol import codec
+from magnetar.protocol import commands as c
+from magnetar.protocol.decoder import Decoder
+from magnetar.testing.rawclient import make_entry
+from tests.support.connections import FakeTransport
+from tests.support.real_broker import RealBroker, run_on_broker
+
+MESSAGES: Final = 100
+ROUNDS: Final = 3
+SOURCE: Final = str(Path(codec.__file__).parents[1])
+TOLERANCE: Final = 1.01
+"""Where a round falls apart into two turns of the loop."""
+
+
+class Peer:
+    """A client of the broker whose bytes go through memory."""
+
+    def __init__(self, broker: RealBroker) -> None:
+        self.listener = Listener(broker.node.broker.service, broker.node.broker.connections)
+        self.transport = FakeTransport(self.listener)
+        self.listener.connection_made(self.transport)
+        self._decoder, self._heard = Decoder(), 0
+        self.say(c.CommandConnect("test", 21))
+
+    def say(self, *commands: c.Command) -> None:
+        self.listener.data_received(b"".join(map(codec.encode, commands)))
+
+    @property
+    def unheard(self) -> int:
+        """Bytes that came since the last look."""
+        return len(self.transport.written) - self._heard
+
+    def hear(self) -> list[c.Command]:
+        new = bytes(self.transport.written[self._heard :])
+        self._heard += len(new)
+        return self._decoder.feed(new)
+
+    async def answered(self, kind: type[c.Command]) -> None:
+        """That came."""
+        await when(lambda: any(isinstance(one, kind) for one in self.hear()))
+
+
+async def when(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not done():  # noqa: ASYNC110  # an Event would need somebody to set it
+            await asyncio.sleep(0.0005)
+
+
+@contextmanager
+def counted(found: list[int]) -> Iterator[None]:
+    """Put the number of instructions that the broker's own code runs meanwhile into ``found``."""
+    number = 0
+
+    def inside(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal number
+        number += event == "opcode"
+        return inside
+
+    def entered(frame: FrameType, event: str, argument: Any) -> Any:
+        name = frame.f_code.co_filename
+        if not name.startswith(SOURCE) or "/testing/" in name:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return inside
+
+    sys.settrace(entered)
+    try:
+        yield
+    finally:
+        sys.settrace(None)
+        found.append(number)
+
+
+async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubType) -> float:
+    """Instructions for each message, in the cheapest of some rounds after the first."""
+    sender, takers = Peer(broker), [Peer(broker) for _ in range(consumers)]
+    for number in range(topics):
+        name = f"persistent://public/default/work-{sub_type}-{topics}-{number}"
+        sender.say(c.CommandProducer(topic=name, producer_id=number, request_id=number + 1))
+        await sender.answered(c.CommandProducerSuccess)
+        for taker in takers:
+            taker.say(
+                c.CommandSubscribe(
+                    topic=name, subscription="s", sub_type=sub_type, consumer_id=number, request_id=number + 1
+                )
+            )
+            await taker.answered(c.CommandSuccess)
+            taker.say(c.CommandFlow(consumer_id=number, permits=10_000))
+    found: list[int] = []
+    for attempt in range(ROUNDS + 1):
+        first = 1 + attempt * MESSAGES
+        sends = [
+            c.CommandSend(
+                sequence_id % topics, sequence_id, 1, None, False, None, False, None,
+                make_entry(b"x" * 100, producer="p", sequence_id=sequence_id),
+            )
+            for sequence_id in range(first, first + MESSAGES)
+        ]  # fmt: skip
+        data = b"".join(map(codec.encode, sends))
+        with counted(found):
+            sender.listener.data_received(data)
+            await when(lambda: sender.unheard > 0 and sum(taker.unheard for taker in takers) > 100 * MESSAGES)
+            await asyncio.sleep(0.01)
+        sender.hear()
+        taken = [[one for one in taker.hear() if isinstance(one, c.CommandMessage)] for taker in takers]
+        assert sum(map(len, taken)) == MESSAGES
+        acks = [
+            b"".join(
+                codec.encode(c.CommandAck(one.consumer_id, c.AckType.Individual, (one.message_id,))) for one in each
+            )
+            for each in taken
+        ]
+        with counted(found):
+            for taker, ack in zip(takers, acks, strict=True):
+                if ack:
+                    taker.listener.data_received(ack)
+            await asyncio.sleep(0.02)
+    rounds = [sum(pair) for pair in zip(found[2::2], found[3::2], strict=True)]
+    return min(rounds) / MESSAGES
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the numbers are of the instructions of Python 3.11")
+@pytest.mark.parametrize(
+    ("topics", "consumers", "sub_type", "most"),
+    [(1, 1, c.SubType.Exclusive, 1610), (1, 4, c.SubType.Shared, 1770), (100, 1, c.SubType.Exclusive, 3730)],
+    ids=["exclusive", "shared", "many topics"],
+)
+def test_an_entry_costs_what_it_did(
+    tmp_path: Path, topics: int, consumers: int, sub_type: c.SubType, most: int
+) -> None:
+    """Before limits, metrics of writes and telemetry it was 1,606, 1,766 and 3,637."""
+
+    async def steps(broker: RealBroker) -> None:
+        assert await work(broker, topics, consumers, sub_type) <= most * TOLERANCE
+
+    run_on_broker(tmp_path, steps)
