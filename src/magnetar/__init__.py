@@ -19,13 +19,14 @@ _HOMES: Final = {
     "magnetar.admin_client.client": ("Admin", "AsyncAdmin"),
     "magnetar.aio": (
         "Authentication", "AuthenticationAthenz", "AuthenticationBasic", "AuthenticationOauth2", "AuthenticationTLS",
-        "AuthenticationToken", "ClientLogin", "CompressionType", "ConsumerBatchReceivePolicy",
+        "AuthenticationToken", "AutoClusterFailover", "ClientLogin", "CompressionType", "ConsumerBatchReceivePolicy",
         "ConsumerCryptoFailureAction", "ConsumerDeadLetterPolicy", "ConsumerInterceptor", "ConsumptionStatistics",
         "ConsumerType", "CryptoError", "CryptoKeyReader", "EncryptionContext", "EncryptionKey", "EncryptionKeyInfo",
         "HashingScheme", "InitialPosition", "KeySharedMeta", "KeySharedMode", "Message", "MessageId",
         "MultiplierRedeliveryBackoff", "PartitionsRoutingMode", "ProducerAccessMode", "ProducerCryptoFailureAction",
         "ProducerInterceptor", "ProducerStatistics", "Receipt", "RedeliveryBackoff", "Reject",
-        "RejectedMessageError", "Retry", "RunReport", "TracingConsumerInterceptor", "TracingProducerInterceptor",
+        "RejectedMessageError", "Retry", "RunReport", "ServiceInfo", "ServiceInfoProvider",
+        "TracingConsumerInterceptor", "TracingProducerInterceptor",
     ),
     "magnetar.exceptions": (
         "AlreadyClosed", "AlreadyClosedError", "ArgumentError", "AuthenticationError", "AuthorizationError",

@@ -10,6 +10,7 @@ from magnetar.aio import AuthenticationBasic as AuthenticationBasic
 from magnetar.aio import AuthenticationOauth2 as AuthenticationOauth2
 from magnetar.aio import AuthenticationTLS as AuthenticationTLS
 from magnetar.aio import AuthenticationToken as AuthenticationToken
+from magnetar.aio import AutoClusterFailover as AutoClusterFailover
 from magnetar.aio import ClientLogin as ClientLogin
 from magnetar.aio import CompressionType as CompressionType
 from magnetar.aio import ConsumerBatchReceivePolicy as ConsumerBatchReceivePolicy
@@ -41,6 +42,8 @@ from magnetar.aio import Reject as Reject
 from magnetar.aio import RejectedMessageError as RejectedMessageError
 from magnetar.aio import Retry as Retry
 from magnetar.aio import RunReport as RunReport
+from magnetar.aio import ServiceInfo as ServiceInfo
+from magnetar.aio import ServiceInfoProvider as ServiceInfoProvider
 from magnetar.aio import TracingConsumerInterceptor as TracingConsumerInterceptor
 from magnetar.aio import TracingProducerInterceptor as TracingProducerInterceptor
 from magnetar.client.blocking.client import Client as Client

@@ -21,6 +21,9 @@ from magnetar.client.aio.interceptors.consumer_interceptor import ConsumerInterc
 from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterceptor
 from magnetar.client.aio.interceptors.trace_spans import TracingConsumerInterceptor, TracingProducerInterceptor
 from magnetar.client.aio.producers.producer import Producer
+from magnetar.client.aio.services.auto_cluster_failover import AutoClusterFailover
+from magnetar.client.aio.services.service_info import ServiceInfo
+from magnetar.client.aio.services.service_info_provider import ServiceInfoProvider
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, ProducerStatistics
 from magnetar.client.aio.topics.receipt import Receipt
 from magnetar.client.aio.views.table_view import TableView
@@ -71,6 +74,7 @@ __all__ = [
     "AuthenticationOauth2",
     "AuthenticationTLS",
     "AuthenticationToken",
+    "AutoClusterFailover",
     "Client",
     "ClientError",
     "ClientLogin",
@@ -114,6 +118,8 @@ __all__ = [
     "RejectedMessageError",
     "Retry",
     "RunReport",
+    "ServiceInfo",
+    "ServiceInfoProvider",
     "TableView",
     "TlsError",
     "TracingConsumerInterceptor",

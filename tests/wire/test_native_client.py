@@ -218,7 +218,7 @@ def test_what_is_closed_leaves_nothing(broker: LiveBroker) -> None:
             if not opening.cancelled():
                 await opening.result().close()
         await asyncio.sleep(0.05)
-        connections = [one.result() for one in client._pool._opening.values()]
+        connections = [one.result() for one in client._connections.pool._opening.values()]
         assert (client._open._handles, client._open._watchers) == ({}, set())
         assert [one for one in connections if one.producers or one.consumers] == []
         assert len(asyncio.all_tasks()) <= tasks

@@ -46,7 +46,11 @@ def too_many_redirects(topic: str) -> ClientError:
 
 def named_broker(answer: c.CommandLookupTopicResponse, asked: Address, topic: str) -> Address:
     """Return the address of the answer, with TLS if and only if ``asked`` has it."""
-    url = answer.broker_service_url_tls if asked.tls else answer.broker_service_url
+    return broker_address(answer.broker_service_url_tls if asked.tls else answer.broker_service_url, asked, topic)
+
+
+def broker_address(url: str | None, asked: Address, topic: str) -> Address:
+    """Return the address of a broker's URL, with TLS if and only if ``asked`` has it. Raises ClientError."""
     scheme = "pulsar+ssl" if asked.tls else "pulsar"
     found = parse_service_url(url)[0] if url else None
     if found is None or found.tls != asked.tls:

@@ -36,7 +36,7 @@ Tamper = Callable[[Broker], None]
 
 
 class BrokerMachine(Machine):
-    """A computer whose program is the broker, listening at ``HOST:PORT``."""
+    """A computer whose program is the broker, listening at ``host:PORT``."""
 
     def __init__(
         self,
@@ -47,8 +47,11 @@ class BrokerMachine(Machine):
         storage: StoreSettings | None = None,
         faults: Faults | None = None,
         tamper: Tamper | None = None,
+        host: str = HOST,
     ) -> None:
-        super().__init__(loop, network, lambda _: self._serve(), name=HOST, faults=faults)
+        """``host``: its name in the network, where there are several."""
+        super().__init__(loop, network, lambda _: self._serve(), name=host, faults=faults)
+        self.host = host
         self.settings = settings or Settings()
         self.storage = storage
         self.tamper = tamper
@@ -98,8 +101,8 @@ class BrokerMachine(Machine):
         if self.tamper is not None:
             self.tamper(broker)
         await broker.start()
-        server = await self.loop.create_server(factory(broker.service, broker.connections), HOST, PORT)
-        broker.service.service_url = f"pulsar://{HOST}:{PORT}"
+        server = await self.loop.create_server(factory(broker.service, broker.connections), self.host, PORT)
+        broker.service.service_url = f"pulsar://{self.host}:{PORT}"
         if not self._ready.done():
             self._ready.set_result(None)
         await self._stopping.wait()

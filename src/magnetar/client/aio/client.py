@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Unpack
 
-from magnetar.client.aio.authentication import Authentication, credentials_from, tls_from
+from magnetar.client.aio.authentication import Authentication
 from magnetar.client.aio.client_environment import UNBOUNDED, ClientBounds, Environment
+from magnetar.client.aio.client_life import ClientLife
 from magnetar.client.aio.client_transaction import ClientTransaction, CoordinatorSession
-from magnetar.client.aio.connections.connection_pool import ConnectionPool, Dial
+from magnetar.client.aio.connections.connection_pool import Dial
 from magnetar.client.aio.connections.internal_topics import internal_topics, partitions_of
-from magnetar.client.aio.connections.topic_lookup import TopicLookup
+from magnetar.client.aio.connections.wire_connection import KEEP_ALIVE
 from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.aio.consumers.letter_producer import LetterAddress
 from magnetar.client.aio.consumers.letter_topics import with_letter_topics, with_retries
@@ -36,6 +37,9 @@ from magnetar.client.aio.options import (
 )
 from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.aio.schema_choice import GivenSchema, T, schema_of_producer
+from magnetar.client.aio.services.client_connections import ClientConnections
+from magnetar.client.aio.services.service_info import TlsChoices
+from magnetar.client.aio.services.service_switch import GivenService, ServiceSwitch
 from magnetar.client.aio.topics.delivery_options import DeliveryParameters, delivery_options
 from magnetar.client.aio.views.table_view import TableView
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction, ProducerCryptoFailureAction
@@ -55,18 +59,21 @@ from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
 from magnetar.runtime.clock import Clock, SystemClock
-from magnetar.security.credentials.method import NOBODY, ClientCredentials
+from magnetar.security.credentials.method import ClientCredentials
 
 GROWTH_PERIOD: Final = 60.0
 """Seconds between two questions whether a topic has gained partitions (rule 6.8.4)."""
 
+_OF_ONE_CLIENT: Final = frozenset({"self", "clock", "rng", "dial", "opening_timeout_seconds", "bounds"})
+"""Parameters that a twin does not get."""
 
-class Client:
+
+class Client(ClientLife):
     """A client of one cluster; use it as an asynchronous context manager, within one event loop."""
 
     def __init__(
         self,
-        service_url: str,
+        service_url: GivenService,
         authentication: ClientLogin | Authentication | ClientCredentials | None = None,
         operation_timeout_seconds: float = 30,
         *,
@@ -79,57 +86,50 @@ class Client:
         tls_validate_hostname: bool = True,
         tls_private_key_file_path: str | None = None,
         tls_certificate_file_path: str | None = None,
+        keep_alive_interval_seconds: float = KEEP_ALIVE,
+        initial_backoff_interval_ms: float = 100,
+        max_backoff_interval_ms: float = 60_000,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         dial: Dial | None = None,
         opening_timeout_seconds: float | None = None,
         bounds: ClientBounds = UNBOUNDED,
     ) -> None:
-        """``authentication`` holds credentials, and as a `ClientLogin` TLS, too. Whether there is TLS is said by the
-        scheme of the URL. ``clock`` and ``rng`` are for simulations.
+        """``service_url``: pulsar://host:port[,host:port...], with TLS pulsar+ssl://; http:// or https:// for lookups
+        by REST; or an `AutoClusterFailover` or `ServiceInfoProvider`. ``authentication`` holds credentials, and as a
+        `ClientLogin` TLS, too. ``clock`` and ``rng`` are for simulations.
+
+        A broker silent for ``keep_alive_interval_seconds`` is asked for a sign, and after as long again taken for lost.
+        ``initial_backoff_interval_ms`` doubles to ``max_backoff_interval_ms`` between attempts to connect again.
 
         ``dial`` connects to a broker of this process. ``opening_timeout_seconds``: how long what is refused for the
         moment (a name or subscription in use) is tried again when it is opened, if not as long as any operation.
 
         Nothing is connected before something is opened. Raises InvalidValueError.
         """
+        given = dict(locals())
+        self._twin = partial(Client, **{name: one for name, one in given.items() if name not in _OF_ONE_CLIENT})
         if stats_interval_in_seconds < 0:
             raise InvalidValueError("stats_interval_in_seconds is not below 0; 0 is no line in the log")
-        if connections_per_broker < 1 or operation_timeout_seconds <= 0 or connection_timeout_ms <= 0:
-            raise InvalidValueError("connections_per_broker and the time-outs are above 0")
-        credentials = NOBODY if authentication is None else credentials_from(authentication)
-        tls = tls_from(
-            authentication, trust=tls_trust_certs_file_path, insecure=tls_allow_insecure_connection,
-            host_name=tls_validate_hostname, key=tls_private_key_file_path, certificate=tls_certificate_file_path,
-        )  # fmt: skip
-        self._twin = partial(
-            Client, service_url, authentication, operation_timeout_seconds,
-            connection_timeout_ms=connection_timeout_ms, listener_name=listener_name,
-            connections_per_broker=connections_per_broker, stats_interval_in_seconds=stats_interval_in_seconds,
-            tls_trust_certs_file_path=tls_trust_certs_file_path,
-            tls_allow_insecure_connection=tls_allow_insecure_connection, tls_validate_hostname=tls_validate_hostname,
-            tls_private_key_file_path=tls_private_key_file_path, tls_certificate_file_path=tls_certificate_file_path,
-        )  # fmt: skip
+        tls = TlsChoices(
+            tls_allow_insecure_connection, tls_validate_hostname, tls_private_key_file_path, tls_certificate_file_path
+        )
+        switch = ServiceSwitch(service_url, authentication, tls_trust_certs_file_path, tls)
         self._rng = rng or random.Random()
-        self._pool = ConnectionPool(
-            service_url, credentials, tls, timeout=operation_timeout_seconds,
-            connect_timeout=connection_timeout_ms / 1000, per_broker=connections_per_broker, dial=dial,
+        connections = ClientConnections(
+            switch, self._rng, timeout=operation_timeout_seconds, connect_timeout_ms=connection_timeout_ms,
+            keep_alive=keep_alive_interval_seconds, per_broker=connections_per_broker, listener=listener_name,
+            backoff_ms=(initial_backoff_interval_ms, max_backoff_interval_ms), dial=dial,
         )  # fmt: skip
-        self._lookup = TopicLookup(self._pool, self._rng, operation_timeout_seconds, listener_name)
+        super().__init__(connections, OpenHandles(stats_interval_in_seconds))
+        self._lookup = connections.lookup
         opening = opening_timeout_seconds or operation_timeout_seconds
         self._environment = Environment(self._lookup, clock or SystemClock(), self._rng, opening, bounds)
         self._coordinator = CoordinatorSession(self._lookup)
-        self._open = OpenHandles(stats_interval_in_seconds)
 
     def twin(self) -> Client:
         """Return another client of the same cluster, with connections of its own."""
         return self._twin()
-
-    async def __aenter__(self) -> Client:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def create_producer(
         self,
@@ -169,7 +169,7 @@ class Client:
         """
         refuse_unknown(other, "create_producer")
         name = TopicName.parse(topic).fqn
-        self._open.check()
+        self._begin()
         chosen = await schema_of_producer(schema, name, self._lookup)
         sealer = message_sealer(encryption_key, encryption_keys, crypto_key_reader, crypto_failure_action)
         options = producer_options(
@@ -267,7 +267,7 @@ class Client:
             options = await with_letter_topics(options, names[0], self._lookup.exists)
             every = [*names, *options.delivery.retry_topics]
             name, find = ",".join(names), lambda: self._internal(every)
-        self._open.check()
+        self._begin()
         topics = await find()
         across = max_total_receiver_queue_size_across_partitions
         options = with_shared_queue(options, len(topics), across)
@@ -279,7 +279,7 @@ class Client:
         return consumer
 
     async def _internal(self, names: Sequence[str], *, create: bool = True) -> list[str]:
-        self._open.check()
+        self._begin()
         return await internal_topics(self._lookup, names, create=create)
 
     async def _open_outlet(self, address: LetterAddress) -> Producer:
@@ -376,22 +376,3 @@ class Client:
     async def new_transaction(self, timeout_seconds: float = 60) -> ClientTransaction:
         """Begin a transaction, which is aborted after that time. Raises RefusedError where there are none."""
         return await self._coordinator.begin(timeout_seconds)
-
-    async def close(self) -> None:
-        """Close all producers, which send what they have first, all consumers and readers, and the connections."""
-        if self._open.closed:
-            return
-        try:
-            await self._open.close()
-        finally:
-            self._pool.close()
-
-    def shutdown(self) -> None:
-        """Close the connections at once, without waiting for anything (rule 6.1.8); what waits for an answer fails."""
-        self._open.shut()
-        self._pool.close()
-        self._open.end()
-
-    async def wait_closed(self) -> None:
-        """Wait until everything has ended that `shutdown` has left."""
-        await self._open.ended()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.aio.producers.producer import Producer
-from magnetar.client.errors import AlreadyClosedError, ClientError
+from magnetar.client.errors import AlreadyClosedError, ClientError, ForkedClientError
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -21,12 +21,15 @@ class OpenHandles:
         """``stats_interval``: seconds between two lines in the log about each handle; 0: there are none."""
         self._stats_interval = stats_interval
         self.closed = False
+        self._refusal: ForkedClientError | None = None
         self._handles: dict[int, Producer[Any] | Consumer[Any]] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
     def check(self) -> None:
-        """Raise AlreadyClosedError once the client is closed."""
+        """Raise AlreadyClosedError once the client is closed, ForkedClientError in a process that was forked off."""
+        if self._refusal is not None:
+            raise self._refusal
         if self.closed:
             raise AlreadyClosedError("the client is closed")
 
@@ -65,6 +68,14 @@ class OpenHandles:
         self._watchers.add(task)
         task.add_done_callback(self._watchers.discard)
         handle.at_close.append(task.cancel)
+
+    def forked(self, error: ForkedClientError) -> None:
+        """Have all refuse everything in a process that was forked off; nothing of them is closed there."""
+        self._refusal, self.closed = error, True
+        for handle in list(self._handles.values()):
+            handle.forked(error)
+        self._handles.clear()
+        self._watchers.clear()
 
     async def close(self) -> None:
         """Close all: producers send what they have first."""

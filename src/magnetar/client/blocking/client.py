@@ -11,9 +11,12 @@ from typing import Any, Final, Never, Unpack
 
 from magnetar.client.aio.authentication import Authentication
 from magnetar.client.aio.client import Client as AioClient
+from magnetar.client.aio.connections.wire_connection import KEEP_ALIVE
 from magnetar.client.aio.interceptors.consumer_interceptor import ConsumerInterceptor
 from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterceptor
 from magnetar.client.aio.schema_choice import GivenSchema, T
+from magnetar.client.aio.services.service_info import ServiceInfo
+from magnetar.client.aio.services.service_switch import GivenService
 from magnetar.client.aio.topics.delivery_options import DeliveryParameters
 from magnetar.client.blocking.consumer import Consumer
 from magnetar.client.blocking.listener_pool import Listener, ListenerPool
@@ -54,7 +57,7 @@ class Client:
 
     def __init__(
         self,
-        service_url: str,
+        service_url: GivenService,
         authentication: ClientLogin | Authentication | ClientCredentials | None = None,
         operation_timeout_seconds: float = 30,
         io_threads: int = 1,
@@ -73,11 +76,15 @@ class Client:
         tls_certificate_file_path: str | None = None,
         *,
         connections_per_broker: int = 1,
+        keep_alive_interval_seconds: float = KEEP_ALIVE,
+        initial_backoff_interval_ms: float = 100,
+        max_backoff_interval_ms: float = 60_000,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """``authentication`` holds credentials, and as a `ClientLogin` TLS, too. ``message_listener_threads`` call the
-        listeners. ``clock`` and ``rng`` are for tests. Nothing is connected before something is opened.
+        """``service_url`` and what is about connections: as for `magnetar.aio.Client`. ``authentication`` holds
+        credentials, and as a `ClientLogin` TLS, too. ``message_listener_threads`` call the listeners. ``clock`` and
+        ``rng`` are for tests. Nothing is connected before something is opened.
 
         One thread does all I/O, whatever ``io_threads`` says; ``log_conf_file_path`` has
         no effect, since Python's logging is configured by the program. ``use_tls`` goes with a URL of pulsar+ssl.
@@ -230,6 +237,25 @@ class Client:
     def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the internal topics: the partitions, or the topic itself."""
         return self._thread.run(self.twin.get_topic_partitions(topic))
+
+    def get_service_info(self) -> ServiceInfo:
+        """Return the cluster that is used now."""
+
+        async def ask() -> ServiceInfo:
+            return self.twin.get_service_info()
+
+        return self._thread.run(ask())
+
+    def update_service_url(self, service_url: str) -> None:
+        """Move to another URL, with the same credentials: connections are closed, and all that is open comes there.
+
+        Raises ArgumentError, also where an `AutoClusterFailover` or `ServiceInfoProvider` decides.
+        """
+
+        async def move() -> None:
+            self.twin.update_service_url(service_url)
+
+        self._thread.run(move())
 
     def new_transaction(self, timeout_seconds: float = 60) -> ClientTransaction:
         """Begin a transaction, which is aborted after that time. Raises RefusedError where there are none."""

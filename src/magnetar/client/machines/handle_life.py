@@ -13,13 +13,11 @@ operation. Afterwards it is opened again for ever, but for the few errors that a
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.model.errors import ServerError
 
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 60.0
 _JITTER: Final = 0.2
 """The share of a pause that chance takes away, so that clients do not come back all at once."""
 _FINAL: Final = frozenset(
@@ -60,30 +58,41 @@ TRANSITIONS: Final[dict[tuple[LifeState, LifeEvent], LifeState]] = {
 """What is not here cannot happen; `HandleLife` raises an AssertionError about it."""
 
 
+class Backoff(NamedTuple):
+    """How long attempts are apart, in seconds."""
+
+    first: float = 0.1
+    longest: float = 60.0
+
+
+USUAL_BACKOFF: Final = Backoff()
+"""As all clients of Pulsar have it."""
+
+
 class Pauses:
-    """Pauses between attempts: doubling from 100 ms to 60 s, less up to a fifth by chance."""
+    """Pauses between attempts, doubling from the first to the longest, less up to a fifth by chance."""
 
-    __slots__ = ("_longest", "_next")
+    __slots__ = ("_backoff", "_next")
 
-    def __init__(self, longest: float = LONGEST_PAUSE) -> None:
-        self._next = FIRST_PAUSE
-        self._longest = longest
+    def __init__(self, backoff: Backoff = USUAL_BACKOFF) -> None:
+        self._backoff = backoff
+        self._next = backoff.first
 
     def next(self, chance: float) -> float:
         """Return the next pause in seconds; ``chance`` is from 0 to 1."""
-        pause = min(self._next, self._longest)
-        self._next = min(pause * 2, self._longest)
+        pause = min(self._next, self._backoff.longest)
+        self._next = min(pause * 2, self._backoff.longest)
         return pause * (1 - _JITTER * chance)
 
     def reset(self) -> None:
         """Begin with the shortest pause again."""
-        self._next = FIRST_PAUSE
+        self._next = self._backoff.first
 
 
 class HandleLife:
     """The state of one handle, and when it is tried again."""
 
-    def __init__(self, give_up_at: float) -> None:
+    def __init__(self, give_up_at: float, backoff: Backoff = USUAL_BACKOFF) -> None:
         """``give_up_at``: the time by which it must have been ready once."""
         self.state = LifeState.OPENING
         self.error: Exception | None = None
@@ -91,7 +100,7 @@ class HandleLife:
         self.openings = 0
         """How often it was ready."""
         self._give_up_at = give_up_at
-        self._pauses = Pauses()
+        self._pauses = Pauses(backoff)
 
     def on(self, event: LifeEvent) -> None:
         """Move to the state that the table gives."""

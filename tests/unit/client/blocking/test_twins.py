@@ -30,15 +30,15 @@ TWINS: list[tuple[type, type]] = [
     (aio_transaction.ClientTransaction, transaction.ClientTransaction),
 ]
 INNER = {
-    "Client": {"twin", "wait_closed"},
+    "Client": {"twin", "wait_closed", "forked"},
     "Producer": {
         *("opened", "message", "enqueue", "send_nowait", "send_many_nowait", "send_with", "send_message"),
-        *("room", "grow", "options", "partitions"),
+        *("room", "grow", "options", "partitions", "forked"),
     },
     "Consumer": {
         *("add", "drop", "receive_nowait", "take_many", "acknowledge_many", "redeliver", "has_waiting", "end_of"),
         *("lend", "acknowledge_up_to", "options", "take_entries", "has_again", "something", "member_of", "several"),
-        *("redeliver_all", "come_again", "awaits_receipts"),
+        *("redeliver_all", "come_again", "awaits_receipts", "forked"),
     },
     "Reader": {"consumer", "note", "has_read"},
     "TableView": {"opened", "unlisten"},

@@ -38,7 +38,7 @@ class Attachment:
         self._open_handle = open_handle
         self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()
-        self.life = HandleLife(self._loop.time() + timeout)
+        self.life = HandleLife(self._loop.time() + timeout, lookup.backoff)
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._loss: asyncio.Future[Exception] = self._loop.create_future()
         self._task = self._loop.create_task(self._run())
@@ -67,7 +67,7 @@ class Attachment:
             while not self.life.ended:
                 pause = await self._attempt()
                 if pause is not None:
-                    await asyncio.sleep(pause)
+                    await self._lookup.pause(pause)
                     self.life.on(LifeEvent.PAUSE_OVER)
         except Exception as error:  # an error of ours must not leave everybody waiting
             if not self.life.ended:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from magnetar.client.address import Address, parse_service_url
-from magnetar.client.aio.connections.wire_connection import WireConnection
-from magnetar.client.errors import AlreadyClosedError, ClientError, ClientTimeoutError, ConnectionLostError, TlsError
+from magnetar.client.address import Address
+from magnetar.client.aio.connections.service import Service
+from magnetar.client.aio.connections.wire_connection import KEEP_ALIVE, WireConnection
+from magnetar.client.errors import (
+    AlreadyClosedError,
+    ClientError,
+    ClientTimeoutError,
+    ConnectionLostError,
+    ForkedClientError,
+    TlsError,
+)
 from magnetar.client.lookup_answer import Route
+from magnetar.model.errors import NotAvailableError
 from magnetar.security.credentials.certificate import presenting
-from magnetar.security.credentials.method import ClientCredentials
 
 if TYPE_CHECKING:
     import ssl
-
-    from magnetar.security.tls.client_tls import ClientTls
 
 
 Dial = Callable[[WireConnection], WireConnection]
@@ -29,27 +36,53 @@ class ConnectionPool:
 
     def __init__(
         self,
-        service_url: str,
-        credentials: ClientCredentials,
-        tls: ClientTls | None,
+        service: Service,
         *,
         timeout: float,
         connect_timeout: float,
+        keep_alive: float = KEEP_ALIVE,
         per_broker: int = 1,
         dial: Dial | None = None,
     ) -> None:
-        """``dial`` connects without a socket. Raises InvalidValueError about the service URL."""
+        """``keep_alive``: seconds of silence after which a broker is asked for a sign. ``dial`` connects without a
+        socket."""
+        self.service = service
         self._dial = dial
-        self.addresses: Sequence[Address] = parse_service_url(service_url)
-        self._credentials = credentials
-        self._tls = tls
         self._timeout = timeout
         self._connect_timeout = connect_timeout
+        self._keep_alive = keep_alive
         self._per_broker = per_broker
         self._turn = itertools.count()
         self._first = 0
         self._opening: dict[tuple[Route, int], asyncio.Task[WireConnection]] = {}
-        self._closed = False
+        self._moved = asyncio.Event()
+        self._refusal: Exception | None = None
+
+    @property
+    def addresses(self) -> Sequence[Address]:
+        """Those of the service URL, the one that answered last first."""
+        found = self.service.url.addresses
+        return found[self._first :] + found[: self._first]
+
+    def answered(self, address: Address) -> None:
+        """Note that an address answered, which is asked first from now on."""
+        self._first = self.service.url.addresses.index(address)
+
+    def move(self, service: Service) -> None:
+        """Leave the brokers of the service, and go to those of another one: who was connected comes there, at once."""
+        self.service, self._first = service, 0
+        opened, self._opening = self._opening, {}
+        for task in opened.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                task.result().close()
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait between two attempts, not longer than until the client moves to another service."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._moved.wait()
 
     async def question(self) -> WireConnection:
         """Return a connection to the first address of the service URL that can be reached, the last good one first.
@@ -57,14 +90,14 @@ class ConnectionPool:
         Raises ConnectionLostError, and what `to` raises.
         """
         lost: Exception | None = None
-        for turn in range(len(self.addresses)):
-            number = (self._first + turn) % len(self.addresses)
+        for address in self.addresses:
             try:
-                found = await self.to(Route(self.addresses[number]))
+                found = await self.to(Route(address))
             except (ConnectionLostError, ClientTimeoutError) as error:
                 lost = error
             else:
-                self._first = number
+                if address in self.service.url.addresses:
+                    self.answered(address)
                 return found
         assert lost is not None, "a service URL has at least one address"
         raise lost
@@ -72,8 +105,7 @@ class ConnectionPool:
     async def to(self, route: Route) -> WireConnection:
         """Return a connection to a broker. Raises ConnectionLostError, ClientTimeoutError, RefusedError, TlsError,
         CredentialsError."""
-        if self._closed:
-            raise AlreadyClosedError("the client is closed")
+        self.check()
         key = route, next(self._turn) % self._per_broker
         task = self._opening.get(key)
         if task is not None and task.done() and (task.cancelled() or task.exception() or task.result().lost):
@@ -84,26 +116,59 @@ class ConnectionPool:
         return await asyncio.shield(task)
 
     async def _open(self, route: Route) -> WireConnection:
-        connection = await self._connect(route.address)
+        service = self.service
+        connection = await self._greeted(service, route)
+        try:
+            self.check()
+            if self.service is not service:
+                raise ConnectionLostError(f"the client left the service of the broker at {route.address}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _greeted(self, service: Service, route: Route) -> WireConnection:
+        connection = await self._connect(service, route.address)
         try:
             await connection.greet(route.proxy_to)
         except BaseException:
             connection.close()
             raise
-        if self._closed:
-            connection.close()
-            raise AlreadyClosedError("the client is closed")
         return connection
 
-    async def _connect(self, address: Address) -> WireConnection:
+    def check(self) -> None:
+        """Raise why nothing is opened any more."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    async def reaches(self, service: Service) -> bool:
+        """Whether a broker of a service answers now; also if it refuses this client, which is no outage."""
+        for address in service.url.addresses:
+            try:
+                if service.url.over_http:
+                    rest = service.rest(address, self._connect_timeout)
+                    await asyncio.get_running_loop().run_in_executor(None, rest.send, "GET", "/")
+                else:
+                    (await self._greeted(service, Route(address))).close()
+            except (ConnectionLostError, ClientTimeoutError, NotAvailableError):
+                continue
+            except ClientError:
+                return True
+            return True
+        return False
+
+    async def _connect(self, service: Service, address: Address) -> WireConnection:
+        def made() -> WireConnection:
+            return WireConnection(address, service.credentials, self._timeout, self._keep_alive)
+
         if self._dial is not None:
-            return self._dial(WireConnection(address, self._credentials, self._timeout))
+            return self._dial(made())
         loop = asyncio.get_running_loop()
-        context = self._context(address)
+        context = _context(service, address)
         try:
             async with asyncio.timeout(self._connect_timeout):
                 _, connection = await loop.create_connection(
-                    lambda: WireConnection(address, self._credentials, self._timeout),
+                    made,
                     address.host,
                     address.port,
                     ssl=context,
@@ -112,38 +177,48 @@ class ConnectionPool:
         except TimeoutError:
             raise ClientTimeoutError(f"no connection to the broker at {address} in {self._connect_timeout} s") from None
         except OSError as error:
-            raise self._unreachable(address, error) from None
+            raise _unreachable(address, error) from None
         return connection
-
-    def _context(self, address: Address) -> ssl.SSLContext | None:
-        if not address.tls:
-            if self._credentials.key_pair is not None:
-                raise TlsError(f"{self._credentials} is shown over TLS only; write pulsar+ssl:// and the port with TLS")
-            return None
-        from magnetar.security.tls.client_tls import ClientTls
-
-        return presenting(self._tls or ClientTls(), self._credentials).context()
-
-    def _unreachable(self, address: Address, error: OSError) -> ClientError:
-        if address.tls:
-            from magnetar.security.tls.client_tls import reason
-
-            said = reason(error, f"the broker at {address}")
-            if said is not None:
-                return TlsError(said)
-        return ConnectionLostError(
-            f"cannot connect to the broker at {address}: {error}; is it running, is the address right?"
-        )
 
     def close(self) -> None:
         """Close all connections; nothing is opened any more."""
-        self._closed = True
+        self._refusal = self._refusal or AlreadyClosedError("the client is closed")
         for task in self._opening.values():
             if not task.done():
                 task.cancel()
             elif not task.cancelled() and task.exception() is None:
                 task.result().close()
         self._opening.clear()
+
+    def forked(self, error: ForkedClientError) -> None:
+        """Refuse everything in a process that was forked off; sockets and loop are left to the other process."""
+        self._refusal = error
+        for task in self._opening.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                task.result().lost = error
+        self._opening.clear()
+
+
+def _context(service: Service, address: Address) -> ssl.SSLContext | None:
+    if not address.tls:
+        if service.credentials.key_pair is not None:
+            raise TlsError(f"{service.credentials} is shown over TLS only; write pulsar+ssl:// and the port with TLS")
+        return None
+    from magnetar.security.tls.client_tls import ClientTls
+
+    return presenting(service.tls or ClientTls(), service.credentials).context()
+
+
+def _unreachable(address: Address, error: OSError) -> ClientError:
+    if address.tls:
+        from magnetar.security.tls.client_tls import reason
+
+        said = reason(error, f"the broker at {address}")
+        if said is not None:
+            return TlsError(said)
+    return ConnectionLostError(
+        f"cannot connect to the broker at {address}: {error}; is it running, is the address right?"
+    )
 
 
 def _heard(task: asyncio.Task[WireConnection]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from magnetar.client.aio.connections.connection_pool import ConnectionPool
+from magnetar.client.aio.connections.rest_questions import RestQuestions
 from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.client.lookup_answer import (
@@ -19,7 +20,7 @@ from magnetar.client.lookup_answer import (
     route_to,
     too_many_redirects,
 )
-from magnetar.client.machines.handle_life import Pauses
+from magnetar.client.machines.handle_life import USUAL_BACKOFF, Backoff, Pauses
 from magnetar.client.values.registry_answer import (
     KnownSchemas,
     Versioned,
@@ -37,17 +38,29 @@ Result = TypeVar("Result")
 
 TRANSIENT = (ConnectionLostError, ClientTimeoutError, CredentialsDelayedError)
 """What another attempt may heal, beside refusals that say so."""
+_LONGEST_PAUSE = 2.0
+"""Seconds between two attempts for which somebody waits."""
 
 
 class TopicLookup:
     """The questions of one client."""
 
-    def __init__(self, pool: ConnectionPool, rng: random.Random, timeout: float, listener: str | None) -> None:
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        rng: random.Random,
+        timeout: float,
+        listener: str | None,
+        backoff: Backoff = USUAL_BACKOFF,
+    ) -> None:
+        self.backoff = backoff
+        """The pauses of those who are connected by it."""
         self._pool = pool
+        self._rest = RestQuestions(pool, timeout)
         self._rng = rng
         self._timeout = timeout
         self._listener = listener
-        self._schemas = KnownSchemas()
+        self._schemas, self._schemas_of = KnownSchemas(), pool.service
         self._asking = asyncio.Lock()
 
     async def connect(self, topic: str) -> WireConnection:
@@ -56,6 +69,8 @@ class TopicLookup:
 
     async def route(self, topic: str) -> Route:
         """Ask until a broker says that it serves the topic; one attempt."""
+        if self._over_http:
+            return await self._rest.route(topic, self._listener)
         connection = await self._pool.question()
         authoritative = False
         for _ in range(REDIRECTS_MAX):
@@ -72,11 +87,21 @@ class TopicLookup:
             connection, authoritative = await self._pool.to(Route(found)), answer.authoritative
         raise too_many_redirects(topic)
 
+    @property
+    def _over_http(self) -> bool:
+        return self._pool.service.url.over_http
+
+    async def pause(self, seconds: float) -> None:
+        """Wait between two attempts, not longer than until the client moves to another service."""
+        await self._pool.pause(seconds)
+
     async def partition_count(self, topic: str, *, create: bool = True) -> int:
         """Return the number of partitions, 0 for a topic without; ``create`` lets the broker make a missing topic."""
         what = f"ask for the partitions of {topic}"
 
         async def ask() -> int:
+            if self._over_http:
+                return await self._rest.partition_count(topic, create=create)
             connection = await self._pool.question()
             asked = c.CommandPartitionedTopicMetadata(
                 topic, connection.new_request_id(), metadata_auto_creation_enabled=create
@@ -103,6 +128,8 @@ class TopicLookup:
         """Return all topics of a namespace, each partition as a topic of its own."""
 
         async def ask() -> list[str]:
+            if self._over_http:
+                return await self._rest.topics_of(namespace, mode)
             connection = await self._pool.question()
             asked = c.CommandGetTopicsOfNamespace(connection.new_request_id(), namespace, mode)
             what = f"ask for the topics of {namespace}"
@@ -119,6 +146,8 @@ class TopicLookup:
         """Return the schema of a version as entries name it. Raises InvalidValueError if there is no such version."""
         name = schema_topic(topic)
         async with self._asking:  # partitions meet a version at the same time
+            if self._schemas_of is not self._pool.service:  # another cluster has versions of its own
+                self._schemas, self._schemas_of = KnownSchemas(), self._pool.service
             known = self._schemas.get(name, version)
             if known is None:
                 found = await self._schema(name, version)
@@ -130,7 +159,8 @@ class TopicLookup:
 
     async def _schema(self, topic: str, version: bytes | None) -> Versioned | None:
         async def ask() -> Versioned | None:
-            connection = await self._pool.question()
+            # REST shows schemas of keys and values in another form: the topic's broker has it as it was stored
+            connection = await (self.connect(topic) if self._over_http else self._pool.question())
             asked = c.CommandGetSchema(connection.new_request_id(), topic, version)
             answer = await connection.request(asked, c.CommandGetSchemaResponse, f"ask for the schema of {topic}")
             return read_schema(topic, version, answer)
@@ -141,7 +171,7 @@ class TopicLookup:
         """Repeat an attempt, with growing pauses, while the broker is away or not ready; then raise the last error."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout
-        pauses = Pauses(2.0)
+        pauses = Pauses(Backoff(self.backoff.first, min(self.backoff.longest, _LONGEST_PAUSE)))
         while True:
             try:
                 return await attempt()
@@ -151,4 +181,4 @@ class TopicLookup:
                 pause = pauses.next(self._rng.random())
                 if loop.time() + pause > deadline:
                     raise
-            await asyncio.sleep(pause)
+            await self._pool.pause(pause)

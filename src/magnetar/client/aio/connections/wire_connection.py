@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from magnetar.client.address import Address
 from magnetar.client.advice import advice
-from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, ForkedClientError, RefusedError
 from magnetar.client.handshake import MAX_FRAME_SIZE, auth_response, connect_command, says_expired
 from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import commands as c
@@ -51,7 +51,10 @@ class ConsumerHandle(Protocol):
 class WireConnection(asyncio.Protocol):
     """One connection; `greet` before anything else."""
 
-    def __init__(self, address: Address, credentials: ClientCredentials, timeout: float) -> None:
+    def __init__(
+        self, address: Address, credentials: ClientCredentials, timeout: float, keep_alive: float = KEEP_ALIVE
+    ) -> None:
+        """``keep_alive``: seconds of silence after which the broker is asked for a sign."""
         self.address = address
         self.max_message_size = 5 * 1024 * 1024
         self.lost: Exception | None = None
@@ -61,6 +64,7 @@ class WireConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._credentials = credentials
         self._timeout = timeout
+        self._patience = keep_alive
         self._state = ClientConnection(MAX_FRAME_SIZE)
         self._transport: asyncio.Transport | None = None
         self._answers: dict[int, asyncio.Future[c.Command]] = {}
@@ -83,7 +87,7 @@ class WireConnection(asyncio.Protocol):
             raise ClientTimeoutError(
                 f"the broker at {self.address} did not answer CONNECT in {self._timeout} s"
             ) from None
-        self._pinger = self._loop.call_later(KEEP_ALIVE, self._keep_alive)
+        self._pinger = self._loop.call_later(self._patience, self._keep_alive)
 
     async def _credential_data(self, stale: bytes | None) -> bytes | None:
         if self._credentials.method is None:
@@ -157,6 +161,8 @@ class WireConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send prepared frames. Raises ConnectionLostError."""
+        if isinstance(self.lost, ForkedClientError):
+            raise self.lost
         if self.lost is not None or self._transport is None:
             raise ConnectionLostError(f"the connection to the broker at {self.address} is closed")
         self._transport.write(data)
@@ -273,13 +279,13 @@ class WireConnection(asyncio.Protocol):
         # counted, not measured: after a pause of this process the answer may still be in the socket
         if not self._heard:
             if self._asked:
-                silence = 2 * KEEP_ALIVE
-                self._end(ConnectionLostError(f"the broker at {self.address} was silent for {silence:.0f} s"))
+                silence = 2 * self._patience
+                self._end(ConnectionLostError(f"the broker at {self.address} was silent for {silence:g} s"))
                 return
             self.send(c.CommandPing())
         self._asked = not self._heard
         self._heard = False
-        self._pinger = self._loop.call_later(KEEP_ALIVE, self._keep_alive)
+        self._pinger = self._loop.call_later(self._patience, self._keep_alive)
 
     def _end(self, error: Exception) -> None:
         if self.lost is not None:

@@ -16,7 +16,7 @@ from magnetar.client.aio.consumers.settlement import Settlement
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, consumer_stats
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
-from magnetar.client.errors import ClientTimeoutError
+from magnetar.client.errors import ClientTimeoutError, ForkedClientError
 from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_id import MessageId
@@ -59,11 +59,15 @@ class Consumer(Settlement[T]):
                 ]
                 for one in part:
                     one.consumption.intake.owner = self
+                    self._joining[one.topic] = one
                 new += part
                 await asyncio.gather(*(one.opened() for one in part))
         except BaseException:
             await asyncio.gather(*(one.close() for one in new), return_exceptions=True)
             raise
+        finally:
+            for one in new:
+                self._joining.pop(one.topic, None)
         if self._closed:
             await asyncio.gather(*(one.close() for one in new))
             return
@@ -282,6 +286,11 @@ class Consumer(Settlement[T]):
         await self._close_letters()
         await asyncio.gather(*(one.unsubscribe(force=force) for one in members))
         self._end()
+
+    def forked(self, error: ForkedClientError) -> None:
+        """Refuse everything in a process that was forked off, where closing does nothing."""
+        self._closed, self._refusal, self._only, self._at_hand = True, error, None, []
+        self._ready.clear()
 
     async def close(self) -> None:
         """Close; what was not acknowledged goes to others. Closing twice is no error (rule 6.1.7)."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Generic
 
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
-from magnetar.client.errors import AlreadyClosedError
+from magnetar.client.errors import AlreadyClosedError, ForkedClientError
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_queue import QueuedEntry
 from magnetar.model.errors import InvalidValueError
@@ -25,8 +25,12 @@ class ReadyMessages(Generic[T]):
         self._topic = topic
         self._loop = asyncio.get_running_loop()
         self._members: dict[str, TopicConsumer] = {}
+        self._joining: dict[str, TopicConsumer] = {}
+        """Those that are being added; their first messages may come before the last of them is open."""
         self._without_queue = without_queue
         self._closed = False
+        self._refusal: ForkedClientError | None = None
+        """Why nothing can be called in this process; it is closed then, too."""
         self._failure: Exception | None = None
         self._at_hand: list[Message[T]] = []
         """What the first of the ready ones has at hand, the next message last."""
@@ -40,6 +44,9 @@ class ReadyMessages(Generic[T]):
         """What is called once when messages have come, or there will be none any more."""
         self.recall: Callable[[], object] | None = None
         """What is called before messages that were lent are taken back: no thread takes one of them afterwards."""
+
+    def _closed_error(self) -> Exception:
+        return self._refusal or AlreadyClosedError(f"{self._topic}: the consumer is closed")
 
     async def _something(self) -> None:
         """Wait until messages have come, or there will be none any more."""
@@ -127,7 +134,7 @@ class ReadyMessages(Generic[T]):
         """Return what the next one has at hand, nothing if none has. ``quiet``: errors wait for the next time.
         ``across``: of several entries at a time."""
         if self._closed:
-            raise AlreadyClosedError(f"{self._topic}: the consumer is closed")
+            raise self._closed_error()
         if self._lending is not None:
             self._take_back()
         ready = self._ready
@@ -180,7 +187,7 @@ class ReadyMessages(Generic[T]):
         if self._closed:
             if quiet:
                 return []
-            raise AlreadyClosedError(f"{self._topic}: the consumer is closed")
+            raise self._closed_error()
         self._take_back()
         ready, found = self._ready, list[tuple[TopicConsumer, int, QueuedEntry]]()
         self._at_hand = []
@@ -227,7 +234,7 @@ class ReadyMessages(Generic[T]):
     def member_of(self, topic: str | None) -> TopicConsumer:
         """Return the one of a topic; None is the only one. Raises InvalidValueError, AlreadyClosedError."""
         if self._closed:
-            raise AlreadyClosedError(f"{self._topic}: the consumer is closed")
+            raise self._closed_error()
         if topic is None and len(self._members) == 1:
             return next(iter(self._members.values()))
         found = self._members.get(topic or "")

@@ -17,7 +17,6 @@ from magnetar.client.aio.consumers.ready_messages import ReadyMessages
 from magnetar.client.aio.handlers.handler_host import HandlerHost
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
-from magnetar.client.errors import AlreadyClosedError
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.redelivery.last_deliveries import DeadMessage, DeathCause
@@ -236,7 +235,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
 
     def _open(self) -> list[TopicConsumer]:
         if self._closed:
-            raise AlreadyClosedError(f"{self._topic}: the consumer is closed")
+            raise self._closed_error()
         return list(self._members.values())
 
     def _member(self, message: Message[T] | MessageId) -> TopicConsumer:
@@ -244,7 +243,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         topic = message.envelope.topic if isinstance(message, Message) else message.topic
         if len(members) == 1 and topic in ("", members[0].topic):
             return members[0]
-        found = self._members.get(topic)
+        found = self._members.get(topic) or self._joining.get(topic)
         if found is None and isinstance(message, MessageId) and message.partition() >= 0:
             of_partition = [one for one in members if one.partition == message.partition()]
             found = of_partition[0] if len(of_partition) == 1 else None

@@ -14,7 +14,7 @@ from magnetar.client.aio.statistics.handle_stats import ProducerStatistics, prod
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.aio.topics.receipt import FateToken, Receipt
 from magnetar.client.aio.topics.topic_producer import TopicProducer
-from magnetar.client.errors import AlreadyClosedError, SchemaError
+from magnetar.client.errors import AlreadyClosedError, ForkedClientError, SchemaError
 from magnetar.client.machines.message import T
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
@@ -304,6 +304,11 @@ class Producer(Generic[T]):
         if self._closed:
             raise AlreadyClosedError(f"{self._topic}: the producer is closed")
         await asyncio.gather(*(one.flush() for one in self._producers))
+
+    def forked(self, error: ForkedClientError) -> None:
+        """Refuse everything in a process that was forked off, where closing does nothing."""
+        for one in self._producers:
+            one.forked(error)
 
     async def close(self) -> None:
         """Send what is in the queue, then close; closing twice is no error (rule 6.1.7)."""

@@ -366,14 +366,17 @@ class TopicProducer:
         self._room.set()
         self._idle.set()
 
+    def forked(self, error: Exception) -> None:
+        """Refuse everything in a process that was forked off."""
+        self._failure = error
+
     async def close(self) -> None:
         """Close it at the broker, too; messages without a receipt fail."""
         if self._failure is None:
             connection = await self._attachment.close()
             self._fail(AlreadyClosedError(f"{self.topic}: the producer is closed"))
-            for timer in (self._batch_timer, self._deadline_timer):
-                if timer is not None:
-                    timer.cancel()
+            for timer in filter(None, (self._batch_timer, self._deadline_timer)):
+                timer.cancel()
             await self._close_at(connection)
 
     async def _close_at(self, connection: WireConnection | None) -> None:

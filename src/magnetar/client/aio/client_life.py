@@ -1,0 +1,68 @@
+"""The part of a client that is about its connections: which cluster they lead to, forks, and the end."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from magnetar.client.aio.forks import opened_here
+from magnetar.client.aio.open_handles import OpenHandles
+from magnetar.client.aio.services.client_connections import ClientConnections
+from magnetar.client.aio.services.service_info import ServiceInfo
+from magnetar.client.errors import ForkedClientError
+
+
+class ClientLife:
+    """From the first connection to the last."""
+
+    def __init__(self, connections: ClientConnections, handles: OpenHandles) -> None:
+        self._connections = connections
+        self._open = handles
+        opened_here(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _begin(self) -> None:
+        """Raise why nothing can be opened any more; otherwise see that the service is looked after."""
+        self._open.check()
+        self._connections.switch.begin()
+
+    def forked(self, error: ForkedClientError) -> None:
+        """Refuse everything in a process that was forked off, where this client has no connections."""
+        self._connections.forked(error)
+        self._open.forked(error)
+
+    def get_service_info(self) -> ServiceInfo:
+        """Return the cluster that is used now."""
+        return self._connections.switch.info
+
+    def update_service_url(self, service_url: str) -> None:
+        """Move to another URL, with the same credentials: connections are closed, and all that is open comes there.
+
+        Raises ArgumentError, also where an `AutoClusterFailover` or `ServiceInfoProvider` decides.
+        """
+        self._begin()
+        self._connections.switch.update(service_url)
+
+    async def close(self) -> None:
+        """Close all producers, which send what they have first, all consumers and readers, and the connections."""
+        if self._open.closed:
+            return
+        self._connections.switch.close()
+        try:
+            await self._open.close()
+        finally:
+            self._connections.close()
+
+    def shutdown(self) -> None:
+        """Close the connections at once, without waiting for anything (rule 6.1.8); what waits for an answer fails."""
+        self._open.shut()
+        self._connections.close()
+        self._open.end()
+
+    async def wait_closed(self) -> None:
+        """Wait until everything has ended that `shutdown` has left."""
+        await self._open.ended()
