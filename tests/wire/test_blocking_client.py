@@ -43,6 +43,22 @@ def test_send_receive_read(native: magnetar.Client, topic: str) -> None:
         consumer.receive(1)
 
 
+def test_a_thread_that_waits_for_its_receipt_does_not_wait_for_company(native: magnetar.Client, topic: str) -> None:
+    """As in the official client; several threads share batches without waiting for their delay either."""
+    with native.create_producer(
+        topic, batching_enabled=True, batching_max_publish_delay_ms=60_000, send_timeout_millis=PATIENCE_MS
+    ) as producer:
+        threads = [
+            threading.Thread(target=lambda: [producer.send(b"x") for _ in range(20)], daemon=True) for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert producer.last_sequence_id() == 59
+        assert producer.stats().num_send_failed == 0
+
+
 def test_what_was_not_acknowledged_comes_again(native: magnetar.Client, topic: str) -> None:
     consumer = native.subscribe(topic, "s", magnetar.ConsumerType.Shared)
     producer = native.create_producer(topic)

@@ -118,6 +118,8 @@ class SendQueue:
         self._most = most if self._blocks else most * producer.partitions
         self._waiting: deque[tuple[bytes | OutgoingMessage, PostedMessage | AwaitedMessage]] = deque()
         self._posted = False
+        self._hurried = False
+        """Whether a thread waits for one of the messages that wait."""
         self._sent = 0
         """Messages added; only threads count it."""
         self._fated = 0
@@ -136,6 +138,8 @@ class SendQueue:
         # No thread of CPython is put aside between reading and writing a counter: it is on jumps and calls only.
         self._sent += 1
         self._waiting.append((message, token))
+        if type(token) is AwaitedMessage:
+            self._hurried = True  # only now: the loop looks at this before it takes what waits
         if not self._posted:
             self._posted = True
             try:
@@ -164,6 +168,7 @@ class SendQueue:
     def _cross(self) -> None:
         """Take over what was added, on the loop."""
         self._posted = False
+        hurried, self._hurried = self._hurried, False
         waiting = self._waiting
         send = self._producer.send_with
         for _ in range(len(waiting)):
@@ -172,6 +177,8 @@ class SendQueue:
                 send(message, token)
             except Exception as error:
                 token.set_exception(error)
+        if hurried:
+            self._producer.hurry(any_delay=True)
 
     def count_fate(self) -> None:
         """Count one message less that waits for its fate, on the loop."""

@@ -245,7 +245,18 @@ class Producer(Generic[T]):
         """Publish a message that was made before, and return its id once it is stored. Raises as `send`."""
         if txn is not None:
             return await self._send_in(txn, message)
-        return await (await self.enqueue(message))
+        receipt = await self.enqueue(message)
+        if self._options.limits.batching:
+            self.hurry()
+        return await receipt
+
+    def hurry(self, *, any_delay: bool = False) -> None:
+        """Let no message that was added wait for company for longer than until those before it have their receipts.
+
+        ``any_delay``: even if a longer delay than the usual one was asked for.
+        """
+        for one in self._producers:
+            one.hurry(any_delay=any_delay)
 
     async def send_table(self, table: Any) -> Any:
         """Publish the rows of a table of pyarrow, polars or pandas, and return where they are, once all are stored.

@@ -120,3 +120,21 @@ class Receipt:
             return "<Receipt cancelled>"
         error = self.exception()
         return f"<Receipt {self.result()}>" if error is None else f"<Receipt failed: {error}>"
+
+
+def tell_stored(fate: EntryFate) -> None:
+    """Tell everybody who waits where the messages of an entry are."""
+    for index, token in fate.tokens:
+        if not token.done():
+            token.set_result(fate.message_id(index))
+    fate.tokens.clear()
+
+
+def tell_failed(fate: EntryFate, error: Exception) -> None:
+    """Note why the messages of an entry are not stored, and tell everybody who waits."""
+    fate.failed(error)
+    for _, token in fate.tokens:
+        if not token.done():
+            token.set_exception(error)
+            token.exception()  # it may be that nobody awaits it
+    fate.tokens.clear()

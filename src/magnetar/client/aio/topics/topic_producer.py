@@ -15,7 +15,7 @@ from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.connections.attachment import Attachment
 from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.topics.producer_options import ProducerOptions
-from magnetar.client.aio.topics.receipt import FateToken, Receipt
+from magnetar.client.aio.topics.receipt import FateToken, Receipt, tell_failed, tell_stored
 from magnetar.client.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -139,6 +139,14 @@ class TopicProducer:
         fate = self._add(message, None)
         return Receipt(fate, fate.messages - 1, self._loop)
 
+    def hurry(self, *, any_delay: bool = False) -> None:
+        """Send what waits for company as soon as nothing else is on its way: somebody waits for it."""
+        queue = self._queue
+        if queue is not None:
+            queue.hurry(any_delay=any_delay)
+            if queue.batch_due <= self._loop.time():
+                self._write_soon()
+
     def add_content(self, content: bytes) -> Receipt:
         """Add a message that is bytes alone; its receipt gets the message's id. Raises as `add`."""
         queue = self._queue
@@ -178,15 +186,17 @@ class TopicProducer:
                 f"{self.topic}: {queue.messages} messages of producer {self.name} wait for their receipts; "
                 "await some of them, raise max_pending_messages or turn block_if_queue_full on"
             )
-        fate = queue.add(message, token, self._loop.time(), self._environment.clock.now_ms())
-        self._after_adding(queue)
+        now = self._loop.time()
+        fate = queue.add(message, token, now, self._environment.clock.now_ms())
+        self._after_adding(queue, now)
         return fate
 
-    def _after_adding(self, queue: Publication) -> None:
-        if queue.unwritten:
-            self._write_soon()
-        if queue.batch_due != NEVER and self._batch_timer is None:
-            self._batch_timer = self._loop.call_at(queue.batch_due, self._batch_is_due)
+    def _after_adding(self, queue: Publication, now: float) -> None:
+        due = queue.batch_due
+        if due <= now or queue.unwritten:
+            self._write_soon()  # with what comes in this turn
+        if now < due < NEVER and self._batch_timer is None:
+            self._batch_timer = self._loop.call_at(due, self._batch_is_due)
         if self._deadline_timer is None and queue.next_deadline != NEVER:
             self._deadline_timer = self._loop.call_at(queue.next_deadline, self._deadline)
 
@@ -194,8 +204,9 @@ class TopicProducer:
         """Add a batch that was made for the `usable` queue, or the chunks of one message."""
         queue = self.usable()
         ids = batch.sequence_id, batch.highest_sequence_id
-        fate = queue.add_made(entries, ids, batch.messages, self._loop.time(), self._environment.clock.now_ms())
-        self._after_adding(queue)
+        now = self._loop.time()
+        fate = queue.add_made(entries, ids, batch.messages, now, self._environment.clock.now_ms())
+        self._after_adding(queue, now)
         return fate
 
     def usable(self) -> Publication:
@@ -253,6 +264,8 @@ class TopicProducer:
         connection, queue = self._attachment.connection, self._queue
         if queue is None or connection is None or connection.lost is not None:
             return
+        if connection.writable and queue.batch_due <= (now := self._loop.time()):
+            queue.close_batches(now, self._environment.clock.now_ms())
         while connection.writable and (frames := queue.frames(_WRITE_BYTES)):
             connection.write(b"".join(frames))
 
@@ -277,10 +290,7 @@ class TopicProducer:
         fate = done.fate
         self.counters.stored(done.messages, done.size, self._loop.time() - done.since)
         fate.stored(self.topic, self.partition, ledger, entry, () if done.places is None else tuple(done.places))
-        for index, token in fate.tokens:
-            if not token.done():
-                token.set_result(fate.message_id(index))
-        fate.tokens.clear()
+        tell_stored(fate)
 
     def on_send_error(self, error: c.CommandSendError) -> None:
         """Send again what may pass next time, and fail the messages of what never will."""
@@ -295,7 +305,7 @@ class TopicProducer:
             self._leave(lost)
             return
         self.counters.failed += done.messages
-        _fail(done, self._refused(what, error))
+        tell_failed(done.fate, self._refused(what, error))
         self._after_fates()
 
     def _refused(self, what: str, error: c.CommandSendError) -> RefusedError:
@@ -316,8 +326,8 @@ class TopicProducer:
         """Keep what has no receipt for the next connection, but for what is in a transaction and was written."""
         failed = [] if self._queue is None else self._queue.lost()
         for one in failed:
-            _fail(
-                one,
+            tell_failed(
+                one.fate,
                 ConnectionLostError(
                     f"{self.topic}: the connection was lost before a message in a transaction had its receipt; it may "
                     f"be stored ({error}); abort the transaction, and begin it anew"
@@ -336,8 +346,8 @@ class TopicProducer:
         expired = queue.expire(now, self._environment.clock.now_ms())
         for one in expired:
             self.counters.failed += one.messages
-            _fail(
-                one,
+            tell_failed(
+                one.fate,
                 ClientTimeoutError(
                     f"{self.topic}: a message of producer {self.name} got no receipt in "
                     f"{self._options.limits.send_timeout:g} s; is the broker away, its disk full or its backlog quota "
@@ -355,6 +365,8 @@ class TopicProducer:
             self._room.set()
         if self._queue.idle:
             self._idle.set()
+        elif self._queue.batch_due <= self._loop.time():
+            self._write_soon()
 
     def _fail(self, error: Exception) -> None:
         """Fail everything, since it will never be open again."""
@@ -362,7 +374,7 @@ class TopicProducer:
         if self._queue is not None:
             for one in self._queue.give_up():
                 self.counters.failed += one.messages
-                _fail(one, error)
+                tell_failed(one.fate, error)
         self._room.set()
         self._idle.set()
 
@@ -388,13 +400,3 @@ class TopicProducer:
             await connection.request(command, c.CommandSuccess, f"close the producer on {self.topic}")
         except (ConnectionLostError, ClientTimeoutError, RefusedError):
             pass  # what is gone is closed
-
-
-def _fail(done: UnconfirmedEntry, error: Exception) -> None:
-    fate = done.fate
-    fate.failed(error)
-    for _, token in fate.tokens:
-        if not token.done():
-            token.set_exception(error)
-            token.exception()  # it may be that nobody awaits it
-    fate.tokens.clear()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
+from magnetar.client.machines.outgoing.batch_wait import NEVER, BatchWait
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.open_batches import FullBatch, OpenBatches
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
@@ -27,7 +28,6 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.codec import frame_head
 from magnetar.protocol.entries import SingleMessageMetadata, join_batch
 
-NEVER: Final = float("inf")
 _METADATA_BYTES: Final = 1024
 """What the metadata of a batch may take beside what its messages say."""
 
@@ -108,7 +108,7 @@ class Publication:
             min(limits.batch_bytes, room) if limits.batch_bytes > 0 else room,
             by_key=limits.batch_by_key,
         )
-        self._open_since = NEVER
+        self._wait = BatchWait(limits.batch_delay)
         self._pending: deque[UnconfirmedEntry] = deque()
         self._written = 0
         """How many of the pending ones were written on the present connection, from the oldest on."""
@@ -137,7 +137,7 @@ class Publication:
     @property
     def batch_due(self) -> float:
         """When open batches must be sent; `NEVER` if there are none."""
-        return self._open_since + self._limits.batch_delay
+        return self._wait.until
 
     @property
     def next_deadline(self) -> float:
@@ -145,7 +145,7 @@ class Publication:
         for one in self._pending:
             if one.entry is not None:
                 return one.deadline
-        return self._open_since + self._limits.send_timeout if self._limits.send_timeout > 0 else NEVER
+        return self._deadline(self._wait.since)
 
     @property
     def unwritten(self) -> bool:
@@ -163,12 +163,17 @@ class Publication:
             self.close_batches(now, now_ms)
         sequence_id = self._number(message)
         if not self._open.messages:
-            self._open_since = now
+            self._wait.begin(now)
         self.messages += 1
         fate, full = self._open.add(message, sequence_id, token)
         if full:
             self.close_batches(now, now_ms)
         return fate
+
+    def hurry(self, *, any_delay: bool) -> None:
+        """Have what is open sent as soon as nothing else is on its way: somebody waits for it (`BatchWait.hurry`)."""
+        if self._open.messages:
+            self._wait.hurry(any_delay=any_delay, idle=not self._pending)
 
     def join(self, content: bytes) -> EntryFate | None:
         """Add bytes without a key to an open batch, as `add`; None where there is none that only grows with them, and
@@ -182,7 +187,7 @@ class Publication:
 
     def close_batches(self, now: float, now_ms: int) -> None:
         """Make entries of what is open."""
-        since, self._open_since = self._open_since, NEVER
+        since = self._wait.end(self._open.messages)
         for batch in self._open.take():
             self._append_batch(batch, since, now_ms)
 
@@ -347,11 +352,13 @@ class Publication:
         done = self._pending.popleft()
         if done.entry is not None:
             self.messages -= done.messages
+        if not self._pending:
+            self._wait.nothing_else()
         return done
 
     def expire(self, now: float, now_ms: int) -> list[UnconfirmedEntry]:
         """Return entries whose time is over; if one of them comes to be stored all the same, nobody hears of it."""
-        if self._limits.send_timeout > 0 and self._open_since + self._limits.send_timeout <= now:
+        if self._limits.send_timeout > 0 and self._wait.since + self._limits.send_timeout <= now:
             self.close_batches(now, now_ms)
         expired: list[UnconfirmedEntry] = []
         kept: deque[UnconfirmedEntry] = deque()
@@ -384,7 +391,7 @@ class Publication:
         assert all(one.entry is not None for one in list(self._pending)[self._written :]), "unwritten, without bytes"
         waiting = sum(one.messages for one in self._pending if one.entry is not None)
         assert self.messages == waiting + self._open.messages
-        assert (self._open_since == NEVER) == (not self._open.messages)
+        assert (self._wait.since == NEVER) == (self._wait.until == NEVER) == (not self._open.messages)
 
 
 def _without_bytes(one: UnconfirmedEntry) -> UnconfirmedEntry:
