@@ -73,6 +73,9 @@ class Consumer(Settlement[T]):
             return
         self._members |= {one.topic: one for one in new}
         self._only = new[0] if len(self._members) == len(new) == 1 else None
+        for one in new:
+            if one.waiting or one.ended or one.failure is not None:
+                self._has_messages(one)
 
     async def drop(self, topics: Iterable[str]) -> None:
         """Leave internal topics that have vanished."""

@@ -163,6 +163,8 @@ class ReadyMessages(Generic[T]):
             self._at_hand = []
 
     def _has_messages(self, one: TopicConsumer) -> None:
+        if self._members.get(one.topic) is not one:
+            return  # it is subscribed at this moment, or has left: what it has now could not be acknowledged
         if one not in self._in_ready:
             self._in_ready.add(one)
             self._ready.append(one)
