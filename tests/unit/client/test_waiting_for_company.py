@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from tests.sim.world import T
 from tests.support.delivery_stage import Stage, play
@@ -14,6 +15,9 @@ def test_who_sends_one_after_the_other_does_not_wait_for_company() -> None:
     """Awaited or not, a message that is alone costs with batches what it costs without, and not their delay."""
 
     async def story(stage: Stage) -> None:
+        def arrived(late: list[float], at: float, _: object) -> None:
+            late.append(stage.now - at)
+
         seconds = dict[tuple[bool, bool], float]()
         for batching in (False, True):
             async with await stage.client.create_producer(T, batching_enabled=batching) as producer:
@@ -24,7 +28,7 @@ def test_who_sends_one_after_the_other_does_not_wait_for_company() -> None:
                 late = list[float]()
                 for _ in range(SENDS):
                     at = stage.now
-                    producer.send_nowait(b"x").add_done_callback(lambda _, at=at: late.append(stage.now - at))
+                    producer.send_nowait(b"x").add_done_callback(partial(arrived, late, at))
                     await asyncio.sleep(0.05)
                 seconds[batching, False] = sum(late)
         for awaited in (True, False):
