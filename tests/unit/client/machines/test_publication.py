@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
+from magnetar.client.machines.outgoing.batch_wait import NEVER
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.outgoing.publication import NEVER, Publication, PublicationLimits
+from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.decoder import Decoder

@@ -23,9 +23,10 @@ from magnetar.client.errors import (
     QueueFullError,
     RefusedError,
 )
+from magnetar.client.machines.outgoing.batch_wait import NEVER
 from magnetar.client.machines.outgoing.entry_fate import EntryFate, PublishCounters
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.outgoing.publication import NEVER, Publication, UnconfirmedEntry
+from magnetar.client.machines.outgoing.publication import Publication, UnconfirmedEntry
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
