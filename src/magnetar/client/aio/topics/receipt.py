@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any, Final, Protocol
 
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
 
@@ -138,3 +139,19 @@ def tell_failed(fate: EntryFate, error: Exception) -> None:
             token.set_exception(error)
             token.exception()  # it may be that nobody awaits it
     fate.tokens.clear()
+
+
+def lost_in_transaction(topic: str, error: Exception) -> ConnectionLostError:
+    """Return what becomes of a message in a transaction that was written on a connection which is lost."""
+    return ConnectionLostError(
+        f"{topic}: the connection was lost before a message in a transaction had its receipt; it may be stored "
+        f"({error}); abort the transaction, and begin it anew"
+    )
+
+
+def no_receipt(topic: str, producer: str, seconds: float) -> ClientTimeoutError:
+    """Return what becomes of a message whose receipt does not come in time."""
+    return ClientTimeoutError(
+        f"{topic}: a message of producer {producer} got no receipt in {seconds:g} s; is the broker away, its disk full "
+        "or its backlog quota reached?"
+    )

@@ -14,8 +14,9 @@ from typing import Final
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.connections.attachment import Attachment
 from magnetar.client.aio.connections.wire_connection import WireConnection
+from magnetar.client.aio.topics import receipt as receipts
 from magnetar.client.aio.topics.producer_options import ProducerOptions
-from magnetar.client.aio.topics.receipt import FateToken, Receipt, tell_failed, tell_stored
+from magnetar.client.aio.topics.receipt import FateToken, Receipt
 from magnetar.client.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -248,11 +249,11 @@ class TopicProducer:
     def _batch_is_due(self) -> None:
         self._batch_timer = None
         queue = self._queue
-        if queue is None or queue.batch_due == NEVER:
+        if queue is None:
             return
-        if queue.batch_due > self._loop.time():  # a later batch than the one the timer was for
+        if self._loop.time() < queue.batch_due < NEVER:  # a later batch than the one the timer was for
             self._batch_timer = self._loop.call_at(queue.batch_due, self._batch_is_due)
-        else:
+        elif queue.batch_due != NEVER:
             self._close_batches(queue)
 
     def _write_soon(self) -> None:
@@ -291,7 +292,7 @@ class TopicProducer:
         fate = done.fate
         self.counters.stored(done.messages, done.size, self._loop.time() - done.since)
         fate.stored(self.topic, self.partition, ledger, entry, () if done.places is None else tuple(done.places))
-        tell_stored(fate)
+        receipts.tell_stored(fate)
 
     def on_send_error(self, error: c.CommandSendError) -> None:
         """Send again what may pass next time, and fail the messages of what never will."""
@@ -306,7 +307,7 @@ class TopicProducer:
             self._leave(lost)
             return
         self.counters.failed += done.messages
-        tell_failed(done.fate, self._refused(what, error))
+        receipts.tell_failed(done.fate, self._refused(what, error))
         self._after_fates()
 
     def _refused(self, what: str, error: c.CommandSendError) -> RefusedError:
@@ -327,13 +328,7 @@ class TopicProducer:
         """Keep what has no receipt for the next connection, but for what is in a transaction and was written."""
         failed = [] if self._queue is None else self._queue.lost()
         for one in failed:
-            tell_failed(
-                one.fate,
-                ConnectionLostError(
-                    f"{self.topic}: the connection was lost before a message in a transaction had its receipt; it may "
-                    f"be stored ({error}); abort the transaction, and begin it anew"
-                ),
-            )
+            receipts.tell_failed(one.fate, receipts.lost_in_transaction(self.topic, error))
         if failed:
             self._after_fates()
         self._attachment.on_lost(error)
@@ -347,13 +342,8 @@ class TopicProducer:
         expired = queue.expire(now, self._environment.clock.now_ms())
         for one in expired:
             self.counters.failed += one.messages
-            tell_failed(
-                one.fate,
-                ClientTimeoutError(
-                    f"{self.topic}: a message of producer {self.name} got no receipt in "
-                    f"{self._options.limits.send_timeout:g} s; is the broker away, its disk full or its backlog quota "
-                    "reached?"
-                ),
+            receipts.tell_failed(
+                one.fate, receipts.no_receipt(self.topic, self.name, self._options.limits.send_timeout)
             )
         if expired:
             self._after_fates()
@@ -375,7 +365,7 @@ class TopicProducer:
         if self._queue is not None:
             for one in self._queue.give_up():
                 self.counters.failed += one.messages
-                tell_failed(one.fate, error)
+                receipts.tell_failed(one.fate, error)
         self._room.set()
         self._idle.set()
 

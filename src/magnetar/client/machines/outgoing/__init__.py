@@ -5,6 +5,7 @@ In reading order:
 * ``outgoing_message`` one message on its way out, and one batch or entry made of such
 * ``entry_fate``       what becomes of the messages of one entry
 * ``open_batches``     messages that wait for company, by default together, or by key
+* ``batch_wait``       how long they wait
 * ``publication``      the queue of one producer: sequence ids, receipts in order, sending again, time-outs
 * ``partition_router`` which partition a message goes to
 """
