@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +90,8 @@ def test_ends_and_bounds(client: Any, query: Any, topic: str) -> None:
         assert result.exit_code == 255 and said in result.stderr and flags[0] in result.stderr, result.stderr
         assert result.stdout == "" and "Traceback" not in result.stderr
     assert rows(query(f"SELECT value FROM {table} LIMIT 5", "--max-rows", "10", "--json"))[4] == {"value": "4"}
+    (shown,) = rows(query(f"SELECT __messageId AS id FROM {table} LIMIT 1", "--json"))
+    assert base64.b64decode(shown["id"], validate=True) == ids[0].serialize(), "control characters are not text"
 
 
 def test_what_is_refused(query: Any, server: Server, client: Any, topic: str) -> None:
@@ -99,12 +104,30 @@ def test_what_is_refused(query: Any, server: Server, client: Any, topic: str) ->
         (f'SELECT nix FROM "{topic}"', 255, 'unable to find column "nix"'),
         (f'SELECT 1 FROM "{topic}"; DROP TABLE x', 255, "(and only one) statement"),
         ('SELECT * FROM "a/b"', 255, "no topic"),
+        ("SELECT * FROM read_csv('/etc/passwd')", 2, "read_csv is refused"),
     ):
         result = query(text)
         assert result.exit_code == code and said in result.stderr, (text, result.stderr, result.exception)
         assert "Traceback" not in result.stderr and result.stdout == ""
     there = Rest(f"http://127.0.0.1:{server.http_port}").ask("GET", "/admin/v2/persistent/public/default")
     assert not any("not-there" in name for name in there)
+
+
+def test_a_join_that_is_far_larger_than_what_it_reads_is_bounded(server: Server, client: Any, topic: str) -> None:
+    """In time and in memory; a process of its own, which ends with the engine at work."""
+    producer = client.create_producer(topic, batching_enabled=True)
+    for number in range(2000):
+        producer.send_async(b"%d" % number, None)
+    producer.flush()
+    crossed = " CROSS JOIN ".join(f'"{topic}" {name}' for name in "abcd")
+    for flag, value in (("--timeout", "0.5"), ("--max-memory", "400000000")):
+        command = [sys.executable, "-m", "magnetar.app.main", "sql"]
+        counted = "count(DISTINCT concat(b.value, c.value, d.value))"
+        command += [f"SELECT a.value, {counted} FROM {crossed} GROUP BY a.value",
+                    "--url", server.broker_url, "--value", "string", flag, value]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 255 and flag in done.stderr, done
+        assert done.stdout == "" and "Traceback" not in done.stderr
 
 
 def test_the_page(server: Server) -> None:

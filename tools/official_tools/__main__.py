@@ -9,13 +9,20 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tools.official_tools import command_list, verdict
+from tools.official_tools import command_list, exchange, verdict
 from tools.official_tools.command_list import NOT_APPLICABLE, SHUTDOWN, Line
-from tools.official_tools.java_tools import UNFINISHED, JavaTools, Said
+from tools.official_tools.exchange import RecordedLine
 from tools.official_tools.our_tool import OurTool
+from tools.official_tools.recording_proxy import RecordingProxy
+from tools.official_tools.replay import Replay
+from tools.official_tools.said import UNFINISHED, Said
 from tools.servers import apache, magnetar
 from tools.servers.process import HOST, Server
+
+if TYPE_CHECKING:
+    from tools.official_tools.java_tools import JavaTools
 
 SETTINGS = {
     "transactionCoordinatorEnabled": "true",
@@ -26,6 +33,8 @@ SETTINGS = {
 }
 """What both brokers are started with: no command is refused by a default, and defaults that differ are the same."""
 SETTING = re.compile(r"(topics|topicPolicies) (set|remove|enable|disable|update|delete)-")
+NOT_AWAITED = re.compile(r"brokers backlog-quota-check|\w+ get-dispatcher-pause-on-ack-state-persistent")
+"""Commands of pulsar-admin that end before their answer has come."""
 SETTLE_SECONDS = 0.1
 """How long a run waits after a policy of a topic was written: Apache Pulsar answers before it holds."""
 RUNS = ("apache", "magnetar", "ours")
@@ -69,6 +78,8 @@ def run_list(tools: JavaTools | OurTool, lines: list[Line], filled: dict[str, st
 
 def run_one(run: str, lines: list[Line], directory: Path) -> dict[int, Said]:
     """Start a broker, run the list against it, end it."""
+    from tools.official_tools.java_tools import JavaTools  # a replay does without
+
     directory.mkdir(parents=True, exist_ok=True)
     home = apache.home()
     start = apache.start if run == "apache" else magnetar.start
@@ -80,8 +91,45 @@ def run_one(run: str, lines: list[Line], directory: Path) -> dict[int, Said]:
             return run_list(tools, lines, filled, run)
 
 
+def record(lines: list[Line], directory: Path) -> list[RecordedLine]:
+    """Run the list with the official tools against Apache Pulsar, and note what they asked over REST."""
+    from tools.official_tools.java_tools import JavaTools
+
+    directory.mkdir(parents=True, exist_ok=True)
+    home = apache.home()
+    found: list[RecordedLine] = []
+    with apache.start(directory / "broker", settings=SETTINGS) as server, RecordingProxy(server.http_port) as proxy:
+        conf, filled = client_conf(server, directory), values(server, directory, home)
+        conf.write_text(f"webServiceUrl={proxy.url}\nbrokerServiceUrl={server.broker_url}\n")
+        with JavaTools(home, conf) as tools:
+            for line in lines:
+                said = tools.run(line.tool, line.filled(filled))
+                if SETTING.match(line.arguments) or NOT_AWAITED.match(line.arguments):
+                    time.sleep(SETTLE_SECONDS)
+                filled.update(line.captured(said.out))
+                names = {f"{HOST}:{server.http_port}": "{host}:{http_port}", server.broker_url: "{broker}"}
+                names = {
+                    f"{HOST}:{proxy.url.rpartition(':')[2]}": "{host}:{http_port}",
+                    str(directory): "{dir}",
+                    **names,
+                }
+                asked = [one.replaced(names) for one in proxy.taken()]
+                found.append(RecordedLine(line.number, f"{line.tool} {line.arguments}", said, asked))
+    return found
+
+
+def replay(lines: list[Line], directory: Path) -> list[verdict.Difference]:
+    """Send the recorded requests to magnetar."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with magnetar.start(directory / "broker", settings=SETTINGS) as server:
+        conf, filled = client_conf(server, directory), values(server, directory, Path("nowhere"))
+        return Replay(server, filled, OurTool(conf), verdict.accepted()).run(lines, exchange.read())
+
+
 def shut_down(directory: Path) -> Said:
     """What `pulsar-admin brokers shutdown` says to a magnetar of its own."""
+    from tools.official_tools.java_tools import JavaTools
+
     directory.mkdir(parents=True, exist_ok=True)
     with magnetar.start(directory / "broker") as server, JavaTools(apache.home(), client_conf(server, directory)) as it:
         return it.run("admin", SHUTDOWN.split())
@@ -115,10 +163,18 @@ def main() -> int:
     parser.add_argument("--again", default="", help="runs to repeat although they are kept")
     parser.add_argument("--only", default="", help="only lines that contain this text")
     parser.add_argument("--shutdown", action="store_true", help="also ask a broker of its own to shut down")
+    parser.add_argument("--record", action="store_true", help="write recorded.jsonl.gz, which make test replays")
+    parser.add_argument("--replay", action="store_true", help="send what was recorded to magnetar, without Java")
     asked = parser.parse_args()
     lines = [line for line in command_list.read() if asked.only in line.arguments]
     failed = 0
     with tempfile.TemporaryDirectory(prefix="judges-") as scratch:
+        if asked.record:
+            exchange.write(record(lines, Path(scratch) / "apache"))
+            return 0
+        if asked.replay:
+            found = replay(lines, Path(scratch) / "magnetar")
+            return 1 if report("recorded requests of official tools on magnetar", lines, found) else 0
         keep = asked.keep or Path(scratch)
         keep.mkdir(parents=True, exist_ok=True)
         answers = {

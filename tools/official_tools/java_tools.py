@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyspark
 from py4j.java_gateway import (  # type: ignore[import-untyped]
@@ -22,18 +22,10 @@ from py4j.java_gateway import (  # type: ignore[import-untyped]
 )
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
-SECONDS_MAX = 45.0
-UNFINISHED = -99
+from tools.official_tools.said import SECONDS_MAX, UNFINISHED, Said
+
 OPENED = ("java.base/sun.net", "java.base/java.lang", "java.base/java.util.zip", "java.base/java.nio",
           "java.base/jdk.internal.misc")  # fmt: skip
-
-
-class Said(NamedTuple):
-    """What a command came to. ``code`` is its exit code; or ``UNFINISHED``."""
-
-    code: int
-    out: str
-    err: str
 
 
 class JavaTools:
@@ -84,8 +76,7 @@ class JavaTools:
         self._gateway = JavaGateway(gateway_parameters=parameters)
         jvm = self._gateway.jvm
         self._out, self._err = (jvm.java.io.ByteArrayOutputStream() for _ in range(2))
-        jvm.java.lang.System.setOut(jvm.java.io.PrintStream(self._out, True, "UTF-8"))
-        jvm.java.lang.System.setErr(jvm.java.io.PrintStream(self._err, True, "UTF-8"))
+        self._listen()
         self._admin = jvm.org.apache.pulsar.admin.cli.PulsarAdminTool(self._properties())
         texts = self._array(jvm.java.lang.String, []).getClass()
         self._admin_run = (
@@ -93,6 +84,12 @@ class JavaTools:
             .getDeclaredMethod("run", self._array(jvm.java.lang.Class, [texts]))
         )  # fmt: skip
         self._admin_run.setAccessible(True)
+
+    def _listen(self) -> None:
+        """Take what is printed from now on: some commands of broker-stats close the stream that they print to."""
+        jvm = self._gateway.jvm
+        jvm.java.lang.System.setOut(jvm.java.io.PrintStream(self._out, True, "UTF-8"))
+        jvm.java.lang.System.setErr(jvm.java.io.PrintStream(self._err, True, "UTF-8"))
 
     def _properties(self) -> Any:
         properties = self._gateway.jvm.java.util.Properties()
@@ -112,6 +109,7 @@ class JavaTools:
         return text
 
     def _inside(self, tool: str, arguments: Sequence[str]) -> Said:
+        self._listen()
         jvm = self._gateway.jvm
         given = self._array(jvm.java.lang.String, arguments)
         if tool == "admin":

@@ -16,7 +16,14 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.official_tools.java_tools import SECONDS_MAX, UNFINISHED, Said
+from tools.official_tools.said import SECONDS_MAX, UNFINISHED, Said
+
+_NEEDED = (
+    *(f"magnetar.cli.messages.{name}.command" for name in ("produce", "consume", "read")),
+    *(f"magnetar.cli.messages.{name}" for name in ("avro_value", "payload_schema", "receiver", "session")),
+    *("magnetar.aio", "magnetar.cli.admin.command", "magnetar.cli.perf.command", "magnetar.cli.perf.run"),
+    *("magnetar.cli.contexts.context_file", "magnetar.security.tls.client_tls", "pydantic.type_adapter"),
+)
 
 
 class OurTool:
@@ -25,6 +32,8 @@ class OurTool:
     def __init__(self, conf: Path) -> None:
         self._conf = conf
         self._main = importlib.import_module("magnetar.app.main").main
+        for name in _NEEDED:  # once, not in each child
+            importlib.import_module(name)
 
     def run(self, tool: str, arguments: Sequence[str]) -> Said:
         """Run one command to its end or to its limit of time."""

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from tools.official_tools import normal
 from tools.official_tools.command_list import Line
-from tools.official_tools.java_tools import Said
 from tools.official_tools.normal import Json
+from tools.official_tools.said import Said
 
 FILE = Path(__file__).with_name("accepted.tsv")
 ABSENT = "<absent>"
@@ -69,6 +69,20 @@ def places(theirs: Json, ours: Json, path: str) -> Iterator[tuple[str, Json, Jso
         yield path, theirs, ours
 
 
+def reason_of(run: str, line: Line, place: str, known: Sequence[Accepted]) -> str:
+    """Why a difference is accepted; empty if it is not."""
+    return next(
+        (
+            each.reason
+            for each in known
+            if fnmatchcase(run, each.run)
+            and fnmatchcase(f"{line.tool} {line.arguments}", each.arguments)
+            and fnmatchcase(place, each.place)
+        ),
+        "",
+    )
+
+
 def compare(
     run: str, lines: Sequence[Line], theirs: Mapping[int, Said], ours: Mapping[int, Said], known: Sequence[Accepted]
 ) -> list[Difference]:
@@ -82,16 +96,7 @@ def compare(
         differing += places(normal.output(first.out), normal.output(second.out), "out")
         differing += places(normal.text(first.err), normal.text(second.err), "err")
         for place, their, our in differing:
-            reason = next(
-                (
-                    each.reason
-                    for each in known
-                    if fnmatchcase(run, each.run)
-                    and fnmatchcase(f"{line.tool} {line.arguments}", each.arguments)
-                    and fnmatchcase(place, each.place)
-                ),
-                "",
-            )
+            reason = reason_of(run, line, place, known)
             found.append(Difference(line, place, their, our, reason))
     return found
 

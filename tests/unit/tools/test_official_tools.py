@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 import pytest
 from tools.official_tools import command_list, normal, verdict
 from tools.official_tools.command_list import Line
-from tools.official_tools.java_tools import Said
+from tools.official_tools.said import Said
 
 
 def test_every_line_of_the_list_is_read_and_fills_what_it_names() -> None:

@@ -157,6 +157,7 @@ def headers_of(metadata: EntryMetadata, stored_size: int) -> dict[str, str]:
             about["partition-key-b64-encoded"] = "true"
     if metadata.compression is not CompressionType.NONE:
         about["compression"] = metadata.compression.name
+    if metadata.uncompressed_size:
         about["uncompressed-size"] = str(metadata.uncompressed_size)
     if metadata.ordering_key is not None:
         about["Base64-ordering-key"] = base64.b64encode(metadata.ordering_key).decode()

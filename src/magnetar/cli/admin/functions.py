@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 _MODULES: Final = {
     "policy_commands": (
         "resource_quota", "set_backlog_quota", "set_delayed_delivery", "set_offload_policies", "set_offload_threshold",
-        "set_schema_autoupdate_strategy", "subscription_dispatch_rate",
+        "set_schema_autoupdate_strategy", "subscription_dispatch_rate", "offload_threshold",
     ),
     "namespace_commands": (
         "clear_backlog", "create_namespace", "create_tenant", "delete_cluster", "list_clusters",
-        "offload_deletion_lag",
+        "coordinators", "offload_deletion_lag",
         "save_cluster", "split_bundle", "topic_positions", "unload_namespace", "unsubscribe", "update_tenant",
     ),
     "topic_commands": (
@@ -24,7 +24,7 @@ _MODULES: Final = {
         "create_shadow_topic", "last_message_id", "lookup", "partitioned_metadata",
         "create_subscription", "delete_topics", "expire_messages", "list_topics", "message_id_at", "offload",
         "offload_status", "partitioned_lookup", "partitioned_terminate", "reset_cursor", "terminate",
-        "update_subscription_properties",
+        "update_subscription_properties", "shadow_source",
     ),
     "message_commands": (
         "examine_message", "get_schema", "message_by_id", "peek_messages", "schema_compatibility", "upload_schema",

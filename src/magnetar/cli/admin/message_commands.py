@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import datetime
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.cli.admin.arguments import UsageError
 from magnetar.cli.admin.call import Call
 from magnetar.cli.admin.request import CommandRequest, query_of, topic_name, topic_path
-from magnetar.cli.output.java_json import pretty
 
 if TYPE_CHECKING:
     from magnetar.client.rest import RestAnswer
 
 _FILE_BYTES_MAX: Final = 16 << 20
 _PROPERTY: Final = "x-pulsar-property-"
+_PROPERTIES: Final = "x-pulsar-property"
 _LINE: Final = "-" * 73
 
 
@@ -71,12 +72,14 @@ def _show_one(call: Call, request: CommandRequest) -> None:
 
 
 def _print_message(call: Call, answer: RestAnswer, position: int, shown: list[dict[str, Any]]) -> None:
-    properties = {name.removeprefix(_PROPERTY): value for name, value in answer.headers.items()
-                  if name.startswith(_PROPERTY)}  # fmt: skip
+    properties = _properties(answer)
     message_id = answer.headers.get("x-pulsar-message-id", "")
     if call.printer.shape == "json":
         text = answer.content.decode(errors="replace")
         shown.append({"messageId": message_id, "properties": properties, "payload": text})
+        return
+    if call.command.group == "persistent" and call.command.name == "get-message-by-id":
+        call.say(_dump(answer.content))  # as the tool has it
         return
     if position > 1:
         call.say(f"{_LINE}\n")
@@ -86,12 +89,23 @@ def _print_message(call: Call, answer: RestAnswer, position: int, shown: list[di
     deliver = answer.headers.get("x-pulsar-deliver-at-time")
     if deliver and _millis(deliver):
         call.say(f"Deliver at time: {_millis(deliver)}")
-    if call.command.name != "peek-messages":
+    if call.command.name == "get-message-by-id":
         call.say("Redelivery count: 0")
     if properties:
         call.say("Properties:")
-        call.say(pretty(properties))
+        for name, value in properties.items():
+            call.say(f"{name}    {value}")
     call.say(_dump(answer.content))
+
+
+def _properties(answer: RestAnswer) -> dict[str, str]:
+    """Return a message's properties: of one header as JSON, from brokers before 2.11 a header for each."""
+    try:
+        found = json.loads(answer.headers.get(_PROPERTIES, "{}"))
+    except ValueError:
+        found = {}
+    each = {name.removeprefix(_PROPERTY): value for name, value in answer.headers.items() if name.startswith(_PROPERTY)}
+    return {**each, **({str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {})}
 
 
 def _millis(text: str | None) -> int:
@@ -129,7 +143,7 @@ def get_schema(call: Call) -> None:
         call.usage("give either --version or --all-version")
     if call.switch("all-version"):
         found = (call.get(f"{_schema_path(call)}/schemas") or {}).get("getSchemaResponses") or []
-        return call.show("lines", [_schema_of(one, name) for one in found])
+        return call.show("lines", [_plain_schema(one, name) for one in found])
     path = f"{_schema_path(call)}/schema" + ("" if version is None else f"/{version}")
     found = call.get(path) or {}
     if version is not None:
@@ -137,8 +151,13 @@ def get_schema(call: Call) -> None:
     return call.show("gson-pretty", {"version": found.get("version"), "schemaInfo": _schema_info(found, name)})
 
 
-def _schema_of(found: dict[str, Any], name: str) -> dict[str, Any]:
-    return {"version": found.get("version"), "schemaInfo": _schema_info(found, name)}
+def _plain_schema(found: dict[str, Any], name: str) -> dict[str, Any]:
+    text = str(found.get("data") or "")
+    return {
+        "name": found.get("name") or name, "schema": base64.b64encode(text.encode()).decode(),
+        "type": found.get("type"), "timestamp": found.get("timestamp", 0),
+        "properties": found.get("properties") or {}, "schemaDefinition": text,
+    }  # fmt: skip
 
 
 def _schema_info(found: dict[str, Any], name: str) -> dict[str, Any]:

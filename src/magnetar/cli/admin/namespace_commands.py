@@ -62,7 +62,10 @@ def create_namespace(call: Call) -> None:
     bundles = call.number("bundles") or 0
     if not 0 <= bundles < _BUNDLES_MAX:
         call.usage(f"--bundles must be from 1 to {_BUNDLES_MAX - 1}, or 0 for the broker's default")
-    body = {**_POLICIES, "replication_clusters": call.words("clusters")}
+    clusters = call.words("clusters")
+    body = {**_POLICIES, "replication_clusters": clusters}
+    if len(clusters) == 1:
+        body["clusterThatCanDeleteNamespace"] = clusters[0]
     if bundles:
         body["bundles"] = {"numBundles": bundles}
     call.send("PUT", place(call), body=body)
@@ -229,3 +232,11 @@ _CLUSTER_DEFAULTS: Final[dict[str, Any]] = {
     "brokerClientTlsKeyStoreType": "JKS",
     "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
 }
+
+
+def coordinators(call: Call) -> None:
+    """List the coordinators: their numbers, and where they are."""
+    found = call.get("/admin/v3/transactions/coordinators") or []
+    if call.printer.shape != "plain":
+        return call.show("json", found)
+    return call.show("map", {str(one.get("id")): one.get("brokerServiceUrl") for one in found})

@@ -189,3 +189,14 @@ def resource_quota(call: Call) -> None:
     body: dict[str, Any] = {name: float(call.number(name) or 0) for name in names}
     call.send("POST", path, body={**body, "dynamic": call.switch("dynamic")})
     return None
+
+
+def offload_threshold(call: Call) -> None:
+    """Show from which size and age on the ledgers of a namespace are offloaded."""
+    size = call.get(f"{place(call)}/offloadThreshold")
+    age = call.get(f"{place(call)}/offloadThresholdInSeconds")
+    if call.printer.shape == "json":
+        return call.show("json", {"offloadThresholdInBytes": size, "offloadThresholdInSeconds": age})
+    call.say(f"offloadThresholdInBytes: {size}")
+    call.say(f"offloadThresholdInSeconds: {age}")
+    return None

@@ -13,6 +13,7 @@ from magnetar.cli.admin.request import namespace_path, topic_name, topic_path
 from magnetar.cli.output.waiting_line import WaitingLine, wait_for
 from magnetar.runtime.clock import SystemClock
 
+_SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
 _LONG_MAX: Final = (1 << 63) - 1
 _LIST_BYTES_MAX: Final = 64 << 20
 _WAIT_SECONDS: Final = 86_400.0
@@ -148,7 +149,7 @@ def create_partitioned_topic(call: Call) -> None:
 def create_shadow_topic(call: Call) -> None:
     """Create a topic that shows what another one stores, with as many partitions."""
     source = topic_name(call.text("source"))
-    properties = {**_pairs(call, "properties"), "PULSAR.SHADOW_SOURCE": str(source)}
+    properties = {**_pairs(call, "properties"), _SHADOW_SOURCE: str(source)}
     count = (call.get(f"/admin/v2/{source.rest_path}/partitions") or {}).get("partitions", 0)
     if not count:
         call.send("PUT", call.topic, body=properties)
@@ -327,3 +328,8 @@ def _shown(found: dict[str, Any]) -> str:
 
 class CommandFailedError(Exception):
     """The broker did what was asked for, and reports that it came to nothing."""
+
+
+def shadow_source(call: Call) -> None:
+    """Show which topic is shadowed."""
+    call.show("word", (call.get(f"{call.topic}/properties") or {}).get(_SHADOW_SOURCE))

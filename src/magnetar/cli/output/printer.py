@@ -32,7 +32,8 @@ class Printer:
 
     def show(self, kind: str, value: Any, title: str) -> None:
         """Print an answer. Kinds: empty (nothing), ``json``, ``lines`` (a list), ``map`` (a key and a value in a line),
-        ``raw`` (its text), ``text:`` (a sentence)."""
+        ``raw`` (its text), ``word`` (the same, nothing if it is null), ``jackson`` (JSON, a text too), ``text:`` (a
+        sentence)."""
         if kind.startswith("text:"):
             self.text(kind.removeprefix("text:"))
         elif not kind:
@@ -64,6 +65,10 @@ class Printer:
             self._gson(value, kind)
         elif kind == "raw-upper":
             self._write(java_text(value).upper())
+        elif kind == "jackson":
+            self._write(pretty(value))
+        elif kind == "word" and value is None:
+            self._write("")
         elif kind == "raw" or isinstance(value, str):
             self._write(java_text(value))
         else:

@@ -33,6 +33,9 @@ def sql(
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", help="Bytes of used columns to read at most; 0: no bound.")
     ] = 1 << 30,
+    max_memory: Annotated[
+        int, typer.Option("--max-memory", help="Bytes of memory that the query may take; 0: no bound.")
+    ] = 4 << 30,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds; 0: no bound.")] = 0.0,
     skip_lost: Annotated[bool, typer.Option("--skip-lost", help="Go on without what is trimmed meanwhile.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON for each row.")] = False,
@@ -59,7 +62,7 @@ def sql(
             raise InvalidValueError("give one of --json, --csv and --parquet")
         if value not in ("auto", "binary", "string"):
             raise InvalidValueError(f"--value is {value[:100]!r}; it can be auto, binary or string")
-        bounds = ReadBounds(max_rows=max_rows, max_bytes=max_bytes, timeout=timeout)
+        bounds = ReadBounds(max_rows=max_rows, max_bytes=max_bytes, timeout=timeout, max_memory=max_memory)
         given = flags.connection_flags(url, auth_plugin, auth_params, trust, context, client_conf, token)
         found = connection(given)
     with _failures():

@@ -7,6 +7,7 @@ import datetime as dt
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +19,7 @@ from magnetar.cli.output.tables import render
 from magnetar.cli.output.terminal import Terminal, terminal_of
 from magnetar.model.errors import InvalidValueError
 
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SLICE: Final = 10_000
 """Rows that are made text at once, and that a terminal gets at most."""
 
@@ -100,9 +102,11 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, bytes):
         try:
-            return value.decode()
+            text = value.decode()
         except UnicodeDecodeError:
-            return base64.b64encode(value).decode()
+            text = "\0"
+        # ids are bytes that may happen to be text, of characters that no terminal shows
+        return base64.b64encode(value).decode() if _CONTROL.search(text) else text
     if isinstance(value, dt.datetime | dt.date | dt.time):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, float) and not math.isfinite(value):

@@ -16,6 +16,11 @@ STANDARD: Final = ("__key", "__publishTime", "__eventTime", "__messageProperties
 """Columns of metadata that ``*`` stands for, as `Consumer.receive_table` has them; others are there if named."""
 _SKIPPED: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()+", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z]+")
+_FILE_FUNCTION: Final = re.compile(
+    r"\b(read_(?:csv|ipc|json|parquet))\b|\b((?:read|scan)_\w+)[\"`]?(?:\s|--[^\n]*\n|/\*.*?\*/)*\(",
+    re.DOTALL | re.IGNORECASE,
+)
+_SCAN: Final = re.compile(r"^\W*(?!PYTHON )([A-Za-z]+) SCAN \[", re.MULTILINE)
 _UNKNOWN: Final = re.compile(r"relation '(.*)' was not found", re.DOTALL)
 
 
@@ -27,6 +32,7 @@ def check_statement(text: str) -> None:
     first = _WORD.match(text, skipped.end() if skipped else 0)
     word = first[0].upper() if first else ""
     if word in ("SELECT", "WITH"):
+        _check_no_file(text)
         return
     if not word:
         raise InvalidValueError('there is no statement; write for instance magnetar sql "SELECT * FROM orders LIMIT 5"')
@@ -34,6 +40,27 @@ def check_statement(text: str) -> None:
         f"{word} is refused: magnetar sql only reads, and runs one SELECT (or WITH … SELECT); magnetar produce writes "
         "to topics, magnetar admin topics changes them"
     )
+
+
+def _check_no_file(text: str) -> None:
+    """Refuse the engine's functions that open files and addresses: a statement may come from somebody else.
+
+    They are looked for as words wherever they stand, also in texts and comments, so that nothing depends on reading the
+    statement as the engine does.
+    """
+    found = _FILE_FUNCTION.search(text)
+    if found:
+        raise InvalidValueError(
+            f"{(found[1] or found[2]).lower()} is refused: a statement reads topics only, no files and no addresses; "
+            "produce what the file holds to a topic, or give rows out with --parquet FILE and join them elsewhere"
+        )
+
+
+def check_plan(plan: str) -> None:
+    """Raise InvalidValueError if the plan of a statement reads anything but topics, however it was written."""
+    found = _SCAN.search(plan)
+    if found:
+        raise InvalidValueError(f"{found[1]} SCAN is refused: a statement reads topics only, no files and no addresses")
 
 
 def metadata_columns(text: str, known: Iterable[str]) -> tuple[str, ...]:

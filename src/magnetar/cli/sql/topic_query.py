@@ -13,7 +13,7 @@ from polars.exceptions import PolarsError
 from magnetar.cli.messages.interrupts import Interrupts
 from magnetar.cli.output.waiting_line import WaitingLine
 from magnetar.cli.sql.read_bounds import ReadBounds
-from magnetar.cli.sql.statement import TABLES_MAX, hint, metadata_columns, topic_of, unknown_table
+from magnetar.cli.sql.statement import TABLES_MAX, check_plan, hint, metadata_columns, topic_of, unknown_table
 from magnetar.cli.sql.topic_table import KNOWN, TopicTable, place
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.spark.options.source_options import SourceOptions
@@ -53,6 +53,7 @@ class Query:
                 if signals.heard:
                     return None
                 self.bounds.check_time()
+                self.bounds.check_memory()
                 line.turn(self.bounds.progress())
         if isinstance(outcome[0], KeyboardInterrupt) or signals.heard:
             return None
@@ -70,6 +71,7 @@ class Query:
 
         try:
             planned = _planned(self.text, table)
+            check_plan(planned.explain(optimized=False))
             return planned.collect(engine="streaming")
         except PolarsError as error:
             raise self.bounds.failure or _explained(error) from error

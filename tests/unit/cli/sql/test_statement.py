@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import polars as pl
 import pytest
+from polars.io.plugins import register_io_source
 
 from magnetar.cli.sql.read_bounds import QueryBoundError, ReadBounds
 from magnetar.cli.sql.statement import (
     STATEMENT_MAX,
+    check_plan,
     check_statement,
     hint,
     metadata_columns,
@@ -31,6 +36,44 @@ def test_queries_are_run(text: str) -> None:
 def test_all_else_is_refused_by_name(text: str) -> None:
     word = next(one for one in ("DELETE", "DROP", "TRUNCATE", "INSERT", "CREATE", "SELECTED") if one in text.upper())
     with pytest.raises(InvalidValueError, match=rf"^{word} is refused: .*SELECT"):
+        check_statement(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM read_csv('{0}')",
+        "SELECT * FROM READ_CSV ('{0}')",
+        "SELECT * FROM \"read_csv\"('{0}')",
+        "SELECT * FROM `read_csv`\n('{0}')",
+        "SELECT * FROM read_csv/* /* */ */('{0}')",
+        "SELECT * FROM read_csv -- (\n ('{0}')",
+        "WITH a AS (SELECT * FROM read_csv('{0}')) SELECT * FROM a",
+        "SELECT * FROM orders JOIN read_parquet('https://example.org/x') p ON true",
+        "SELECT * FROM read_json('{0}')",
+        "SELECT * FROM read_ipc('{0}')",
+        "SELECT * FROM Scan_Delta('{0}')",
+        "SELECT * FROM read_later /* it may come */ ('{0}')",
+    ],
+)
+def test_no_statement_opens_a_file(text: str, tmp_path: Path) -> None:
+    """Whoever wrote the statement: what the user may read is not the statement's."""
+    file = tmp_path / "secret.csv"
+    file.write_text("password\nhunter2\n")
+    with pytest.raises(InvalidValueError, match=r"(read|scan)_\w+ is refused: a statement reads topics only, no files"):
+        check_statement(text.format(file))
+
+
+def test_every_way_of_the_engine_to_a_file_is_refused(tmp_path: Path) -> None:
+    """What the words do not show, the plan does; and words that do nothing are let through."""
+    file = tmp_path / "secret.csv"
+    file.write_text("password\nhunter2\n")
+    plan = pl.SQLContext().execute(f"SELECT password FROM read_csv('{file}')").explain(optimized=False)
+    with pytest.raises(InvalidValueError, match="SCAN is refused"):
+        check_plan(plan)
+    check_plan(register_io_source(lambda *_: iter(()), schema={"a": pl.Int64}).explain(optimized=False))
+    check_plan(pl.LazyFrame({"a": ["x"]}).filter(pl.col("a") == "Csv SCAN [/x]").explain(optimized=False))
+    for text in ("SELECT read_at, scan_count FROM reads", "SELECT * FROM threads WHERE note LIKE '%I read (it)%'"):
         check_statement(text)
 
 
@@ -72,6 +115,12 @@ def test_bounds() -> None:
         ReadBounds(max_rows=0, max_bytes=100, timeout=0).take(1 << 40, 101)
     with pytest.raises(QueryBoundError, match="raise --timeout"):
         ReadBounds(max_rows=0, max_bytes=0, timeout=1e-9).check_time()
+    held = ReadBounds(max_rows=0, max_bytes=0, timeout=0, max_memory=16 << 20)
+    held.check_memory()
+    filler = bytearray(b"x") * (64 << 20)
+    with pytest.raises(QueryBoundError, match=r"holds \d+\.\d MiB of memory; .* raise --max-memory"):
+        held.check_memory()
+    del filler
     for wrong in (-1, float("nan"), float("inf")):
         with pytest.raises(InvalidValueError, match="--timeout is"):
             ReadBounds(max_rows=0, max_bytes=0, timeout=wrong)
