@@ -251,6 +251,13 @@ def judges(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "tools.official_tools", *arguments)
 
 
+def interop(arguments: Sequence[str]) -> None:
+    """our clients, the official Python client and Java's write and read every encoding, on both brokers (--help)"""
+    ensure_java()
+    install("all")
+    call(BIN / "python", "-m", "tests.interop", *arguments)
+
+
 def churn(arguments: Sequence[str]) -> None:
     """Key_Shared while consumers join, leave, pause and die: 1,000 seeds, half of them with each way to cut keys."""
     install("all")
@@ -358,6 +365,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
         oracle,
         official,
         judges,
+        interop,
         crash,
         churn,
         damage,
