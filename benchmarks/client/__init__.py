@@ -1,5 +1,8 @@
 """Clients in Python at the same broker: the official one (C++ inside), ours for asyncio, for threads, and in columns.
 
-* ``workload`` one measurement, in a process of its own
-* ``run``      all of them in alternation, and the table: ``python -m benchmarks.client.run``
+* ``clock``    wall, CPU, percentiles
+* ``workload`` one measurement of throughput, in a process of its own
+* ``latency``  a client that takes turns with others
+* ``bars``     what ours has to reach, and the table
+* ``run``      all of them in alternation: ``python -m benchmarks.client.run``
 """

@@ -1,7 +1,8 @@
 """One measurement in a process of its own: ``python -m benchmarks.client.workload CLIENT TASK URL TOPIC SIZE COUNT``.
 
-It prints a line of JSON: messages per second, and CPU of the whole process (all threads) in microseconds per message;
-of latency the percentiles from just before a message is sent until the application has it, in milliseconds.
+It prints a line of JSON: messages per second, and CPU of the whole process (all threads) in microseconds per message.
+The tasks: ``send`` without waiting, and a flush at the end; ``send-each``, where the application hears the fate of each
+message (a callback; in asyncio it keeps each receipt and asks it for the id); ``receive`` and acknowledge one by one.
 """
 
 from __future__ import annotations
@@ -10,39 +11,12 @@ import asyncio
 import json
 import sys
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
-RATE = 1_000
-"""Messages a second of the latency."""
+from benchmarks.client.clock import Meter
+
 _ROWS = 20_000
-
-
-class Meter:
-    """Wall and CPU time since it was made."""
-
-    def __init__(self) -> None:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
-
-    def over(self, messages: int) -> dict[str, float]:
-        """Return what so many messages took."""
-        wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
-        return {"rate": messages / wall, "cpu": cpu / messages * 1e6}
-
-
-def _percentiles(seconds: list[float]) -> dict[str, float]:
-    late = sorted(seconds[len(seconds) // 5 :])  # what comes first is warm-up
-    return {"p50": late[len(late) // 2] * 1e3, "p99": late[len(late) * 99 // 100] * 1e3}
-
-
-def _paced(send: Callable[[bytes], object], size: int, messages: int) -> None:
-    began = time.perf_counter()
-    for number in range(messages):
-        pause = began + number / RATE - time.perf_counter()
-        if pause > 0:
-            time.sleep(pause)
-        send(time.perf_counter_ns().to_bytes(8, "big").ljust(size, b"x"))
+_BATCHING = {"batching_enabled": True, "batching_max_messages": 1_000, "max_pending_messages": 10_000}
 
 
 def _threads(module: Any, task: str, url: str, topic: str, size: int, messages: int) -> dict[str, float]:
@@ -59,33 +33,20 @@ def _threads(module: Any, task: str, url: str, topic: str, size: int, messages: 
             for _ in range(messages - 1):
                 consumer.acknowledge(consumer.receive())
             return meter.over(messages - 1)
-        batching = {"batching_enabled": True, "batching_max_messages": 1_000, "block_if_queue_full": True}
-        if task == "latency":
-            batching = {"batching_enabled": True, "batching_max_publish_delay_ms": 1}
-        producer = client.create_producer(topic, max_pending_messages=10_000, **batching)
-        if task == "send":
-            body, stored = b"x" * size, threading.Semaphore(0)
+        producer = client.create_producer(topic, block_if_queue_full=True, **_BATCHING)
+        body, stored = b"x" * size, threading.Semaphore(0)
 
-            def done(*_: object) -> None:
-                stored.release()
+        def done(*_: object) -> None:
+            stored.release()
 
-            meter = Meter()
-            for _ in range(messages):
-                producer.send_async(body, done)
-            producer.flush()
-            for _ in range(messages):
-                stored.acquire()
-            return meter.over(messages)
-        consumer = client.subscribe(topic, "s")
-        sender = threading.Thread(target=_paced, args=(lambda body: producer.send_async(body, None), size, messages))
-        sender.start()
-        late: list[float] = []
+        heard = done if task == "send-each" else None
+        meter = Meter()
         for _ in range(messages):
-            message = consumer.receive()
-            late.append((time.perf_counter_ns() - int.from_bytes(message.data()[:8], "big")) / 1e9)
-            consumer.acknowledge(message)
-        sender.join()
-        return _percentiles(late)
+            producer.send_async(body, heard)
+        producer.flush()
+        for _ in range(messages if heard else 0):
+            stored.acquire()
+        return meter.over(messages)
     finally:
         client.close()
 
@@ -102,38 +63,20 @@ async def _asyncio(task: str, url: str, topic: str, size: int, messages: int) ->
             for _ in range(messages - 1):
                 await consumer.acknowledge(await consumer.receive())
             return meter.over(messages - 1)
-        delay = 1 if task == "latency" else 10
-        producer = await client.create_producer(
-            topic, max_pending_messages=10_000, batching_enabled=True, batching_max_publish_delay_ms=delay
-        )
-        if task == "send":
-            body, meter = b"x" * size, Meter()
-            for _ in range(messages):
-                try:
-                    _ = producer.send_nowait(body)
-                except aio.QueueFullError:
-                    await producer.room()
-                    _ = producer.send_nowait(body)
-            await producer.flush()
-            return meter.over(messages)
-        consumer = await client.subscribe(topic, "s")
-        began = time.perf_counter()
-
-        async def paced() -> None:
-            for number in range(messages):
-                pause = began + number / RATE - time.perf_counter()
-                if pause > 0:
-                    await asyncio.sleep(pause)
-                _ = producer.send_nowait(time.perf_counter_ns().to_bytes(8, "big").ljust(size, b"x"))
-
-        sender = asyncio.ensure_future(paced())
-        late: list[float] = []
+        producer = await client.create_producer(topic, **_BATCHING)
+        body, receipts, each = b"x" * size, list[Any](), task == "send-each"
+        meter = Meter()
         for _ in range(messages):
-            message = await consumer.receive()
-            late.append((time.perf_counter_ns() - int.from_bytes(message.data()[:8], "big")) / 1e9)
-            await consumer.acknowledge(message)
-        await sender
-        return _percentiles(late)
+            try:
+                receipt = producer.send_nowait(body)
+            except aio.QueueFullError:
+                await producer.room()
+                receipt = producer.send_nowait(body)
+            if each:
+                receipts.append(receipt)
+        await producer.flush()
+        assert all(one.result() for one in receipts)
+        return meter.over(messages)
 
 
 async def _columns(task: str, url: str, topic: str, size: int, messages: int) -> dict[str, float]:
