@@ -25,7 +25,11 @@ RATE = 1_000
 """Messages a second."""
 SIZE = 100
 WARM_UP = 1_000
-BATCHING = {"batching_enabled": True, "batching_max_publish_delay_ms": 1, "max_pending_messages": 10_000}
+BATCHING: dict[str, Any] = {
+    "batching_enabled": True,
+    "batching_max_publish_delay_ms": 1,
+    "max_pending_messages": 10_000,
+}
 
 
 class Turn:

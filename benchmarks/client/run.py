@@ -121,7 +121,7 @@ def main() -> None:
     clients, tasks = given.clients.split(","), given.tasks.split(",")
     found: dict[Key, list[Sample]] = {}
     latencies: dict[str, list[Sample]] = {}
-    about = machine()
+    about: dict[str, Any] = machine()
     with tempfile.TemporaryDirectory() as directory, broker.start(Path(directory)) as server:
         for turn in range(given.rounds):
             order = clients[turn % len(clients) :] + clients[: turn % len(clients)]
@@ -141,10 +141,10 @@ def main() -> None:
     rows = list(verdicts(found, latencies))
     sys.stdout.write(", ".join(f"{name} {value}" for name, value in about.items()) + "\n\n" + table(rows) + "\n")
     if given.json is not None:
-        samples = [
+        each: list[dict[str, Any]] = [
             {"task": task, "size": size, "client": client, "rounds": of} for (task, size, client), of in found.items()
         ]
-        kept = {"machine": about, "throughput": samples, "latency": latencies, "table": [one._asdict() for one in rows]}
+        kept = {"machine": about, "throughput": each, "latency": latencies, "table": [one._asdict() for one in rows]}
         given.json.write_text(json.dumps(kept, indent=1) + "\n")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.client.clock import Meter
 
 _ROWS = 20_000
-_BATCHING = {"batching_enabled": True, "batching_max_messages": 1_000, "max_pending_messages": 10_000}
+_BATCHING: dict[str, Any] = {"batching_enabled": True, "batching_max_messages": 1_000, "max_pending_messages": 10_000}
 
 
 def _threads(module: Any, task: str, url: str, topic: str, size: int, messages: int) -> dict[str, float]:

@@ -10,6 +10,7 @@ In reading order:
 * ``entry_intake``     entries as they come to entries that can be taken
 * ``chunk_buffer``     chunks that wait for the rest of their message
 * ``acknowledgement``  which entries are done with, and which messages of a batch
+* ``ack_pace``         when acknowledgements are written
 * ``redelivery``       when a message comes again, how often, and what is sent where it does not
 * ``batch_receive_policy`` when a batch of messages is returned
 * ``consumption_limits`` how much waits, and what opens what is encrypted

@@ -17,6 +17,7 @@ from magnetar.client.aio.topics.ack_receipts import AckReceipts
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions, before, start_data
 from magnetar.client.aio.topics.version_hold import VersionHold
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, UnpackedTooLargeError
+from magnetar.client.machines.ack_pace import AckPace
 from magnetar.client.machines.acknowledgement import Place
 from magnetar.client.machines.consumption import Consumption
 from magnetar.client.machines.message import Message
@@ -77,9 +78,10 @@ class TopicConsumer:
         self._start, self._inclusive = start, options.start_inclusive
         self._consumer_id, self._settling = -1, False
         self._due_timer: asyncio.TimerHandle | None = None
-        self._group_time = options.delivery.ack_group_time
-        self._group_timer: asyncio.TimerHandle | None = None
-        self._group_due = self._closing = False
+        delivery = options.delivery
+        self._pace = AckPace(delivery.ack_group_time, delivery.ack_group_size, at_once=delivery.ack_receipts)
+        self._ack_timer: asyncio.TimerHandle | None = None
+        self._closing = False
         self._timed = options.limits.redelivery.ack_timeout is not None
         self._receipts = AckReceipts(topic) if options.delivery.ack_receipts else None
         self._chunk_timer: asyncio.TimerHandle | None = None
@@ -218,25 +220,24 @@ class TopicConsumer:
         connection = self._attachment.connection
         if connection is None or connection.lost is not None:
             return
-        commands = self.consumption.commands(acks=self._group_time == 0 or self._acks_due())
+        commands = self.consumption.commands(acks=self._acks_due())
         if self._receipts is not None:
             commands = self._receipts.asked(connection, commands)
         if commands:
             connection.write(b"".join([encode(command) for command in commands]))
 
     def _acks_due(self) -> bool:
-        """Whether acknowledgements have waited long enough for others, or are many enough."""
-        if self._group_due or self.consumption.acknowledgements.count >= self._options.delivery.ack_group_size:
-            self._group_due = False
+        """Whether acknowledgements are to be written now; otherwise there is a timer for them."""
+        if not (count := self.consumption.acknowledgements.count):
+            return False
+        now = self._loop.time()
+        due = self._pace.due(now, count)
+        if due <= now or self._closing:
+            self._pace.written(now)
             return True
-        if self._group_timer is None and self.consumption.acknowledgements.waiting:
-            self._group_timer = self._loop.call_later(self._group_time, self._flush_acks)
+        if self._ack_timer is None or self._ack_timer.when() <= now:
+            self._ack_timer = self._loop.call_at(due, self._settle)
         return False
-
-    def _flush_acks(self) -> None:
-        self._group_timer = None
-        self._group_due = True
-        self._settle()
 
     def pause(self, paused: bool) -> None:
         """Ask for no more messages, or go on."""
@@ -380,10 +381,9 @@ class TopicConsumer:
     async def close(self) -> None:
         """Write what is due, and close it at the broker, too."""
         self._closing = True
-        for timer in filter(None, (self._due_timer, self._chunk_timer, self._group_timer)):
+        for timer in filter(None, (self._due_timer, self._chunk_timer, self._ack_timer)):
             timer.cancel()
         self._let_go()
-        self._group_due = True
         self._settle()
         if self._receipts is not None:
             await self._receipts.close()
