@@ -58,8 +58,8 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         """Take a message, or each of a list, as done with.
 
         The broker hears of it at the end of this turn of the loop, within 10 ms after another one, or after
-        ack_group_time_ms; with ack_receipt_enabled this waits until it is stored. With ``txn`` it counts when the transaction is committed.
-        Raises AlreadyClosedError, InvalidValueError, and what the broker answers.
+        ack_group_time_ms; with ack_receipt_enabled this waits until it is stored. With ``txn`` it counts when the
+        transaction is committed. Raises AlreadyClosedError, InvalidValueError, and what the broker answers.
         """
         if isinstance(message, Message | MessageId):
             one = self._only
