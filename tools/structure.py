@@ -15,9 +15,10 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Final
+
+from tools.syntax_trees import parsed
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 LINES_MAX: Final = 400
@@ -49,10 +50,7 @@ class Module:
 
     path: str
     text: str
-
-    @cached_property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+    tree: ast.Module
 
     @property
     def folder(self) -> str:
@@ -87,7 +85,9 @@ class Structure:
             path = self.root / name
             if path.is_file() and path.suffix in (".py", ".md", ".toml", ".yaml", ".tsv", "") and not path.is_symlink():
                 self.texts[name] = path.read_text(errors="replace")
-        self.modules = [Module(name, text) for name, text in self.texts.items() if name.endswith(".py")]
+        of_modules = {name: text for name, text in self.texts.items() if name.endswith(".py")}
+        trees = parsed(of_modules.values())
+        self.modules = [Module(name, text, tree) for (name, text), tree in zip(of_modules.items(), trees, strict=True)]
 
     def folders(self) -> dict[str, int]:
         """Modules of each folder of `src`, `__init__` not counted."""

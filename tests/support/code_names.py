@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tools.syntax_trees import parsed
+
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 SOURCE: Final = ROOT / "src"
 
@@ -14,10 +16,9 @@ SOURCE: Final = ROOT / "src"
 @cache
 def trees() -> dict[str, ast.Module]:
     """Every module and package of the product by its dotted name."""
-    return {
-        ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text())
-        for path in sorted(SOURCE.rglob("*.py"))
-    }
+    paths = sorted(SOURCE.rglob("*.py"))
+    names = [".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    return dict(zip(names, parsed(path.read_text() for path in paths), strict=True))
 
 
 @cache

@@ -11,12 +11,15 @@ In reading order:
 * ``handlers``           functions of the application that run over what is received
 * ``producers``          what applications publish with
 * ``consumers``          what applications consume and read with
-* ``interceptors``     what an application puts between itself and them
-* ``views``            what applications look at instead of reading messages
-* ``open_handles``     those that are open in one client
-* ``options``          what applications give to open them, checked
-* ``schema_choice``    what a schema means that is given
+* ``interceptors``       what an application puts between itself and them
+* ``views``              what applications look at instead of reading messages
+* ``open_handles``       those that are open in one client
+* ``options``            what applications give to open them, checked
+* ``schema_choice``      what a schema means that is given
 * ``not_built``          what the official client has beyond this one
+* ``services``           the clusters that a client may be connected to, and which one it is
+* ``forks``              what becomes of a client in a forked child
+* ``client_life``        the part of a client that is about its connections
 * ``client``             what opens all of them
 
 Everything runs on one event loop and in one task at a time between two awaits. A call that is cancelled leaves what it

@@ -3,6 +3,7 @@
 In reading order:
 
 * ``handle_life``      a producer or consumer at a broker: opening, ready, waiting to try again, closed, failed
+* ``cluster_choice``   which of several clusters a client uses
 * ``message_id``       where a message is, as applications see it
 * ``outgoing``         messages on their way out: batches, entries, the queue of one producer, partitions
 * ``message``          one message on its way in, taken out of its entry
