@@ -11,8 +11,8 @@ import pytest
 from tools.servers.process import Server
 
 import magnetar
-from magnetar.client.blocking.result import Result
 from magnetar.client.errors import AlreadyClosedError, BlockedLoopError, ClientTimeoutError, RefusedError
+from magnetar.client.result import Result
 
 PATIENCE_MS = 10_000
 

@@ -43,7 +43,7 @@ def test_lookups_by_rest(server: Server, topic: str) -> None:
             assert not reader.has_message_available()
         with pytest.raises(RefusedError, match=r"look up|ask for the partitions") as refused:
             client.create_producer(f"public/nowhere/{topic}")
-        assert refused.value.error in (ServerError.TopicNotFound, ServerError.MetadataError)
+        assert refused.value.code in (ServerError.TopicNotFound, ServerError.MetadataError)
 
 
 class _Elsewhere(BaseHTTPRequestHandler):

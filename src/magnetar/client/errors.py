@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from magnetar.client.refusals import REFUSALS, RefusalCode
+from magnetar.client.result import Result
 from magnetar.model.errors import InvalidValueError, MagnetarError, ServerError
 
 _RETRIABLE: Final = frozenset(
@@ -28,23 +29,36 @@ _RETRIABLE: Final = frozenset(
 class ClientError(MagnetarError):
     """The root of all errors that the client raises."""
 
+    result: ClassVar[Result] = Result.UnknownError
+
+    def error(self) -> Result:
+        """Return the official client's code of it."""
+        return self.result
+
 
 class ConnectionLostError(ClientError):
     """The socket could not be opened, broke, or the broker closed it."""
+
+    result = Result.ConnectError
 
 
 class TlsError(ClientError):
     """TLS with the broker was not agreed; no credential was sent."""
 
+    result = Result.ConnectError
+
 
 class ClientTimeoutError(ClientError):
     """No answer came in time."""
+
+    result = Result.Timeout
 
 
 class RefusedError(ClientError):
     """The broker answered with an error; each code has a subclass of its own, which is what is really raised.
 
-    The subclasses have the official Python client's names and are found in `magnetar.exceptions`.
+    The subclasses have the official Python client's names and are found in `magnetar.exceptions`; ``code`` is the
+    broker's.
     """
 
     def __new__(cls, _what: str, error: ServerError, *_: object, **__: object) -> RefusedError:
@@ -58,7 +72,6 @@ class RefusedError(ClientError):
         row = REFUSALS[error]
         where = "" if host is None else f" (broker at {host})"
         super().__init__(f"{what}: {error.name}: {message or row.meaning}; {advice or row.step}{where}")
-        self.error = error
         self.host = host
         self._given = (what, error, message, advice, host)
 
@@ -68,15 +81,18 @@ class RefusedError(ClientError):
     @property
     def retriable(self) -> bool:
         """Whether the same request may succeed a little later."""
-        return self.error in _RETRIABLE
+        return self.code in _RETRIABLE
 
 
-def _refusal_class(row: RefusalCode) -> type[RefusedError]:
-    made = {"__doc__": f"The broker refused: {row.meaning}.", "__module__": "magnetar.exceptions"}
+def _refusal_class(code: ServerError, row: RefusalCode) -> type[RefusedError]:
+    made = {
+        "__doc__": f"The broker refused: {row.meaning}.", "__module__": "magnetar.exceptions",
+        "code": code, "result": Result[row.name],
+    }  # fmt: skip
     return type(row.name, (RefusedError,), made)
 
 
-_CLASSES: Final = {error: _refusal_class(row) for error, row in REFUSALS.items()}
+_CLASSES: Final = {code: _refusal_class(code, row) for code, row in REFUSALS.items()}
 
 
 def refusal(error: ServerError) -> type[RefusedError]:
@@ -86,6 +102,8 @@ def refusal(error: ServerError) -> type[RefusedError]:
 
 class MessageTooLargeError(ClientError):
     """A message is larger than the broker takes, and chunking is off."""
+
+    result = Result.MessageTooBig
 
     def __init__(self, topic: str, size: int, limit: int) -> None:
         super().__init__(
@@ -109,13 +127,19 @@ class UnpackedTooLargeError(ClientError):
 class CryptoError(ClientError):
     """A message cannot be encrypted: a public key cannot be read or is none."""
 
+    result = Result.CryptoError
+
 
 class QueueFullError(ClientError):
     """As many messages wait for their receipts as may; wait for some, or turn block_if_queue_full on."""
 
+    result = Result.ProducerQueueIsFull
+
 
 class AlreadyClosedError(ClientError):
     """The client, producer, consumer or reader was closed."""
+
+    result = Result.AlreadyClosed
 
 
 class NotBuiltError(ClientError):
@@ -145,13 +169,19 @@ class ForkedClientError(ClientError):
 class ArgumentError(ClientError, InvalidValueError, ValueError):
     """A call was given what it cannot take; nothing was done. It is a ValueError, as in the official client."""
 
+    result = Result.InvalidMessage
+
 
 class CumulativeAcknowledgementNotAllowedError(ArgumentError):
     """Messages of a Shared or Key_Shared subscription are acknowledged one by one."""
 
+    result = Result.CumulativeAcknowledgementNotAllowedError
+
 
 class OperationNotSupported(ArgumentError):
     """A call makes no sense for this handle, as an id without a topic for a consumer of several topics."""
+
+    result = Result.OperationNotSupported
 
 
 class SchemaError(ClientError):
@@ -168,3 +198,10 @@ class SchemaError(ClientError):
 
 class ValueTypeError(SchemaError, TypeError):
     """A value is of another Python type than its schema is for."""
+
+
+def result_of(error: Exception) -> Result:
+    """Return the official client's code of an error."""
+    if isinstance(error, ClientError):
+        return error.error()
+    return Result.InvalidMessage if isinstance(error, InvalidValueError) else Result.UnknownError

@@ -253,7 +253,7 @@ def _original(lookup: Lookup, one: DeadLetter, options: SourceOptions) -> Redriv
     except DataLossError:
         return None
     except RefusedError as error:
-        if error.error is ServerError.TopicNotFound:
+        if error.code is ServerError.TopicNotFound:
             return None
         raise
 

@@ -39,7 +39,7 @@ def test_each_code_has_a_class_of_its_own(code: ServerError) -> None:
     assert type(error) is refusal(code) is getattr(magnetar.exceptions, REFUSALS[code].name)
     assert isinstance(error, RefusedError)
     assert isinstance(error, ClientError)
-    assert error.error is code
+    assert error.code is code
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.host) == (type(error), str(error), "host:1")
 

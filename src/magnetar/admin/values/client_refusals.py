@@ -32,7 +32,7 @@ _STATUSES: Final[Mapping[ServerError, int]] = {
 def status_of(error: MagnetarError) -> int:
     """The HTTP status for an error of a client."""
     if isinstance(error, RefusedError):
-        return _STATUSES.get(error.error, 500)
+        return _STATUSES.get(error.code, 500)
     if isinstance(error, ClientTimeoutError):
         return 504
     return 500

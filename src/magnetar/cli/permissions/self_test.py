@@ -148,7 +148,7 @@ class SelfTest:
         try:
             answer = connection.request(command_of(case.command, connection, case.topic), object, case.row)
         except RefusedError as refused:
-            return refused.error not in (ServerError.AuthorizationError, ServerError.AuthenticationError), str(refused)
+            return refused.code not in (ServerError.AuthorizationError, ServerError.AuthenticationError), str(refused)
         except ClientError as error:
             # it may hang in this one command, or close the connection for it, as Apache Pulsar does for some
             self._wire.pop(case.role).close()

@@ -3,7 +3,6 @@
 In reading order:
 
 * ``loop_thread``  the thread with the event loop: calls that wait, and calls that are only handed over
-* ``result``       what callbacks are given
 * ``send_queue``   what threads have sent and the loop has not taken yet
 * ``hand_over``    messages on their way from the loop to threads
 * ``listener_pool`` the threads that call listeners

@@ -9,13 +9,13 @@ from typing import Any, Generic
 from magnetar.client.aio.producers.producer import Producer as AioProducer
 from magnetar.client.aio.statistics.handle_stats import ProducerStatistics
 from magnetar.client.blocking.loop_thread import LoopThread, as_argument
-from magnetar.client.blocking.result import Result
 from magnetar.client.blocking.send_queue import AwaitedMessage, Callback, PostedMessage, SendQueue
 from magnetar.client.blocking.transaction import ClientTransaction
 from magnetar.client.errors import BlockedLoopError, QueueFullError
 from magnetar.client.machines.message import T
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
+from magnetar.client.result import Result
 from magnetar.model.errors import InvalidValueError
 
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from magnetar.client.aio.producers.producer import Producer as AioProducer
 from magnetar.client.blocking.loop_thread import LoopThread
-from magnetar.client.blocking.result import Result, result_of
-from magnetar.client.errors import AlreadyClosedError, QueueFullError
+from magnetar.client.errors import AlreadyClosedError, QueueFullError, result_of
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
+from magnetar.client.result import Result
 
 Callback = Callable[[Result, MessageId], object]
 """What hears the fate of a message; the id is (-1,-1,-1,-1) if there is none."""

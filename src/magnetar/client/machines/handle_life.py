@@ -132,5 +132,5 @@ class HandleLife:
 
     def _is_final(self, error: Exception) -> bool:
         if isinstance(error, RefusedError):
-            return error.error in _FINAL if self.was_ready else not error.retriable
+            return error.code in _FINAL if self.was_ready else not error.retriable
         return not self.was_ready and not isinstance(error, ConnectionLostError | ClientTimeoutError)

@@ -37,7 +37,7 @@ def partitions_there(lookup: Lookup, topic: str) -> list[str]:
     try:
         return topic_partitions(lookup, topics_by_name([topic]), create=False)
     except RefusedError as error:
-        if error.error is ServerError.TopicNotFound:
+        if error.code is ServerError.TopicNotFound:
             return []
         raise
 

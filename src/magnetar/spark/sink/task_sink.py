@@ -74,15 +74,15 @@ class _Target:
                 encrypted=seal is not None,
             )
         except RefusedError as error:
-            if values is not None and error.error is ServerError.IncompatibleSchema:
+            if values is not None and error.code is ServerError.IncompatibleSchema:
                 raise values.explained(error, topic) from None
-            if name is None or error.error is not ServerError.ProducerBusy:
+            if name is None or error.code is not ServerError.ProducerBusy:
                 raise
             text = (
                 f"it is taken after {options.operation_timeout:g} s still, so another attempt of this task still "
                 "writes: spark.speculation must be false; or another query has the same checkpoint, or txnAppId"
             )
-            raise RefusedError(f"open producer {name} on {topic}", error.error, text) from error
+            raise RefusedError(f"open producer {name} on {topic}", error.code, text) from error
         self.packer = Packer(
             self.producer.name,
             compression=options.compression,

@@ -119,7 +119,7 @@ class TopicLookup:
         try:
             await self.partition_count(topic, create=False)
         except RefusedError as error:
-            if error.error is ServerError.TopicNotFound:
+            if error.code is ServerError.TopicNotFound:
                 return False
             raise
         return True

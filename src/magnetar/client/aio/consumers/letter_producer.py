@@ -107,7 +107,7 @@ class LetterProducer:
         try:
             return await self._open_outlet(self._address)
         except RefusedError as error:
-            if error.error is not ServerError.IncompatibleSchema or self._address.schema is None:
+            if error.code is not ServerError.IncompatibleSchema or self._address.schema is None:
                 raise
         # Bytes are copied as they are, whatever their schema: a letter that is refused for it would come for ever.
         _LOG.warning("%s takes another schema than the consumer has; letters go without one", self._address.topic)

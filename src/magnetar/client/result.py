@@ -1,21 +1,8 @@
-"""What callbacks are told: the result codes of the official client, and which error is which of them."""
+"""The result codes of the official client, which callbacks are given and `ClientError.error` returns."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
-
-from magnetar.client.errors import (
-    AlreadyClosedError,
-    ClientTimeoutError,
-    ConnectionLostError,
-    MessageTooLargeError,
-    QueueFullError,
-    RefusedError,
-    TlsError,
-)
-from magnetar.client.refusals import REFUSALS
-from magnetar.model.errors import InvalidValueError
 
 
 class Result(IntEnum):
@@ -67,21 +54,3 @@ class Result(IntEnum):
     ProducerFenced = 43
     MemoryBufferIsFull = 44
     Interrupted = 45
-
-
-_OF: Final[tuple[tuple[type[Exception], Result], ...]] = (
-    (ClientTimeoutError, Result.Timeout),
-    (ConnectionLostError, Result.ConnectError),
-    (AlreadyClosedError, Result.AlreadyClosed),
-    (QueueFullError, Result.ProducerQueueIsFull),
-    (MessageTooLargeError, Result.MessageTooBig),
-    (TlsError, Result.ConnectError),
-    (InvalidValueError, Result.InvalidMessage),
-)
-
-
-def result_of(error: Exception) -> Result:
-    """Return the code of an error."""
-    if isinstance(error, RefusedError):
-        return Result[REFUSALS[error.error].name]
-    return next((result for kind, result in _OF if isinstance(error, kind)), Result.UnknownError)
