@@ -30,6 +30,7 @@ from magnetar.client.aio.views.table_view import TableView
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction, ProducerCryptoFailureAction
 from magnetar.client.encryption.crypto_key_reader import CryptoKeyReader, EncryptionKeyInfo
 from magnetar.client.encryption.encryption_context import EncryptionContext
+from magnetar.client.encryption.encryption_context import WrappedKey as EncryptionKey
 from magnetar.client.errors import (
     AlreadyClosedError,
     ClientError,
@@ -51,7 +52,6 @@ from magnetar.client.machines.redelivery.dead_letter_policy import ConsumerDeadL
 from magnetar.client.machines.redelivery.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
 from magnetar.model.subscription_types import KeySharedMeta, KeySharedMode
 from magnetar.protocol.commands import InitialPosition, ProducerAccessMode
-from magnetar.protocol.entries import EncryptionKey
 
 
 class ConsumerType(IntEnum):

@@ -19,7 +19,7 @@ from magnetar import aio
 from magnetar.columnar.single_entries.encryption import Decryptor
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.compression import decompress
-from magnetar.protocol.entries import EntryMetadata
+from magnetar.protocol.entries import EncryptionKey, EntryMetadata
 from tests.support.encrypted_entries import key_texts, pair
 from tests.wire.conftest import SETTINGS
 
@@ -159,7 +159,9 @@ def test_what_becomes_of_messages_without_a_key(
     context = raw.encryption_context()
     assert context is not None and context.is_decryption_failed() and context.batch_size() == 3
     assert b"secret" not in raw.data()
-    stored = EntryMetadata("", 0, 0, encryption_keys=tuple(context.keys()), encryption_param=context.param())
+    keys = context.keys()
+    wrapped = tuple(EncryptionKey(one.key, one.value) for one in keys)
+    stored = EntryMetadata("", 0, 0, encryption_keys=wrapped, encryption_param=context.param())
     plain = Decryptor({"k": pair()[0]}).plain(stored, raw.data())
     plain = decompress(context.compression_type(), plain, context.uncompressed_message_size(), 1 << 20)
     assert plain.count(b"secret") == 3

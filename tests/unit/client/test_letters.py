@@ -34,7 +34,7 @@ def test_a_dead_letter() -> None:
         await nothing(consumer, 5)
         assert stage.backlog() == 0 and stage.backlog(DLQ, "review") == 1
         (dead,) = await stage.all_of(DLQ)
-        assert (dead.data(), dead.key_bytes(), dead.ordering_key(), dead.event_timestamp()) == (b"a", b"\xff", b"o", 77)
+        assert (dead.data(), dead.key_bytes(), dead.ordering_key(), dead.event_timestamp()) == (b"a", b"\xff", "o", 77)
         origin = message.message_id()
         at = f"{origin.ledger_id()}:{origin.entry_id()}:-1"
         assert dead.properties() == {

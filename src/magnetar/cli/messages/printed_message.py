@@ -41,7 +41,7 @@ def _metadata(message: Message) -> str:
         f"event-time:{moment}Z, message-id:{where}, producer-name:{message.producer_name()}, "
         f"sequence-id:{message.sequence_id()}, replicated-from:{message.replicated_from() or 'null'}, "
         f"redelivery-count:{message.redelivery_count()}, "
-        f"ordering-key:{message.ordering_key().decode(errors='replace')}, schema-version:{version}"
+        f"ordering-key:{message.ordering_key()}, schema-version:{version}"
     )
 
 

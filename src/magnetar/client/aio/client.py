@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Unpack
 
+from magnetar.client.aio.argument_types import check_types
 from magnetar.client.aio.authentication import Authentication
 from magnetar.client.aio.client_environment import UNBOUNDED, ClientBounds, Environment
 from magnetar.client.aio.client_life import ClientLife
@@ -28,6 +29,7 @@ from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterc
 from magnetar.client.aio.not_built import refuse_unknown
 from magnetar.client.aio.open_handles import OpenHandles
 from magnetar.client.aio.options import (
+    compiled,
     consumer_options,
     message_sealer,
     message_unsealer,
@@ -108,6 +110,7 @@ class Client(ClientLife):
         Nothing is connected before something is opened. Raises InvalidValueError.
         """
         given = dict(locals())
+        check_types("Client", given)
         self._twin = partial(Client, **{name: one for name, one in given.items() if name not in _OF_ONE_CLIENT})
         if stats_interval_in_seconds < 0:
             raise InvalidValueError("stats_interval_in_seconds is not below 0; 0 is no line in the log")
@@ -167,6 +170,7 @@ class Client(ClientLife):
         ``schema`` is registered, and makes bytes of values. Raises RefusedError, ConnectionLostError and
         ClientTimeoutError once operation_timeout_seconds are over, NotBuiltError, InvalidValueError.
         """
+        check_types("create_producer", locals())
         refuse_unknown(other, "create_producer")
         name = TopicName.parse(topic).fqn
         self._begin()
@@ -233,14 +237,16 @@ class Client(ClientLife):
         priority_level: int | None = None,
         subscription_properties: Mapping[str, str] | None = None,
         durable: bool = True,
+        is_pattern_topic: bool = False,
         interceptors: Sequence[ConsumerInterceptor] = (),
         **other: Unpack[DeliveryParameters],
     ) -> Consumer[T]:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
-        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``other`` is about acknowledgement and
-        redelivery. Raises as `create_producer`.
+        ``receiver_queue_size`` 0 fetches a message when it is asked for; with ``is_pattern_topic`` a text is a
+        pattern; ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
         """
+        check_types("subscribe", locals())
         refuse_unknown(other, "subscribe", DeliveryParameters.__annotations__)
         options = consumer_options(
             subscription_name=subscription_name, consumer_type=consumer_type, schema=schema,
@@ -258,6 +264,8 @@ class Client(ClientLife):
         )  # fmt: skip
         made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
         find: Find
+        if is_pattern_topic:
+            topic = compiled(topic)
         if isinstance(topic, re.Pattern):
             name, period = topic.pattern, max(pattern_auto_discovery_period, 1.0)
             matching = topics_by_pattern(self._lookup, name, regex_subscription_mode, self._environment.bounds.topics)
@@ -313,6 +321,7 @@ class Client(ClientLife):
 
         On several topics ``start_message_id`` is the earliest or the latest.
         """
+        check_types("create_reader", locals())
         refuse_unknown(other, "create_reader")
         names = topic_names(topic)
         if len(names) > 1 and start_message_id not in (MessageId.earliest, MessageId.latest):

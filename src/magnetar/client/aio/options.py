@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from magnetar.client.encryption.crypto_failure_action import (
 from magnetar.client.encryption.crypto_key_reader import KeySource
 from magnetar.client.encryption.message_sealer import MessageSealer
 from magnetar.client.encryption.message_unsealer import MessageUnsealer
+from magnetar.client.errors import ArgumentError
 from magnetar.client.machines.consumption_limits import ConsumptionLimits
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.publication import PublicationLimits
@@ -35,6 +37,18 @@ def topic_names(given: str | Sequence[str]) -> list[str]:
     if not names:
         raise InvalidValueError("give the name of one topic at least")
     return list(dict.fromkeys(names))
+
+
+def compiled(topic: object) -> re.Pattern[str]:
+    """Return the pattern that a text is. Raises ArgumentError."""
+    if isinstance(topic, re.Pattern):
+        return topic
+    if not isinstance(topic, str):
+        raise ArgumentError(f"is_pattern_topic goes with one text, and not with {type(topic).__name__}")
+    try:
+        return re.compile(topic)
+    except re.error as error:
+        raise ArgumentError(f"topic {topic!r} is no regular expression: {error}") from None
 
 
 def producer_options(

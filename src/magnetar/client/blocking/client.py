@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Never, Unpack
 
+from magnetar.client.aio.argument_types import check_types
 from magnetar.client.aio.authentication import Authentication
 from magnetar.client.aio.client import Client as AioClient
 from magnetar.client.aio.connections.wire_connection import KEEP_ALIVE
@@ -91,6 +92,7 @@ class Client:
 
         Raises ArgumentError, OSError about the file of ``logger``.
         """
+        check_types("Client", locals())
         if min(io_threads, message_listener_threads, concurrent_lookup_requests) < 1 or stats_interval_in_seconds < 0:
             raise ArgumentError("numbers of threads and lookups are above 0, stats_interval_in_seconds is not below 0")
         if use_tls and not str(service_url).startswith(("pulsar+ssl://", "https://")):
@@ -184,13 +186,14 @@ class Client:
         priority_level: int | None = None,
         subscription_properties: Mapping[str, str] | None = None,
         durable: bool = True,
+        is_pattern_topic: bool = False,
         interceptors: Sequence[ConsumerInterceptor] = (),
         **other: Unpack[DeliveryParameters],
     ) -> Consumer[T]:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
-        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``other`` is about acknowledgement and
-        redelivery. Raises as `create_producer`.
+        ``receiver_queue_size`` 0 fetches a message when it is asked for; with ``is_pattern_topic`` a text is a
+        pattern; ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
         """
         opening = self.twin.subscribe(**_given(locals(), leaving_out=_LISTENERS))
         twin = self._thread.run(opening, self._thread.closing)

@@ -274,7 +274,11 @@ class Consumer(Generic[T]):
 
     def redeliver_unacknowledged_messages(self) -> None:
         """Have everything come again that is not acknowledged."""
-        self._thread.run(self.twin.redeliver_unacknowledged_messages())
+
+        async def redeliver() -> None:
+            await self.twin.redeliver_unacknowledged_messages()
+
+        self._thread.run(redeliver())
 
     def settle(self, message: Message[T], error: BaseException | None) -> bool:
         """Do what an answer about a message asks for: acknowledge it without an error, `Retry`, `Reject`.

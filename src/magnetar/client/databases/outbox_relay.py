@@ -19,7 +19,7 @@ from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.databases.outbox import OutboxRow, OutboxTable
 from magnetar.client.databases.sql_dialect import SqlConnection
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
-from magnetar.client.machines.outgoing.partition_router import PartitionsRoutingMode
+from magnetar.client.machines.outgoing.partition_router import PartitionsRoutingMode, RoutedMessage
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash
 
@@ -145,8 +145,8 @@ def _message(row: OutboxRow) -> OutgoingMessage:
     )  # fmt: skip
 
 
-def _partition(message: OutgoingMessage, count: int) -> int:
-    """The same message has the same partition each time, as long as their number stays."""
-    if message.key is not None:
-        return java_string_hash(message.key) % count
-    return (message.sequence_id or 0) % count
+def _partition(message: RoutedMessage, count: int) -> int:
+    """Return the same partition for a message each time, as long as their number stays."""
+    if key := message.partition_key():
+        return java_string_hash(key) % count
+    return (message.sequence_id() or 0) % count

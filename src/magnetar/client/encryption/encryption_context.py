@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from magnetar.protocol.compression import CompressionType
-from magnetar.protocol.entries import EncryptionKey, EntryMetadata
+from magnetar.protocol.entries import EntryMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedKey:
+    """A data key that only the owner of a private key can unwrap; `magnetar.EncryptionKey` is its public name."""
+
+    key: str
+    """The name."""
+    value: bytes
+    """The wrapped key."""
+    metadata: Mapping[str, str]
+    """Notes on it."""
 
 
 class EncryptionContext:
@@ -16,9 +31,9 @@ class EncryptionContext:
         self._metadata = metadata
         self._failed = failed
 
-    def keys(self) -> list[EncryptionKey]:
-        """Return the wrapped data keys: ``key`` is the name, ``value`` the wrapped key, ``metadata`` notes on it."""
-        return list(self._metadata.encryption_keys)
+    def keys(self) -> list[WrappedKey]:
+        """Return the wrapped data keys."""
+        return [WrappedKey(one.key, one.value, dict(one.metadata)) for one in self._metadata.encryption_keys]
 
     def param(self) -> bytes:
         """Return the nonce of AES-GCM."""

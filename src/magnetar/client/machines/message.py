@@ -197,8 +197,12 @@ class Message(Generic[T]):
         """Whether `partition_key` is base64 of the key."""
         return bool(self._own.partition_key_b64_encoded)
 
-    def ordering_key(self) -> bytes:
-        """Return the ordering key, empty if there is none."""
+    def ordering_key(self) -> str:
+        """Return the ordering key, empty if there is none; what is no UTF-8 is replaced."""
+        return self.ordering_key_bytes().decode(errors="replace")
+
+    def ordering_key_bytes(self) -> bytes:
+        """Return the ordering key as the producer gave it, empty if there is none."""
         return bytes(self._own.ordering_key or b"")
 
     def event_timestamp(self) -> int:

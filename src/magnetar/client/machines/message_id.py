@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import total_ordering
 from typing import ClassVar
 
+from magnetar.model.names import TopicName
 from magnetar.protocol.codec import decode_message_id, encode_message_id
 from magnetar.protocol.commands import MessageIdData
 
@@ -79,14 +80,23 @@ class MessageId:
         return encode_message_id(self.data())
 
     @staticmethod
-    def deserialize(data: bytes) -> MessageId:
-        """Return the id that `serialize` of any client has written. Raises ProtocolError."""
+    def wrap(msg_id: MessageId) -> MessageId:
+        """Return the id itself: there is no other class of ids here, as the official client has."""
+        return msg_id
+
+    @staticmethod
+    def deserialize(data: bytes, topic: str | None = None) -> MessageId:
+        """Return the id that `serialize` of any client has written. Raises ProtocolError, InvalidTopicNameError.
+
+        A consumer of several topics needs to know the ``topic`` it is of, as `Message.topic_name` says it.
+        """
         found = decode_message_id(data)
         first = found.first_chunk
         chunks = () if first is None else ((first.ledger, first.entry), (found.ledger, found.entry))
         return MessageId(
-            found.partition, found.ledger, found.entry, found.batch_index, batch_size=found.batch_size, chunks=chunks
-        )
+            found.partition, found.ledger, found.entry, found.batch_index, batch_size=found.batch_size, chunks=chunks,
+            topic="" if topic is None else TopicName.parse(topic).fqn,
+        )  # fmt: skip
 
     def data(self) -> MessageIdData:
         """Return the id as commands carry it."""

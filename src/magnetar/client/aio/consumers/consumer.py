@@ -16,7 +16,7 @@ from magnetar.client.aio.consumers.settlement import Settlement
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, consumer_stats
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
-from magnetar.client.errors import ClientTimeoutError, ForkedClientError
+from magnetar.client.errors import ArgumentError, ClientTimeoutError, ForkedClientError
 from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_id import MessageId
@@ -244,6 +244,8 @@ class Consumer(Settlement[T]):
         Several topics have the ends in common (earliest, latest) and times, but no other message (rule 5.9.8).
         """
         members = self._open()
+        if not isinstance(messageid, int | MessageId):
+            raise ArgumentError(f"seek takes a MessageId or milliseconds, and not {type(messageid).__name__}")
         if isinstance(messageid, int):
             command, start = c.CommandSeek(0, 0, message_publish_time=messageid), None
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from magnetar.client.aio.consumers.ready_messages import ReadyMessages
 from magnetar.client.aio.handlers.handler_host import HandlerHost
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
+from magnetar.client.errors import CumulativeAcknowledgementNotAllowedError, OperationNotSupported
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.redelivery.last_deliveries import DeadMessage, DeathCause
@@ -26,6 +27,13 @@ from magnetar.protocol import commands as c
 
 if TYPE_CHECKING:
     from magnetar.client.aio.client_transaction import ClientTransaction
+
+
+class NothingToAwait:
+    """What a call returns that is done already; awaiting it does nothing."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
 
 
 class Settlement(ReadyMessages[T], HandlerHost[T]):
@@ -123,7 +131,9 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
 
     def _check_cumulative(self) -> None:
         if self._options.sub_type in (SubType.Shared, SubType.Key_Shared):
-            raise InvalidValueError(f"a {self._options.sub_type.name} subscription cannot be acknowledged cumulatively")
+            raise CumulativeAcknowledgementNotAllowedError(
+                f"a {self._options.sub_type.name} subscription cannot be acknowledged cumulatively"
+            )
 
     @override
     async def negative_acknowledge(
@@ -148,9 +158,13 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         """Have a message come again after so many seconds; now, as when the time for its acknowledgement is over."""
         self._member(message).refuse(_id(message), after)
 
-    async def redeliver_unacknowledged_messages(self) -> None:
-        """Have everything come again that is not acknowledged."""
+    def redeliver_unacknowledged_messages(self) -> NothingToAwait:
+        """Have everything come again that is not acknowledged; it is done at once, and need not be awaited.
+
+        Raises AlreadyClosedError.
+        """
         self.redeliver_all()
+        return NothingToAwait()
 
     def redeliver_all(self) -> None:
         """Do the same; nothing is to be awaited. Raises AlreadyClosedError."""
@@ -248,7 +262,8 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
             of_partition = [one for one in members if one.partition == message.partition()]
             found = of_partition[0] if len(of_partition) == 1 else None
         if found is None:
-            raise InvalidValueError(f"{topic or message} is not among the topics of {self._topic} (rule 6.8.6)")
+            kind = InvalidValueError if topic else OperationNotSupported
+            raise kind(f"{topic or message} is not among the topics of {self._topic} (rule 6.8.6)")
         return found
 
 

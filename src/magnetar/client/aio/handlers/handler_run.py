@@ -159,8 +159,8 @@ class HandlerRun:
         if message_id in self._messages:
             return  # it came again after a lost connection, and is at hand still: its acknowledgement counts
         self._messages[message_id] = message
-        ordered = self._options.per_key_order and (message.has_key() or message.ordering_key())
-        self._schedule.add(message_id, (message.ordering_key() or message.key_bytes()) if ordered else None)
+        ordered = self._options.per_key_order and (message.has_key() or message.ordering_key_bytes())
+        self._schedule.add(message_id, (message.ordering_key_bytes() or message.key_bytes()) if ordered else None)
 
     def _start_handlers(self) -> None:
         # A timer may fire a moment early.

@@ -9,12 +9,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic
 
+from magnetar.client.aio.argument_types import check_types
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.statistics.handle_stats import ProducerStatistics, producer_stats
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.aio.topics.receipt import FateToken, Receipt
 from magnetar.client.aio.topics.topic_producer import TopicProducer
-from magnetar.client.errors import AlreadyClosedError, ForkedClientError, SchemaError
+from magnetar.client.errors import AlreadyClosedError, ForkedClientError, SchemaError, ValueTypeError
 from magnetar.client.machines.message import T
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
@@ -141,6 +142,16 @@ class Producer(Generic[T]):
         deliver_after: timedelta | None = None,
     ) -> OutgoingMessage:
         """Return a message for `send_nowait`, which may be sent many times. Raises InvalidValueError."""
+        usual = (
+            (properties is None or type(properties) is dict)
+            and (partition_key is None or type(partition_key) is str)
+            and (ordering_key is None or type(ordering_key) is str)
+            and (event_timestamp is None or type(event_timestamp) is int)
+            and (sequence_id is None and deliver_at is None and deliver_after is None)
+            and (replication_clusters is None and disable_replication is None)
+        )
+        if not usual:  # looking closely takes as long as sending
+            check_types("send", locals())
         encoded, partition_key, null_value = self._encoded(content, partition_key)
         for what, number in (
             ("sequence_id", sequence_id),
@@ -181,7 +192,7 @@ class Producer(Generic[T]):
             return b"", key, True
         if schema is None:
             if not isinstance(content, bytes | bytearray | memoryview):
-                raise InvalidValueError(
+                raise ValueTypeError(
                     f"a message is bytes, and not {type(content).__name__}; give the producer a schema, or encode it"
                 )
             return bytes(content), key, False

@@ -34,7 +34,45 @@ _HASHES: Final[dict[HashingScheme, Callable[[str], int]]] = {
     HashingScheme.Murmur3_32Hash: lambda key: murmur3_31(key.encode()),
 }
 
-MessageRouter = Callable[[OutgoingMessage, int], int]
+
+class RoutedMessage:
+    """What a message_router sees of a message, with the names of the official Python client."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: OutgoingMessage) -> None:
+        self._message = message
+
+    def data(self) -> bytes:
+        """Return the payload."""
+        return self._message.payload
+
+    def value(self) -> bytes:
+        """Return the payload, as the official client does whatever the schema."""
+        return self._message.payload
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties."""
+        return dict(self._message.properties)
+
+    def partition_key(self) -> str:
+        """Return the key, empty if there is none; one of bytes is in base64."""
+        return self._message.key or ""
+
+    def ordering_key(self) -> str:
+        """Return the ordering key, empty if there is none."""
+        return (self._message.ordering_key or b"").decode(errors="replace")
+
+    def event_timestamp(self) -> int:
+        """Return the event time in milliseconds, 0 if there is none."""
+        return self._message.event_time
+
+    def sequence_id(self) -> int | None:
+        """Return the number that the application gave, None if the producer counts."""
+        return self._message.sequence_id
+
+
+MessageRouter = Callable[[RoutedMessage, int], int]
 """A function of a message and the number of partitions."""
 
 
@@ -53,9 +91,10 @@ class PartitionRouter:
         """``chance``, from 0 to 1, is where it begins; ``batch``: messages, bytes and seconds of one; without
         batching 0 messages.
         """
-        if (mode is PartitionsRoutingMode.CustomPartition) != (router is not None):
+        custom = PartitionsRoutingMode.CustomPartition
+        if mode is (PartitionsRoutingMode.UseSinglePartition if router is not None else custom):
             raise InvalidValueError("message_router and message_routing_mode CustomPartition belong together")
-        self.mode = mode
+        self.mode = mode if router is None else custom
         self.chance = chance
         self.hash_of = _HASHES[hashing]
         self._batch_messages, self._batch_bytes, self._batch_delay = batch
@@ -67,7 +106,7 @@ class PartitionRouter:
     def choose(self, message: OutgoingMessage, count: int, now: float) -> int:
         """Return the partition, from 0 to ``count`` - 1."""
         if self._router is not None:
-            chosen = self._router(message, count)
+            chosen = self._router(RoutedMessage(message), count)
             if not 0 <= chosen < count:
                 raise InvalidValueError(f"message_router chose partition {chosen} of {count}")
             return chosen

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from magnetar.model.errors import InvalidValueError
+from magnetar.client.errors import ArgumentError
 from magnetar.model.names import TopicName
 
 RETRIES_DEFAULT: Final = 16
@@ -30,18 +30,18 @@ class ConsumerDeadLetterPolicy:
     """Parameters of `Client.create_producer` for the producers of both topics, such as those of encryption."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidValueError."""
+        """Raises ArgumentError."""
         count: object = self.max_redeliver_count
         if not isinstance(count, int) or not 0 < count <= _COUNT_MAX:
-            raise InvalidValueError(f"max_redeliver_count {count!r} is not above 0")
+            raise ArgumentError(f"max_redeliver_count {count!r} is not above 0")
         for what, topic in (
             ("dead_letter_topic", self.dead_letter_topic),
             ("retry_letter_topic", self.retry_letter_topic),
         ):
             if topic is not None and TopicName.parse(topic).is_partition:
-                raise InvalidValueError(f"{what} {topic} names one partition; give the topic (rule 6.4.2)")
+                raise ArgumentError(f"{what} {topic} names one partition; give the topic (rule 6.4.2)")
         if self.initial_subscription_name == "":
-            raise InvalidValueError("initial_subscription_name is empty; leave it out for none")
+            raise ArgumentError("initial_subscription_name is empty; leave it out for none")
 
 
 def base_topic(topic: str) -> str:

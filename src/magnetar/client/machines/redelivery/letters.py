@@ -124,7 +124,7 @@ def _copy(message: Message[Any], properties: Mapping[str, str]) -> OutgoingMessa
         tuple(sorted(properties.items())),
         message.partition_key() if message.has_key() else None,
         message.key_is_base64,
-        message.ordering_key() or None,
+        message.ordering_key_bytes() or None,
         message.event_timestamp(),
         null_value=message.has_null_value(),
     )

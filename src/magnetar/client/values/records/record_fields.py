@@ -93,18 +93,24 @@ class Long(Field):
     _types = (int,)
 
 
-class Float(Field):
-    """Numbers of 32 bits."""
-
-    _kind = "float"
-    _types = (float, int)
-
-
 class Double(Field):
-    """Numbers of 64 bits."""
+    """Numbers of 64 bits; whole ones are taken, too."""
 
     _kind = "double"
     _types = (float, int)
+
+    def validate_type(self, name: str, val: Any) -> Any:
+        found = super().validate_type(name, val)
+        try:
+            return float(found) if isinstance(found, int) else found
+        except OverflowError:
+            raise ValueTypeError(f"field {name!r}: {shown(val)} is too large for a {self._kind}") from None
+
+
+class Float(Double):
+    """Numbers of 32 bits; whole ones are taken, too."""
+
+    _kind = "float"
 
 
 class Bytes(Field):
