@@ -43,7 +43,7 @@ _HOMES: Final = {
         "TransactionCoordinatorNotFoundError", "TransactionNotFound", "UnknownError", "UnsupportedVersionError",
     ),
     "magnetar.client.blocking.loggers": ("ConsoleLogger", "FileLogger", "LoggerLevel"),
-    "magnetar.client.result": ("Result",),
+    "magnetar.client.refusals": ("Result",),
     "magnetar.client.blocking.client": ("Client",),
     "magnetar.client.blocking.consumer": ("Consumer",),
     "magnetar.client.blocking.producer": ("Producer",),

@@ -55,7 +55,7 @@ from magnetar.client.blocking.producer import Producer as Producer
 from magnetar.client.blocking.reader import Reader as Reader
 from magnetar.client.blocking.table_view import TableView as TableView
 from magnetar.client.blocking.transaction import ClientTransaction as ClientTransaction
-from magnetar.client.result import Result as Result
+from magnetar.client.refusals import Result as Result
 from magnetar.exceptions import AlreadyClosed as AlreadyClosed
 from magnetar.exceptions import AlreadyClosedError as AlreadyClosedError
 from magnetar.exceptions import ArgumentError as ArgumentError

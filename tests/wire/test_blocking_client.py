@@ -12,7 +12,7 @@ from tools.servers.process import Server
 
 import magnetar
 from magnetar.client.errors import AlreadyClosedError, BlockedLoopError, ClientTimeoutError, RefusedError
-from magnetar.client.result import Result
+from magnetar.client.refusals import Result
 
 PATIENCE_MS = 10_000
 

@@ -159,8 +159,8 @@ def test_what_becomes_of_messages_without_a_key(
     context = raw.encryption_context()
     assert context is not None and context.is_decryption_failed() and context.batch_size() == 3
     assert b"secret" not in raw.data()
-    keys = context.keys()
-    wrapped = tuple(EncryptionKey(one.key, one.value) for one in keys)
+    shown = context.keys()
+    wrapped = tuple(EncryptionKey(one.key, one.value) for one in shown)
     stored = EntryMetadata("", 0, 0, encryption_keys=wrapped, encryption_param=context.param())
     plain = Decryptor({"k": pair()[0]}).plain(stored, raw.data())
     plain = decompress(context.compression_type(), plain, context.uncompressed_message_size(), 1 << 20)

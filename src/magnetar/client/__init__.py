@@ -4,7 +4,6 @@ In reading order:
 
 * ``address``        where a broker is
 * ``refusals``       what a broker can refuse with
-* ``result``         the official client's codes of what happened
 * ``errors``         what can go wrong, with what, where and the next step
 * ``advice``         what to do about a refused login or a missing grant
 * ``handshake``      what clients say when they connect

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from magnetar.client.refusals import REFUSALS, RefusalCode
-from magnetar.client.result import Result
+from magnetar.client.refusals import REFUSALS, RefusalCode, Result
 from magnetar.model.errors import InvalidValueError, MagnetarError, ServerError
 
 _RETRIABLE: Final = frozenset(

@@ -5,6 +5,8 @@ In reading order:
 * ``authentication``     credentials with the names of the official client
 * ``client_environment`` what all handles of a client share
 * ``connections``        sockets, the broker of each topic, and what keeps a handle attached to it
+* ``services``           which cluster they lead to, and what may have a client move
+* ``forks``              what becomes of clients in processes that are forked off
 * ``statistics``         numbers, rates and latencies of handles
 * ``topics``             handles on one topic or partition
 * ``client_transaction`` messages and acknowledgements that count together or not at all
@@ -16,9 +18,8 @@ In reading order:
 * ``open_handles``       those that are open in one client
 * ``options``            what applications give to open them, checked
 * ``schema_choice``      what a schema means that is given
+* ``argument_types``     which Python types the parameters of a client are of
 * ``not_built``          what the official client has beyond this one
-* ``services``           the clusters that a client may be connected to, and which one it is
-* ``forks``              what becomes of a client in a forked child
 * ``client_life``        the part of a client that is about its connections
 * ``client``             what opens all of them
 

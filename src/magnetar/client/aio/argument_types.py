@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import timedelta
 from types import NoneType
 from typing import Any, Final
 
+from magnetar.client.aio.not_built import refuse_unknown
 from magnetar.client.errors import ArgumentError
 from magnetar.client.machines.message_id import MessageId
 
@@ -78,6 +79,12 @@ TYPES: Final[Mapping[str, Mapping[str, tuple[tuple[type, ...], str]]]] = {
     "send": _MESSAGE,
 }
 """By the call and its parameters: the types, and what they are called in errors."""
+
+
+def check_arguments(call: str, given: Mapping[str, Any], known: Container[str] = ()) -> None:
+    """Raise ArgumentError about types, NotBuiltError or TypeError about ``other`` parameters that are not ``known``."""
+    check_types(call, given)
+    refuse_unknown(given["other"], call, known)
 
 
 def check_types(call: str, given: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Unpack
 
-from magnetar.client.aio.argument_types import check_types
+from magnetar.client.aio.argument_types import check_arguments, check_types
 from magnetar.client.aio.authentication import Authentication
 from magnetar.client.aio.client_environment import UNBOUNDED, ClientBounds, Environment
 from magnetar.client.aio.client_life import ClientLife
@@ -26,7 +26,6 @@ from magnetar.client.aio.interceptors.consumer_interceptor import ConsumerInterc
 from magnetar.client.aio.interceptors.intercepted_consumer import InterceptedConsumer
 from magnetar.client.aio.interceptors.intercepted_producer import InterceptedProducer
 from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterceptor
-from magnetar.client.aio.not_built import refuse_unknown
 from magnetar.client.aio.open_handles import OpenHandles
 from magnetar.client.aio.options import (
     compiled,
@@ -170,8 +169,7 @@ class Client(ClientLife):
         ``schema`` is registered, and makes bytes of values. Raises RefusedError, ConnectionLostError and
         ClientTimeoutError once operation_timeout_seconds are over, NotBuiltError, InvalidValueError.
         """
-        check_types("create_producer", locals())
-        refuse_unknown(other, "create_producer")
+        check_arguments("create_producer", locals())
         name = TopicName.parse(topic).fqn
         self._begin()
         chosen = await schema_of_producer(schema, name, self._lookup)
@@ -243,11 +241,10 @@ class Client(ClientLife):
     ) -> Consumer[T]:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
-        ``receiver_queue_size`` 0 fetches a message when it is asked for; with ``is_pattern_topic`` a text is a
-        pattern; ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
+        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``is_pattern_topic``: a text is a pattern;
+        ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
         """
-        check_types("subscribe", locals())
-        refuse_unknown(other, "subscribe", DeliveryParameters.__annotations__)
+        check_arguments("subscribe", locals(), DeliveryParameters.__annotations__)
         options = consumer_options(
             subscription_name=subscription_name, consumer_type=consumer_type, schema=schema,
             receiver_queue_size=receiver_queue_size, consumer_name=consumer_name,
@@ -259,13 +256,11 @@ class Client(ClientLife):
             auto_ack_oldest_chunked_message_on_queue_full=auto_ack_oldest_chunked_message_on_queue_full,
             key_shared_policy=key_shared_policy, batch_index_ack_enabled=batch_index_ack_enabled,
             priority_level=priority_level, subscription_properties=subscription_properties,
-            durable=durable,
-            unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
+            durable=durable, unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
         )  # fmt: skip
         made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
         find: Find
-        if is_pattern_topic:
-            topic = compiled(topic)
+        topic = compiled(topic) if is_pattern_topic else topic
         if isinstance(topic, re.Pattern):
             name, period = topic.pattern, max(pattern_auto_discovery_period, 1.0)
             matching = topics_by_pattern(self._lookup, name, regex_subscription_mode, self._environment.bounds.topics)
@@ -321,8 +316,7 @@ class Client(ClientLife):
 
         On several topics ``start_message_id`` is the earliest or the latest.
         """
-        check_types("create_reader", locals())
-        refuse_unknown(other, "create_reader")
+        check_arguments("create_reader", locals())
         names = topic_names(topic)
         if len(names) > 1 and start_message_id not in (MessageId.earliest, MessageId.latest):
             raise InvalidValueError("a reader of several topics begins at MessageId.earliest or MessageId.latest")

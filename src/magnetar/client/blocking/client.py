@@ -192,8 +192,8 @@ class Client:
     ) -> Consumer[T]:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
-        ``receiver_queue_size`` 0 fetches a message when it is asked for; with ``is_pattern_topic`` a text is a
-        pattern; ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
+        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``is_pattern_topic``: a text is a pattern;
+        ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
         """
         opening = self.twin.subscribe(**_given(locals(), leaving_out=_LISTENERS))
         twin = self._thread.run(opening, self._thread.closing)

@@ -15,7 +15,7 @@ from magnetar.client.errors import BlockedLoopError, QueueFullError
 from magnetar.client.machines.message import T
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
-from magnetar.client.result import Result
+from magnetar.client.refusals import Result
 from magnetar.model.errors import InvalidValueError
 
 

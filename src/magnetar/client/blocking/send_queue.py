@@ -18,7 +18,7 @@ from magnetar.client.blocking.loop_thread import LoopThread
 from magnetar.client.errors import AlreadyClosedError, QueueFullError, result_of
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
-from magnetar.client.result import Result
+from magnetar.client.refusals import Result
 
 Callback = Callable[[Result, MessageId], object]
 """What hears the fate of a message; the id is (-1,-1,-1,-1) if there is none."""

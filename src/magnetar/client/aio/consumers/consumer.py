@@ -59,15 +59,11 @@ class Consumer(Settlement[T]):
                 ]
                 for one in part:
                     one.consumption.intake.owner = self
-                    self._joining[one.topic] = one
                 new += part
                 await asyncio.gather(*(one.opened() for one in part))
         except BaseException:
             await asyncio.gather(*(one.close() for one in new), return_exceptions=True)
             raise
-        finally:
-            for one in new:
-                self._joining.pop(one.topic, None)
         if self._closed:
             await asyncio.gather(*(one.close() for one in new))
             return

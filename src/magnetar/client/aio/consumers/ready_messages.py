@@ -25,8 +25,6 @@ class ReadyMessages(Generic[T]):
         self._topic = topic
         self._loop = asyncio.get_running_loop()
         self._members: dict[str, TopicConsumer] = {}
-        self._joining: dict[str, TopicConsumer] = {}
-        """Those that are being added; their first messages may come before the last of them is open."""
         self._without_queue = without_queue
         self._closed = False
         self._refusal: ForkedClientError | None = None

@@ -257,7 +257,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         topic = message.envelope.topic if isinstance(message, Message) else message.topic
         if len(members) == 1 and topic in ("", members[0].topic):
             return members[0]
-        found = self._members.get(topic) or self._joining.get(topic)
+        found = self._members.get(topic)
         if found is None and isinstance(message, MessageId) and message.partition() >= 0:
             of_partition = [one for one in members if one.partition == message.partition()]
             found = of_partition[0] if len(of_partition) == 1 else None
