@@ -6,6 +6,7 @@ import queue
 import random
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tools.servers.process import Server
@@ -215,3 +216,40 @@ def test_ways_of_receiving_share_what_is_lent(native: magnetar.Client, topic: st
         else:
             got += consumer.receive_table(rng.randint(1, 5), 0.1).column("value").to_pylist()
     assert sorted(got) == sorted(sent)
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_a_prefetch_of_none_or_one_over_topics(native: magnetar.Client, topic: str, size: int) -> None:
+    """A listener that is at a message has that one, and one more with 1; threads get all the others."""
+    topics = [f"{topic}-{number}" for number in range(3)]
+    at_it, go_on, got = threading.Event(), threading.Event(), list[bytes]()
+
+    def listener(consumer: magnetar.Consumer[bytes], message: magnetar.Message[bytes]) -> None:
+        got.append(message.data())
+        at_it.set()
+        assert go_on.wait(60)
+        consumer.acknowledge(message)
+
+    options: dict[str, Any] = {
+        "consumer_type": magnetar.ConsumerType.Shared, "initial_position": magnetar.InitialPosition.Earliest,
+        "receiver_queue_size": size,
+    }  # fmt: skip
+    slow = native.subscribe(topics, "s", message_listener=listener, **options)
+    producers = [native.create_producer(one) for one in topics]
+    producers[0].send(b"first")
+    assert at_it.wait(60)
+    sent = [b"%d" % number for number in range(12)]
+    quick = native.subscribe(topics, "s", **options)
+    for number, content in enumerate(sent):
+        producers[number % 3].send(content)
+    others = [quick.receive(PATIENCE_MS) for _ in range(len(sent) - size)]
+    if not size:
+        with pytest.raises(magnetar.Timeout):
+            quick.receive(50)
+    for message in others:
+        quick.acknowledge(message)
+    go_on.set()
+    assert {one.data() for one in others} <= set(sent) and len(others) == len(sent) - size
+    quick.close()
+    slow.close()
+    assert got[:1] == [b"first"] and len(got) <= 1 + size

@@ -141,7 +141,8 @@ def consumer_options(
         sub_type=SubType(consumer_type),
         name=consumer_name,
         limits=ConsumptionLimits(
-            queue_size=receiver_queue_size,
+            queue_size=receiver_queue_size if receiver_queue_size > 1 else 0,
+            in_all=receiver_queue_size if receiver_queue_size <= 1 else None,
             batch_index_ack=batch_index_ack_enabled,
             redelivery=delivery.limits,
             one_at_hand=delivery.limits.ack_timeout is not None,
@@ -185,7 +186,11 @@ def reader_options(
     return ConsumerOptions(
         subscription=subscription_name,
         name=reader_name,
-        limits=ConsumptionLimits(queue_size=receiver_queue_size),
+        limits=ConsumptionLimits(
+            queue_size=receiver_queue_size if receiver_queue_size > 1 else 0,
+            in_all=receiver_queue_size if receiver_queue_size <= 1 else None,
+            reader=True,
+        ),
         initial_position=c.InitialPosition.Latest if latest else c.InitialPosition.Earliest,
         read_compacted=is_read_compacted,
         schema=chosen.registered,

@@ -34,6 +34,10 @@ class HandOver:
         """One that a thread took when it was interrupted."""
         self._waiters: list[_Waiter] = []
         self._failure: Exception | None = None
+        self._promised = 0
+        """Threads that were woken for what is lent, and have not taken it all."""
+        self.listens: Callable[[], bool] = bool
+        """Whether a listener waits for a message."""
         self.on_messages: Callable[[], object] | None = None
         """What is called, on the loop, when messages are lent while no thread waits: a listener's turn."""
         consumer.recall = _Recall(self)
@@ -106,15 +110,27 @@ class HandOver:
             if not self._at_hand and self._failure is None:
                 self._thread.check()
                 raise ClientTimeoutError(f"{self._consumer.topic()}: no message came in {timeout_millis} ms")
+        except BaseException:
+            self._leave(waiter)
+            if self._consumer.on_demand and not self._thread.ended:
+                self._promised = 0
+                self._thread.post(self._advance)  # one waits less
+            raise
         finally:
-            if waiter in self._waiters:
-                with suppress(ValueError):
-                    self._waiters.remove(waiter)
+            self._leave(waiter)
+
+    def _leave(self, waiter: _Waiter) -> None:
+        if waiter in self._waiters:
+            with suppress(ValueError):
+                self._waiters.remove(waiter)
 
     def _advance(self) -> None:
         """Lend the next messages, on the loop."""
         try:
-            wanted = bool(self._waiters) or self.on_messages is not None
+            if not self._at_hand:
+                self._promised = 0
+            listening = self.listens() if self._consumer.on_demand else self.on_messages is not None
+            wanted = len(self._waiters) + self._promised + listening
             self._at_hand = at_hand = self._consumer.lend(wanted=wanted)
         except Exception as error:
             self._failure = error
@@ -128,6 +144,7 @@ class HandOver:
             self.on_messages()
 
     def _answer(self, *, all_of_them: bool) -> None:
+        self._promised += len(self._waiters) if all_of_them else 0
         for waiter in list(self._waiters):
             waiter.answered = True
             if all_of_them or waiter.late:
@@ -138,6 +155,11 @@ class HandOver:
     def recall(self) -> None:
         """Lend nothing for now, on the loop, which takes messages itself."""
         self._at_hand = _NOTHING
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether messages come only while somebody waits for them."""
+        return self._consumer.on_demand
 
     def begin(self) -> None:
         """Lend messages as soon as there are any, for a listener."""

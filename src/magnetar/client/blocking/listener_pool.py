@@ -62,13 +62,16 @@ class ListenerTurns:
         self.paused = False
         self._kept = pool.kept
         self._kept.add(self)
-        hand_over.on_messages = self.schedule
+        hand_over.on_messages, hand_over.listens = self.schedule, self._waits
         hand_over.begin()
 
     def schedule(self) -> None:
         """Put a turn, unless one is put already."""
         if not self.paused and self._scheduled.acquire(blocking=False):
             self._turns.put(self._run)
+
+    def _waits(self) -> bool:
+        return not self.paused and not self._scheduled.locked()
 
     def end(self) -> None:
         """Call the listener no more after the message it is at."""
@@ -82,6 +85,8 @@ class ListenerTurns:
                 self._scheduled.release()
                 if self._hand_over.lends:  # they came after the look
                     self.schedule()
+                elif self._hand_over.on_demand:
+                    self._hand_over.begin()
                 return
             try:
                 self._listener(self._handle, message)

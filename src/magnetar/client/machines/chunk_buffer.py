@@ -78,6 +78,11 @@ class ChunkBuffer:
         """Whether a message is incomplete."""
         return bool(self._places)
 
+    @property
+    def places(self) -> list[Place]:
+        """Where the chunks of incomplete messages are."""
+        return [place for places in self._places.values() for place in places]
+
     def clear(self) -> None:
         """Forget everything: it comes again."""
         self._joiner.give_up()

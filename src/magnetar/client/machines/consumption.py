@@ -16,7 +16,7 @@ from __future__ import annotations
 from sys import maxsize
 from typing import Any
 
-from magnetar.client.machines.acknowledgement import AckTracker, flags_of
+from magnetar.client.machines.acknowledgement import AckTracker, bits_of, flags_of
 from magnetar.client.machines.chunk_buffer import ChunkBuffer, Place
 from magnetar.client.machines.consumer_commands import redeliver_commands
 from magnetar.client.machines.consumption_limits import ConsumptionLimits, Unsealer
@@ -24,7 +24,9 @@ from magnetar.client.machines.entry_intake import ConsumeCounters, EntryIntake, 
 from magnetar.client.machines.message import Envelope, Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.message_queue import MessageQueue, QueuedEntry
+from magnetar.client.machines.permits import Permits
 from magnetar.client.machines.redelivery.redeliveries import Redeliveries
+from magnetar.client.machines.resent_entries import ResentEntries
 from magnetar.client.values.written_schema import SchemaReading
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
@@ -62,7 +64,9 @@ class Consumption:
         """Whether the broker is to send no more for now."""
         self.acknowledgements = AckTracker(by_index=limits.batch_index_ack)
         self._limits = limits
-        self._redelivered_max = limits.redelivery.max_redeliver_count
+        self._redelivered_max = most = limits.redelivery.max_redeliver_count
+        # Without a queue messages count as redelivered that nobody has had: none is dead before it was refused here.
+        self._dead_above = maxsize if most is None or limits.in_all is not None else most
         self._ordered = ordered
         self.counters = ConsumeCounters()
         self._chunks = ChunkBuffer(
@@ -78,12 +82,9 @@ class Consumption:
             reading=reading,
         )
         self._consumer_id: int | None = None
-        self._overdrawn = 0
-        """Permits that were given back for messages which were put back."""
-        self._granted = 0
-        """Permits that the broker has and has not used yet, as far as is known."""
-        self._freed = 0
-        """Permits to give back."""
+        self.permits = Permits(limits.queue_size)
+        self._resent = ResentEntries()
+        self._begun = False  # whether something was taken since everything was to come again
         self._damaged: list[tuple[Place, c.ValidationError]] = []
         self._again: list[Place] | None = None
         """Entries to ask for; empty for everything."""
@@ -91,14 +92,13 @@ class Consumption:
     def opened(self, consumer_id: int) -> None:
         """Begin on a new connection."""
         self._consumer_id = consumer_id
-        self._freed = self._limits.queue_size
-        self._granted = 0
+        self.permits.opened()
 
     def lost(self) -> None:
         """End with the connection: what was not acknowledged comes again."""
         self._consumer_id = None
         self._again = None
-        self._granted = self._freed = 0
+        self.permits.lost()
         self._forget()
 
     @property
@@ -109,12 +109,14 @@ class Consumption:
     @property
     def full(self) -> bool:
         """Whether messages wait and the broker sends no more before some are taken."""
-        return self._granted <= 0 and self.waiting > 0
+        return self.permits.granted <= 0 and self.waiting > 0
 
     def _forget(self) -> None:
         self.queue.clear()
-        self._overdrawn = 0
+        self.permits.overdrawn = 0
         self._chunks.clear()
+        self._resent.forget()
+        self.intake.skip_also, self._begun = None, False
         self.acknowledgements.come_again()
         self.redeliveries.clear()
 
@@ -124,11 +126,11 @@ class Consumption:
         try:
             metadata = metadata_of(command.entry)
         except ProtocolError:
-            self._granted -= 1
+            self.permits.granted -= 1
             self._reject(place, c.ValidationError.BatchDeSerializeError, 1)
             return
         count = metadata.num_messages_in_batch or 1
-        self._granted -= count
+        self.permits.charge(count, count if not command.ack_set else bits_of(command.ack_set).bit_count())
         counters = self.counters
         counters.messages_received += count
         counters.bytes_received += len(command.entry)
@@ -136,7 +138,10 @@ class Consumption:
             self._reject(place, c.ValidationError.ChecksumMismatch, count)
             return
         if command.consumer_epoch is not None and command.consumer_epoch < self.epoch:
-            self._freed += count
+            self.permits.free(count)
+            return
+        if self._resent.leaves_out(place):
+            self.permits.free(count)
             return
         try:
             self._take_in(self.intake.unpack(command, place, metadata), place)
@@ -148,7 +153,7 @@ class Consumption:
     def _take_in(self, found: Intake, place: Place) -> None:
         for one in found.acknowledged:
             self.acknowledgements.individual(one, -1, 0)
-        self._freed += found.released
+        self.permits.free(found.released)
         if found.rejected is not None:
             self._damaged.append((place, found.rejected))
         if found.entry is not None:
@@ -172,7 +177,7 @@ class Consumption:
                 there[index] = 1
             flags = bytearray(map(min, there, flags_of(size, one.bits or (1 << size) - 1)))
             found = [each for each in found if flags[each[0]]]
-            self._freed += one.messages - len(found)
+            self.permits.free(one.messages - len(found))
         if found and envelope.left is None:
             envelope.left = self.acknowledgements.delivered(place, flags or bytearray(b"\1") * size)
         found.reverse()
@@ -180,14 +185,16 @@ class Consumption:
 
     def _noted(self, envelope: Envelope, messages: list[Message]) -> list[Message]:
         """Note messages that were redelivered as often as they may, or more often."""
-        if self._redelivered_max is not None and envelope.redelivery_count >= self._redelivered_max:
-            self.redeliveries.arrived((envelope.ledger, envelope.entry), envelope.redelivery_count, reversed(messages))
+        most, count = self._redelivered_max, envelope.redelivery_count
+        if most is not None and count >= most:
+            count = most if count <= self._dead_above else count
+            self.redeliveries.arrived((envelope.ledger, envelope.entry), count, reversed(messages))
         return messages
 
     def _put(self, one: QueuedEntry) -> None:
         """Queue an entry for the application, unless it was redelivered too often."""
-        if self._redelivered_max is not None and one.envelope.redelivery_count > self._redelivered_max:
-            self._freed += len(self._cut(one))
+        if one.envelope.redelivery_count > self._dead_above:
+            self.permits.free(len(self._cut(one)))
         else:
             self.queue.put(one)
 
@@ -196,31 +203,28 @@ class Consumption:
         size = self._limits.queue_size
         if self._limits.one_at_hand:
             return self.queue.refill(1, across=across)
-        return self.queue.refill(max((size + 1) // 2 - self._freed, 1) if size else maxsize, across=across)
+        return self.queue.refill(max((size + 1) // 2 - self.permits.freed, 1) if size else maxsize, across=across)
 
     def used_up(self) -> int:
         """Give the permits back of what was at hand, now that it was taken; returns how many that is."""
         taken = self.queue.used_up()
-        self._give_back(taken)
+        self._begun = True
+        self.permits.taken(taken)
         return taken
-
-    def _give_back(self, permits: int) -> None:
-        if self._limits.queue_size:
-            owed = min(permits, self._overdrawn)
-            self._overdrawn -= owed
-            self._freed += permits - owed
 
     def take_back(self) -> int:
         """Put back what was put at hand and not taken; returns how many were taken."""
         taken = self.queue.fold()
-        self._give_back(taken)
+        self._begun = self._begun or taken > 0
+        self.permits.taken(taken)
         return taken
 
     def take_entries(self, most: int) -> list[QueuedEntry]:
         """Take up to ``most`` messages as entries, the last of which may be a part of one."""
-        self._give_back(self.queue.fold())
+        self.permits.taken(self.queue.fold())
         found = self.queue.take_entries(most, self._delivered)
-        self._give_back(sum(one.messages for one in found))
+        self._begun = True
+        self.permits.taken(sum(one.messages for one in found))
         return found
 
     def _delivered(self, one: QueuedEntry) -> None:
@@ -251,19 +255,41 @@ class Consumption:
     def put_back(self, taken: list[QueuedEntry], generation: int) -> None:
         """Put back what was taken as entries, before anything else, unless it comes again by itself."""
         if generation == self.queue.generation:
-            self._overdrawn += sum(one.messages for one in taken) if self._limits.queue_size else 0
+            self.permits.put_back(sum(one.messages for one in taken))
             self.queue.put_back(taken)
 
     def _reject(self, place: Place, reason: c.ValidationError, count: int) -> None:
         """Have the broker note what nobody will ever read (rule 3.7.8)."""
         self._damaged.append((place, reason))
         self.counters.rejected += count
-        self._freed += count
+        self.permits.free(count)
 
-    def want_one(self) -> None:
-        """Permit one message where there is no queue, unless one is on its way."""
-        if not self._limits.queue_size and self._granted <= 0 and not self._freed and not self.waiting:
-            self._freed = 1
+    def hand_back(self) -> bool:
+        """Hand everything back to the broker of which nothing was taken; returns whether there was something.
+
+        On an ordered subscription it comes again with all that is not acknowledged, of which the application gets what
+        it has not had; otherwise it alone comes again, to whoever has permits, and counts as redelivered.
+        """
+        chunks = self._chunks.places
+        places = [each for one in self.queue.drop_untouched() for each in one.envelope.places] + chunks
+        self._chunks.clear()
+        if not places:
+            return False
+        for place in places:
+            self.acknowledgements.forget(place)
+        if not self._ordered:
+            self._again = places if self._again is None else self._again and self._again + places
+            return True
+        # Chunks may stand before what was taken; then the application has that once more.
+        begun = (self._begun or self.queue.lent > len(self.at_hand)) and not chunks
+        last = self.queue.last_taken if begun else None
+        if self._limits.reader and last is not None:
+            self.acknowledge_cumulative(last)
+        self._resent.expect(last, whole=self.waiting > 0)
+        self.intake.skip_also = self._resent.part
+        self.epoch += 1
+        self._again = []
+        return True
 
     def acknowledge(self, message_id: MessageId) -> None:
         """Take one message as done with."""
@@ -310,14 +336,13 @@ class Consumption:
             for place in places:
                 self.acknowledgements.forget(place)
             dropped = self.queue.drop(set(places))
-            if self._limits.queue_size:
-                self._freed += dropped
+            self.permits.free(dropped)
             self._again = [*(self._again or ()), *places]
         return refused, late
 
     def redeliver_all(self) -> None:
         """Ask for everything again that is not acknowledged; what is in the queue comes again, too."""
-        self._freed += self.queue.queued + self.queue.lent - self._overdrawn if self._limits.queue_size else 0
+        self.permits.free(self.queue.queued + self.queue.lent - self.permits.overdrawn)
         self._forget()
         self.epoch += self._ordered
         self._again = []
@@ -330,7 +355,7 @@ class Consumption:
     def restart(self, start: MessageId | None) -> None:
         """Forget everything, for a seek; a reader goes on at ``start``."""
         # Nothing is to be asked of the connection that ends with the seek.
-        self._granted += self.queue.queued + self.queue.lent - self._overdrawn
+        self.permits.granted += self.queue.queued + self.queue.lent - self.permits.overdrawn
         self._forget()
         self.intake.skip_to = start
         self.queue.forget_last()
@@ -363,17 +388,13 @@ class Consumption:
         if self._again is not None:
             found += redeliver_commands(consumer_id, self._again, self.epoch if self._ordered else None)
             self._again = None
-        if self._freed and self._freed * 2 >= self._limits.queue_size and not self.paused:
-            found.append(c.CommandFlow(consumer_id, self._freed))
-            self._granted += self._freed
-            self._freed = 0
+        if not self.paused and (permits := self.permits.flow()):
+            found.append(c.CommandFlow(consumer_id, permits))
         return found
 
     def check(self) -> None:
         """Assert what must always hold: each permit is with the broker, with a message that waits, or to be given
         back."""
-        assert self._freed >= 0
         self.queue.check()
-        if self._limits.queue_size and self._consumer_id is not None:
-            held = self.queue.queued + self.queue.lent - self._overdrawn
-            assert self._granted + self._freed + held == self._limits.queue_size
+        if self._consumer_id is not None:
+            self.permits.check(self.queue.queued + self.queue.lent)

@@ -15,7 +15,11 @@ class ConsumptionLimits:
     """How much waits, and how acknowledgements are sent."""
 
     queue_size: int = 1_000
-    """Messages; 0: the broker sends one when the application asks for one."""
+    """Messages; 0: the broker sends an entry when it is told to (`Consumption.permit`)."""
+    in_all: int | None = None
+    """Entries over all topics of a consumer that has no queues (`PrefetchBudget`); None: each topic has a queue."""
+    reader: bool = False
+    """Whether what was taken may be acknowledged without being asked: the broker remembers nothing of a reader."""
     batch_index_ack: bool = False
     redelivery: RedeliveryLimits = field(default_factory=RedeliveryLimits)
     pending_chunked_messages: int = 10

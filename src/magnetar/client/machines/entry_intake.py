@@ -3,7 +3,7 @@ the messages that nobody is to have."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction
 from magnetar.client.errors import UnpackedTooLargeError
@@ -69,6 +69,8 @@ class EntryIntake:
         self.chunks = chunks
         self.skip_to = skip_to
         """What is before and at this place in its entry is left out."""
+        self.skip_also: MessageId | None = None
+        """The same, of what comes again without having been asked for."""
         self._unpacked_max = unpacked_max
         self._unsealer = unsealer
         self._reading = reading
@@ -100,7 +102,7 @@ class EntryIntake:
             stored = None
         if metadata.num_messages_in_batch is None:
             envelope = self._envelope(command, place, metadata, 0)
-            if self._is_before_start(place, -1):
+            if _leaves_out(self.skip_to, place, -1):
                 return Intake(None, 1)
             return Intake(QueuedEntry(envelope, stored, payload, 1))
         return self._batch(command, place, metadata, stored, payload)
@@ -118,7 +120,7 @@ class EntryIntake:
         count = metadata.num_messages_in_batch or 1
         if action is ConsumerCryptoFailureAction.DISCARD:
             return Intake(None, count, c.ValidationError.DecryptionError)
-        if action is ConsumerCryptoFailureAction.FAIL or self._is_before_start(place, -1):
+        if action is ConsumerCryptoFailureAction.FAIL or _leaves_out(self.skip_to, place, -1):
             return Intake(None, count)
         envelope = self._envelope(command, place, metadata, 0)
         envelope.seal()
@@ -143,14 +145,16 @@ class EntryIntake:
         if not 0 < count * BATCH_MESSAGE_MIN <= size:
             raise ProtocolError(f"a batch of {count} messages in {size} bytes")
         envelope = self._envelope(command, place, metadata, count)
-        if not command.ack_set and (self.skip_to is None or not self._is_before_start(place, 0)):
+        starts: list[MessageId] = []
+        if self.skip_to is not None or self.skip_also is not None:
+            starts = [start for start in (self.skip_to, self.skip_also) if _leaves_out(start, place, 0)]
+        if not command.ack_set and not starts:
             return Intake(QueuedEntry(envelope, stored, payload, count))
         bits = (1 << count) - 1
         if command.ack_set:
             bits &= bits_of(command.ack_set)
-        if self.skip_to is not None and self._is_before_start(place, 0):
-            start = self.skip_to.batch_index()
-            bits &= 0 if start < 0 else ~((1 << (start + 1)) - 1)
+        for start in starts:
+            bits &= 0 if start.batch_index() < 0 else ~((1 << (start.batch_index() + 1)) - 1)
         left = bits.bit_count()
         entry = QueuedEntry(envelope, stored, payload, left, bits) if left else None
         return Intake(entry, count - left)
@@ -163,8 +167,9 @@ class EntryIntake:
             chunks, None if self._reading is None else self._reading.at(metadata.schema_version), self.owner,
         )  # fmt: skip
 
-    def _is_before_start(self, place: Place, index: int) -> bool:
-        start = self.skip_to
-        if start is None or place != (start.ledger_id(), start.entry_id()):
-            return False
-        return start.batch_index() < 0 or index <= start.batch_index()
+
+def _leaves_out(start: MessageId | None, place: Place, index: int) -> TypeGuard[MessageId]:
+    """Whether a message is left out by one of the starts."""
+    if start is None or place != (start.ledger_id(), start.entry_id()):
+        return False
+    return start.batch_index() < 0 or index <= start.batch_index()

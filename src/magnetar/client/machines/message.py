@@ -79,6 +79,11 @@ class Envelope:
         if self.schema is not None:
             self.schema = SEALED
 
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Where it is: of a message in chunks, where each of them is."""
+        return self.chunks or ((self.ledger, self.entry),)
+
     def message_id(self, index: int) -> MessageId:
         """Return the id of one of its messages, -1 for what is in no batch."""
         return MessageId(

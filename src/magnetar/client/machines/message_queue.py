@@ -22,7 +22,7 @@ from magnetar.protocol.entries import build_entry, payload_of
 class QueuedEntry:
     """An entry of which messages wait."""
 
-    __slots__ = ("_payload", "_stored", "bits", "envelope", "messages")
+    __slots__ = ("_payload", "_stored", "begun", "bits", "envelope", "messages")
 
     def __init__(
         self, envelope: Envelope, stored: bytes | None, payload: bytes | None, messages: int, bits: int = 0
@@ -36,6 +36,8 @@ class QueuedEntry:
         """How many are to be taken from it."""
         self.bits = bits
         """Of a batch: 1 for each message that is to be taken; 0 for all of them."""
+        self.begun = False
+        """Whether messages of it were taken."""
 
     @property
     def payload(self) -> bytes:
@@ -87,7 +89,7 @@ class QueuedEntry:
         for _ in range(most):
             low |= bits & -bits
             bits &= bits - 1
-        self.bits, self.messages = bits, self.messages - most
+        self.bits, self.messages, self.begun = bits, self.messages - most, True
         return QueuedEntry(self.envelope, self._stored, self._payload, most, low)
 
 
@@ -183,6 +185,7 @@ class MessageQueue:
             rest += self._cut(one)
             self._opened.append(one)
             self.queued += len(rest) - one.messages
+            one.messages = len(rest)
         return True
 
     def _block(self, most: int) -> list[Message]:
@@ -218,6 +221,7 @@ class MessageQueue:
         for one in reversed(self._opened):
             messages = left.get(id(one.envelope), [])
             if messages:
+                one.begun = one.begun or len(messages) < one.messages
                 one.messages, one.bits = len(messages), 0
                 for message in messages if one.envelope.batch_size else ():
                     one.bits |= 1 << message.index_in_batch
@@ -298,6 +302,14 @@ class MessageQueue:
             found += len(rest)
             self.queued -= len(rest)
             rest.clear()
+        return found
+
+    def drop_untouched(self) -> list[QueuedEntry]:
+        """Drop the entries of which nothing was taken or put at hand; returns them."""
+        found = [one for one in self._entries if not one.begun]
+        if found:
+            self._entries = deque(one for one in self._entries if one.begun)
+            self.queued -= sum(one.messages for one in found)
         return found
 
     @property

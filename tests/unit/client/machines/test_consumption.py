@@ -88,16 +88,32 @@ def test_a_queue_of_one_and_of_none() -> None:
     assert flows(one) == [1]
     none = consumption(queue_size=0)
     assert flows(none) == []
-    none.want_one()
-    none.want_one()
+    none.permits.ask_one()
+    none.permits.ask_one()
     assert flows(none) == [1]
-    none.want_one()
+    none.permits.ask_one()
     assert flows(none) == []
     none.received(message(entries(b"a", batch=False)[0], 0))
-    none.want_one()
     assert flows(none) == [] and taken(none) == [b"a"]
-    none.want_one()
+    none.permits.ask_one()
     assert flows(none) == [1]
+    none.check()
+
+
+def test_without_a_queue_a_batch_is_made_up_for() -> None:
+    """The broker charges each message of a batch that is not acknowledged (rules 5.1.10, 5.2.1)."""
+    none = consumption(queue_size=0)
+    none.permits.ask_one()
+    assert flows(none) == [1]
+    none.received(message(entries(b"a", b"b", b"c", b"d")[0], 0))
+    assert taken(none) == [b"a", b"b", b"c", b"d"]
+    none.permits.ask_one()
+    assert flows(none) == [4]
+    none.received(message(entries(b"a", b"b", b"c", b"d")[0], 1, ack_set=(0b1000,)))
+    assert taken(none) == [b"d"]
+    none.permits.ask_one()
+    assert flows(none) == [1]
+    none.check()
 
 
 def test_a_batch_is_acknowledged_with_its_last_message() -> None:

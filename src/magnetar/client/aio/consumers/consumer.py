@@ -11,10 +11,12 @@ from typing_extensions import override
 
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.consumers.letter_producer import OpenOutlet
+from magnetar.client.aio.consumers.prefetch import Prefetch
 from magnetar.client.aio.consumers.seek_position import seek_data
 from magnetar.client.aio.consumers.settlement import Settlement
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, consumer_stats
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
+from magnetar.client.aio.topics.demanded_consumer import DemandedConsumer
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
 from magnetar.client.errors import ArgumentError, ClientTimeoutError, ForkedClientError
 from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
@@ -53,12 +55,7 @@ class Consumer(Settlement[T]):
         at_once = self._environment.bounds.opening or max(len(names), 1)
         try:
             for at in range(0, len(names), at_once):
-                part = [
-                    TopicConsumer(one, self._environment, options, self._has_messages, self._bury)
-                    for one in names[at : at + at_once]
-                ]
-                for one in part:
-                    one.consumption.intake.owner = self
+                part = [self._made(one, options) for one in names[at : at + at_once]]
                 new += part
                 await asyncio.gather(*(one.opened() for one in part))
         except BaseException:
@@ -73,11 +70,25 @@ class Consumer(Settlement[T]):
             if one.waiting or one.ended or one.failure is not None:
                 self._has_messages(one)
 
+    def _made(self, topic: str, options: ConsumerOptions) -> TopicConsumer:
+        given = topic, self._environment, options, self._has_messages, self._bury
+        one: TopicConsumer
+        if self._prefetch is None:
+            one = TopicConsumer(*given)
+        else:
+            one = demanded = DemandedConsumer(*given)
+            demanded.on_change = self._prefetch.note
+        one.consumption.intake.owner = self
+        return one
+
     async def drop(self, topics: Iterable[str]) -> None:
         """Leave internal topics that have vanished."""
         gone = [self._members.pop(one) for one in topics if one in self._members]
         self._only = None  # messages of the gone ones may be with the application
         await asyncio.gather(*(one.close() for one in gone))
+        if self._prefetch is not None:
+            for one in gone:
+                self._prefetch.left(one)
 
     @property
     def options(self) -> ConsumerOptions:
@@ -142,13 +153,21 @@ class Consumer(Settlement[T]):
             raise ClientTimeoutError(f"{self._topic}: no message came in {timeout_millis} ms") from None
 
     async def _receive(self) -> Message[T]:
+        if self._prefetch is not None:
+            with self._prefetch.receiving():
+                return await self._next(self._prefetch)
         while True:
             message = self.receive_nowait()
             if message is not None:
                 return message
-            if self._without_queue:
-                for one in self._members.values():
-                    one.want()
+            await self._something()
+
+    async def _next(self, prefetch: Prefetch) -> Message[T]:
+        while True:
+            message = self.receive_nowait()
+            if message is not None:
+                return message
+            prefetch.permit()
             await self._something()
 
     async def batch_receive(
@@ -305,6 +324,8 @@ class Consumer(Settlement[T]):
         self._closed = True
         self._only = None
         self._at_hand = []
+        if self._prefetch is not None:
+            self._prefetch.close()
         for call in self.at_close:
             call()
         while self._waiters:

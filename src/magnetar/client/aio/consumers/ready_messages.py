@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic
 
+from magnetar.client.aio.consumers.prefetch import Prefetch
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
 from magnetar.client.errors import AlreadyClosedError, ForkedClientError
 from magnetar.client.machines.message import Message, T
@@ -21,11 +22,13 @@ from magnetar.model.errors import InvalidValueError
 class ReadyMessages(Generic[T]):
     """What a consumer takes from."""
 
-    def __init__(self, topic: str, *, without_queue: bool) -> None:
+    def __init__(self, topic: str, prefetch: int | None) -> None:
+        """``prefetch``: entries that wait over all topics at most; None: each has a queue of its own."""
         self._topic = topic
         self._loop = asyncio.get_running_loop()
         self._members: dict[str, TopicConsumer] = {}
-        self._without_queue = without_queue
+        self._prefetch = None if prefetch is None else Prefetch(prefetch)
+        self._without_queue = prefetch == 0
         self._closed = False
         self._refusal: ForkedClientError | None = None
         """Why nothing can be called in this process; it is closed then, too."""
@@ -90,12 +93,19 @@ class ReadyMessages(Generic[T]):
                 self._used_up(part[-1])
         return found
 
-    def lend(self, *, wanted: bool) -> list[Message[T]]:
+    @property
+    def on_demand(self) -> bool:
+        """Whether messages come only while somebody waits for them."""
+        return self._without_queue
+
+    def lend(self, *, wanted: int) -> list[Message[T]]:
         """Return messages that another thread may take off the end of this very list; an empty one if none is here.
 
-        To be called again when it is empty, which gives their permits back. ``wanted``: whether somebody waits, for
-        whom a consumer without a queue asks for a message. Raises as `receive_nowait`.
+        To be called again when it is empty, which gives their permits back, and where there is no queue when
+        ``wanted`` changes: how many wait, for whom messages are asked for. Raises as `receive_nowait`.
         """
+        if self._without_queue:
+            self._want(wanted)
         if self._lending is not None and not self._closed:
             one, last = self._lending
             lent: list[Message[Any]] = one.consumption.at_hand
@@ -110,8 +120,6 @@ class ReadyMessages(Generic[T]):
         self._at_hand = []  # whoever takes on the loop takes back first what is lent
         if at_hand:
             self._lending = self._ready[0], at_hand[0]
-        elif wanted:
-            self._want()
         return at_hand
 
     def _take_back(self) -> None:
@@ -122,11 +130,14 @@ class ReadyMessages(Generic[T]):
                 self.recall()
             one.used_up(last, back=True)
 
-    def _want(self) -> None:
-        """Ask for a message for somebody who waits, where there is no queue."""
-        if self._without_queue:
-            for one in self._members.values():
-                one.want()
+    def _want(self, wanted: int) -> None:
+        """Ask for messages for so many threads, where there is no queue; what is lent and not wanted goes back."""
+        if self._prefetch is None or self._closed:
+            return
+        if self._prefetch.wanted(wanted):
+            self._take_back()
+            self._prefetch.trim()
+        self._prefetch.permit()
 
     def _refill(self, *, quiet: bool = False, across: bool = False) -> list[Message[T]]:
         """Return what the next one has at hand, nothing if none has. ``quiet``: errors wait for the next time.
@@ -207,6 +218,8 @@ class ReadyMessages(Generic[T]):
 
     def has_again(self, one: TopicConsumer) -> None:
         """Note that entries were put back."""
+        if self._prefetch is not None:
+            self._prefetch.put_back(one)
         if one.waiting:
             if one in self._in_ready:
                 self._ready.remove(one)

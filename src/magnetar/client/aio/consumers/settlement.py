@@ -42,7 +42,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
     def __init__(
         self, topic: str, environment: Environment, options: ConsumerOptions, open_outlet: OpenOutlet | None
     ) -> None:
-        super().__init__(topic, without_queue=options.limits.queue_size == 0)
+        super().__init__(topic, options.limits.in_all)
         self._environment = environment
         self._options = options
         self._only: TopicConsumer | None = None

@@ -75,12 +75,11 @@ class InterceptedConsumer(Consumer):
         return [passed_on(self.interceptors, "before_consume", self, one) for one in super().take_many(most)]
 
     @override
-    def lend(self, *, wanted: bool) -> list[Message]:
+    def lend(self, *, wanted: int) -> list[Message]:
         # What another thread takes has passed the interceptors, so no more than it asked for: none without a waiter.
-        found = self.take_many(1) if wanted else []
-        if not found and wanted:
-            self._want()
-        return found
+        if self._without_queue:
+            self._want(wanted)
+        return self.take_many(1) if wanted else []
 
     @override
     def _take(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:

@@ -204,11 +204,6 @@ class TopicConsumer:
         self.settle_soon()
         return found
 
-    def want(self) -> None:
-        """Ask for one message, where there is no queue."""
-        self.consumption.want_one()
-        self.settle_soon()
-
     def settle_soon(self) -> None:
         """Write what is due at the end of this turn of the loop."""
         if not self._settling:

@@ -45,6 +45,12 @@ class VersionHold:
         """How many entries wait."""
         return len(self._waiting)
 
+    def withdraw(self) -> list[CommandMessage]:
+        """Return the entries that wait, and forget them."""
+        found = list(self._waiting)
+        self.clear()
+        return found
+
     def clear(self) -> None:
         """Forget the entries, which come again."""
         self._waiting.clear()
