@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from magnetar.app.node import Broker
 from magnetar.client.aio.client import Client
 from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.aio.consumers.prefetch import Prefetch
@@ -15,15 +16,37 @@ from magnetar.client.aio.topics.demanded_consumer import DemandedConsumer
 from magnetar.client.errors import ClientError
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.prefetch_budget import PrefetchBudget
-from magnetar.client.machines.resent_entries import ResentEntries
+from magnetar.client.machines.prefetch.prefetch_budget import PrefetchBudget
+from magnetar.client.machines.prefetch.resent_entries import ResentEntries
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import CommandMessage, InitialPosition, SubType
-from tests.sim.test_native_client import S, as_it_is, new_client, trouble
+from magnetar.testing.broker import HOST, PORT
+from magnetar.testing.simloop import SimClock
 from tests.sim.world import T, World, caught, run_seeds
 
+S = "sub"
 TOTAL = 90
 PARTITIONS = 4
+
+
+def new_client(world: World) -> Client:
+    url = f"pulsar://{HOST}:{PORT}"
+    return Client(url, operation_timeout_seconds=20, clock=SimClock(world.loop), rng=world.rng)
+
+
+async def trouble(world: World, times: int) -> None:
+    for _ in range(times):
+        await asyncio.sleep(world.rng.uniform(0.1, 2.0))
+        if world.rng.random() < 0.3:
+            await world.crash()
+        else:
+            for link in world.network.links:
+                if world.rng.random() < 0.6:
+                    link.cut()
+
+
+def as_it_is(_: Broker) -> None:
+    """What is wrong is the client."""
 
 
 class Watched:

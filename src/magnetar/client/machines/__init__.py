@@ -14,9 +14,7 @@ In reading order:
 * ``ack_pace``         when acknowledgements are written
 * ``redelivery``       when a message comes again, how often, and what is sent where it does not
 * ``batch_receive_policy`` when a batch of messages is returned
-* ``permits``          how many messages the broker may send
-* ``prefetch_budget``  which topics of a consumer without queues get a permit
-* ``resent_entries``   what comes again although the application has it
+* ``prefetch``         permits, and what comes without room
 * ``consumption_limits`` how much waits, and what opens what is encrypted
 * ``consumer_commands`` what a consumer writes about messages it had
 * ``consumption``      the queue of one consumer: permits, messages, acknowledgements, redelivery

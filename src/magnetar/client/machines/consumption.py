@@ -24,9 +24,9 @@ from magnetar.client.machines.entry_intake import ConsumeCounters, EntryIntake, 
 from magnetar.client.machines.message import Envelope, Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.message_queue import MessageQueue, QueuedEntry
-from magnetar.client.machines.permits import Permits
+from magnetar.client.machines.prefetch.permits import Permits
+from magnetar.client.machines.prefetch.resent_entries import ResentEntries
 from magnetar.client.machines.redelivery.redeliveries import Redeliveries
-from magnetar.client.machines.resent_entries import ResentEntries
 from magnetar.client.values.written_schema import SchemaReading
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c

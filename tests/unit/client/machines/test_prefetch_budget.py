@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from magnetar.client.machines.message_id import MessageId
-from magnetar.client.machines.prefetch_budget import NEVER, PATIENCE, PrefetchBudget
-from magnetar.client.machines.resent_entries import ResentEntries
+from magnetar.client.machines.prefetch.prefetch_budget import NEVER, PATIENCE, PrefetchBudget
+from magnetar.client.machines.prefetch.resent_entries import ResentEntries
 
 
 def budget(size: int, topics: str) -> PrefetchBudget[str]:

@@ -10,6 +10,7 @@ In reading order:
 * ``letter_topics``   which topics those are
 * ``letters``         both, of one consumer
 * ``settlement``      what an application says about messages
+* ``prefetch``      permits of all topics together, where they have no queues
 * ``consumer``      one of ``topics.topic_consumer`` for each partition or matching topic
 * ``seek_position`` the place that a seek names
 * ``table_receiver`` tables that a consumer receives and acknowledges

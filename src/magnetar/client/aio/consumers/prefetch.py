@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from magnetar.client.aio.topics.demanded_consumer import DemandedConsumer
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
-from magnetar.client.machines.prefetch_budget import NEVER, PrefetchBudget
+from magnetar.client.machines.prefetch.prefetch_budget import NEVER, PrefetchBudget
 
 
 class Prefetch:

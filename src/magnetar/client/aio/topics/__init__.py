@@ -10,4 +10,5 @@ In reading order:
 * ``consumer_options`` what a consumer subscribes with
 * ``ack_receipts``   answers to acknowledgements
 * ``topic_consumer`` one consumer: the I/O around `Consumption`
+* ``demanded_consumer`` the same without a queue
 """
