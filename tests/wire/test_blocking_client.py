@@ -60,6 +60,31 @@ def test_a_thread_that_waits_for_its_receipt_does_not_wait_for_company(native: m
         assert producer.stats().num_send_failed == 0
 
 
+@pytest.mark.parametrize("batching", [True, False])
+def test_what_no_callback_hears_keeps_its_place(native: magnetar.Client, topic: str, batching: bool) -> None:
+    """Messages without a callback cross to the loop many at once, between those that have one, or a key."""
+    rng, heard = random.Random(7), list[int]()
+    with native.create_producer(
+        topic, batching_enabled=batching, batching_max_messages=50, max_pending_messages=100, block_if_queue_full=True
+    ) as producer:
+        wanted = 0
+        for number in range(600):
+            kind = rng.random()
+            content = str(number).encode()
+            if kind < 0.8:
+                producer.send_async(content, None)
+            elif kind < 0.9:
+                wanted += 1
+                producer.send_async(content, lambda result, _, number=number: heard.append(number))  # type: ignore[misc]
+            else:
+                producer.send_async(content, None, partition_key="k")
+        producer.flush()
+        assert heard == sorted(heard) and len(heard) == wanted
+        assert producer.last_sequence_id() == 599
+        with native.create_reader(topic, magnetar.MessageId.earliest) as reader:
+            assert [int(reader.read_next(PATIENCE_MS).data()) for _ in range(600)] == list(range(600))
+
+
 def test_what_was_not_acknowledged_comes_again(native: magnetar.Client, topic: str) -> None:
     consumer = native.subscribe(topic, "s", magnetar.ConsumerType.Shared)
     producer = native.create_producer(topic)

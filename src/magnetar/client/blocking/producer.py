@@ -82,7 +82,7 @@ class Producer(Generic[T]):
         if self._thread.inside:
             raise BlockedLoopError()
         awaited = AwaitedMessage(self._queue)
-        self._queue.add(message, awaited)
+        self._queue.add((message, awaited), hurried=True)
         return awaited.wait()
 
     def send_async(
@@ -116,7 +116,10 @@ class Producer(Generic[T]):
                 disable_replication, event_timestamp, deliver_at, deliver_after,
             )  # fmt: skip
         try:
-            self._queue.add(message, PostedMessage(self._queue, callback))
+            if callback is None and type(message) is bytes:
+                self._queue.add(message)
+            else:
+                self._queue.add((message, PostedMessage(self._queue, callback)))
         except QueueFullError:
             if callback is None:
                 raise

@@ -17,6 +17,7 @@ from magnetar.client.aio.producers.producer import Producer as AioProducer
 from magnetar.client.blocking.loop_thread import LoopThread
 from magnetar.client.errors import AlreadyClosedError, QueueFullError, result_of
 from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.client.refusals import Result
 
@@ -42,7 +43,7 @@ class PostedMessage:
 
     def set_result(self, result: MessageId, /) -> None:
         """Tell the application where the message is."""
-        self._queue.count_fate()
+        self._queue.count_fates(1)
         callback = self._callback
         if callback is not None:
             try:
@@ -52,7 +53,7 @@ class PostedMessage:
 
     def set_exception(self, error: Exception, /) -> None:
         """Tell the application why the message is not stored, as far as is known."""
-        self._queue.count_fate()
+        self._queue.count_fates(1)
         if self._callback is None:
             _LOG.warning("a message was not stored, and send_async was given no callback: %s", error)
             return
@@ -83,13 +84,13 @@ class AwaitedMessage:
 
     def set_result(self, result: MessageId, /) -> None:
         """Let the thread go on with the message's id."""
-        self._queue.count_fate()
+        self._queue.count_fates(1)
         self._id = result
         self._fate.release()
 
     def set_exception(self, error: Exception, /) -> None:
         """Let the thread go on with an error."""
-        self._queue.count_fate()
+        self._queue.count_fates(1)
         self._error = error
         self._fate.release()
 
@@ -105,6 +106,37 @@ class AwaitedMessage:
         return self._id
 
 
+class UnheardMessages:
+    """Messages of one entry whose fate no callback hears."""
+
+    __slots__ = ("_queue", "count")
+
+    def __init__(self, queue: SendQueue) -> None:
+        self._queue = queue
+        self.count = 0
+
+    def done(self) -> bool:
+        """Whether nobody waits any more: never so."""
+        return False
+
+    def set_result(self, _: MessageId, /) -> None:
+        """Make room."""
+        self._queue.count_fates(self.count)
+
+    def set_exception(self, error: Exception, /) -> None:
+        """Note in the log that they are not stored."""
+        self._queue.count_fates(self.count)
+        several = "a message was" if self.count == 1 else f"{self.count} messages were"
+        _LOG.warning("%s not stored, and send_async was given no callback: %s", several, error)
+
+    def exception(self) -> None:
+        """Note that the error was seen."""
+
+
+Waiting = bytes | tuple[OutgoingMessage | bytes, PostedMessage | AwaitedMessage]
+"""A message and who hears its fate; bytes alone if nobody does."""
+
+
 class SendQueue:
     """The messages of one producer between its threads and its loop."""
 
@@ -116,7 +148,9 @@ class SendQueue:
         most = options.limits.pending_messages or sys.maxsize
         # Without waiting each partition says itself that it is full; with it none of them may ever be.
         self._most = most if self._blocks else most * producer.partitions
-        self._waiting: deque[tuple[bytes | OutgoingMessage, PostedMessage | AwaitedMessage]] = deque()
+        self._waiting: deque[Waiting] = deque()
+        self._unheard: tuple[EntryFate | None, UnheardMessages] = None, UnheardMessages(self)
+        """What became of the entry that messages without a callback joined last, on the loop."""
         self._posted = False
         self._hurried = False
         """Whether a thread waits for one of the messages that wait."""
@@ -128,8 +162,11 @@ class SendQueue:
         """Locks that threads wait at for room, each one its own."""
         thread.gives_up_with(self)
 
-    def add(self, message: bytes | OutgoingMessage, token: PostedMessage | AwaitedMessage) -> None:
-        """Add a message, waiting for room if the producer was made so. Raises QueueFullError, AlreadyClosedError."""
+    def add(self, waiting: Waiting, *, hurried: bool = False) -> None:
+        """Add a message, ``hurried`` if a thread waits for its receipt; waits for room if the producer was made so.
+
+        Raises QueueFullError, AlreadyClosedError.
+        """
         thread = self._thread
         if thread.refusal is not None:
             raise thread.refusal
@@ -137,8 +174,8 @@ class SendQueue:
             self._wait_for_room()
         # No thread of CPython is put aside between reading and writing a counter: it is on jumps and calls only.
         self._sent += 1
-        self._waiting.append((message, token))
-        if type(token) is AwaitedMessage:
+        self._waiting.append(waiting)
+        if hurried:
             self._hurried = True  # only now: the loop looks at this before it takes what waits
         if not self._posted:
             self._posted = True
@@ -170,9 +207,19 @@ class SendQueue:
         self._posted = False
         hurried, self._hurried = self._hurried, False
         waiting = self._waiting
+        taken = [waiting.popleft() for _ in range(len(waiting))]
         send = self._producer.send_with
-        for _ in range(len(waiting)):
-            message, token = waiting.popleft()
+        at = stop = 0
+        while at < len(taken):
+            one = taken[at]
+            if isinstance(one, bytes):
+                if at >= stop:
+                    others = (other for other in range(at, len(taken)) if not isinstance(taken[other], bytes))
+                    stop = next(others, len(taken))
+                at += self._send_unheard(taken, at, stop)
+                continue
+            at += 1
+            message, token = one
             try:
                 send(message, token)
             except Exception as error:
@@ -180,9 +227,28 @@ class SendQueue:
         if hurried:
             self._producer.hurry(any_delay=True)
 
-    def count_fate(self) -> None:
-        """Count one message less that waits for its fate, on the loop."""
-        self._fated += 1
+    def _send_unheard(self, taken: list[Any], at: int, stop: int) -> int:
+        """Send bytes alone that stand from ``at`` on, as many as go at once; returns how many that is."""
+        fate, count = self._producer.join_many(taken, at, stop)
+        known, token = self._unheard
+        if fate is not known or fate is None:
+            token = UnheardMessages(self)
+        if fate is None:
+            token.count = 1
+            try:
+                self._producer.send_with(taken[at], token)
+            except Exception as error:
+                token.set_exception(error)
+            return 1
+        if fate is not known:
+            fate.tokens.append((fate.messages - 1, token))
+            self._unheard = fate, token
+        token.count += count
+        return count
+
+    def count_fates(self, messages: int) -> None:
+        """Count so many messages less that wait for their fates, on the loop."""
+        self._fated += messages
         if self._room and self._sent - self._fated <= self._most >> 1:
             self._let_in()
 
@@ -194,9 +260,10 @@ class SendQueue:
         """Fail what the loop has not taken and never will, and let those go on who wait for room."""
         while self._waiting:
             try:
-                _, token = self._waiting.popleft()
+                one = self._waiting.popleft()
             except IndexError:
                 break
+            token = PostedMessage(self, None) if isinstance(one, bytes) else one[1]
             token.set_exception(AlreadyClosedError(f"{self._producer.topic()}: the client is closed"))
         self._let_in()
 

@@ -33,7 +33,7 @@ INNER = {
     "Client": {"twin", "wait_closed", "forked"},
     "Producer": {
         *("opened", "message", "enqueue", "send_nowait", "send_many_nowait", "send_with", "send_message"),
-        *("room", "grow", "options", "partitions", "forked", "hurry"),
+        *("room", "grow", "options", "partitions", "forked", "hurry", "join_many"),
     },
     "Consumer": {
         *("add", "drop", "receive_nowait", "take_many", "acknowledge_many", "redeliver", "has_waiting", "end_of"),

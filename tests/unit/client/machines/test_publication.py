@@ -23,6 +23,7 @@ STEPS = st.lists(
             "join",
             "join",
             "join",
+            "join many",
             "add alone",
             "add in a transaction",
             "close",
@@ -110,6 +111,13 @@ def test_whatever_happens(steps: list[str], batching: bool, send_timeout: float)
             if fate is not None:
                 fate.tokens.append((fate.messages - 1, b"%d" % sent))
                 sent += 1
+        elif action == "join many":
+            values = [b"%d" % number for number in range(sent, sent + 4)]
+            fate, count = queue.join_many([b"", *values, b""], 1, 5)
+            if fate is not None:
+                first = fate.messages - count
+                fate.tokens += [(first + place, value) for place, value in enumerate(values[:count])]
+            sent += count
         elif action == "close":
             queue.close_batches(now, 1)
         elif action == "write":
@@ -207,6 +215,27 @@ def test_bytes_alone_join_what_is_open() -> None:
         queue.check()
         queue.close_batches(0.0, 1)
     assert joined.frames(1 << 30) == added.frames(1 << 30)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(0, 300), max_size=40), st.integers(0, 5), st.integers(0, 40), st.integers(1, 20))
+def test_many_join_as_one_after_the_other_does(sizes: list[int], at: int, stop: int, batch_messages: int) -> None:
+    contents = [b"x" * size for size in sizes]
+    one, many = (publication(batching=True, batch_messages=batch_messages, batch_bytes=2_000) for _ in range(2))
+    for queue in (one, many):
+        queue.opened(0)
+        queue.add(OutgoingMessage(b"first", key="k"), None, 0.0, 1)
+    count = 0
+    for content in contents[at:stop]:
+        if one.join(content) is None:
+            break
+        count += 1
+    fate, joined = many.join_many(contents, at, max(min(stop, len(contents)), 0))
+    assert joined == count and (fate is None) == (count == 0)
+    for queue in (one, many):
+        queue.check()
+        queue.close_batches(0.0, 1)
+    assert one.frames(1 << 20) == many.frames(1 << 20)
 
 
 def test_batches_by_key() -> None:

@@ -15,6 +15,7 @@ from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.aio.topics.receipt import FateToken, Receipt
 from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.client.machines.outgoing.partition_router import PartitionRouter
 
@@ -93,6 +94,10 @@ class InterceptedProducer(Producer):
                 break
             found.append(self.send_nowait(content))
         return found
+
+    @override
+    def join_many(self, contents: Sequence[bytes], at: int, stop: int) -> tuple[EntryFate | None, int]:
+        return None, 0  # each one is to be seen
 
     @override
     def send_with(self, message: bytes | OutgoingMessage, token: FateToken) -> None:

@@ -18,6 +18,7 @@ from magnetar.client.aio.topics.topic_producer import TopicProducer
 from magnetar.client.errors import AlreadyClosedError, ForkedClientError, SchemaError, ValueTypeError
 from magnetar.client.machines.message import T
 from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.client.machines.outgoing.partition_router import PartitionRouter
 from magnetar.model.errors import InvalidValueError
@@ -251,6 +252,12 @@ class Producer(Generic[T]):
                 return
         one = OutgoingMessage(message) if isinstance(message, bytes) else message
         self._choose(one).add_with(one, token)
+
+    def join_many(self, contents: Sequence[bytes], at: int, stop: int) -> tuple[EntryFate | None, int]:
+        """Send those from ``at`` until ``stop`` that may join a batch which is open, without a receipt; returns what
+        becomes of them and how many they are, perhaps none: the next one takes `send_with`."""
+        only = self._only
+        return (None, 0) if only is None else only.join_many(contents, at, stop)
 
     async def send_message(self, message: OutgoingMessage, txn: ClientTransaction | None = None) -> MessageId:
         """Publish a message that was made before, and return its id once it is stored. Raises as `send`."""

@@ -27,7 +27,8 @@ from magnetar.client.errors import (
 from magnetar.client.machines.outgoing.batch_wait import NEVER
 from magnetar.client.machines.outgoing.entry_fate import EntryFate, PublishCounters
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.outgoing.publication import Publication, UnconfirmedEntry
+from magnetar.client.machines.outgoing.publication import Publication
+from magnetar.client.machines.outgoing.unconfirmed_entry import UnconfirmedEntry
 from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
@@ -176,6 +177,13 @@ class TopicProducer:
                 fate.tokens.append((fate.messages - 1, token))
                 return
         self._add(OutgoingMessage(content), token)
+
+    def join_many(self, contents: Sequence[bytes], at: int, stop: int) -> tuple[EntryFate | None, int]:
+        """Add what may join an open batch, from ``at`` on, without tokens; returns their fate and how many it is."""
+        queue = self._queue
+        if queue is None or self._failure is not None:
+            return None, 0
+        return queue.join_many(contents, at, min(stop, at + max(self._messages_max - queue.messages, 0)))
 
     def add_with(self, message: OutgoingMessage, token: FateToken) -> None:
         """Add a message whose fate ``token`` gets. Raises as `add`."""
@@ -336,8 +344,7 @@ class TopicProducer:
     def _deadline(self) -> None:
         self._deadline_timer = None
         queue = self._queue
-        if queue is None:
-            return
+        assert queue is not None
         now = self._loop.time()
         expired = queue.expire(now, self._environment.clock.now_ms())
         for one in expired:

@@ -6,6 +6,7 @@ In reading order:
 * ``entry_fate``       what becomes of the messages of one entry
 * ``open_batches``     messages that wait for company, by default together, or by key
 * ``batch_wait``       how long they wait
+* ``unconfirmed_entry``  one entry without a receipt
 * ``publication``      the queue of one producer: sequence ids, receipts in order, sending again, time-outs
 * ``partition_router`` which partition a message goes to
 """

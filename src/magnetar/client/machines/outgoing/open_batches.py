@@ -9,6 +9,9 @@ written for all of them at once.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
@@ -128,6 +131,33 @@ class OpenBatches:
         fate = batch.fate
         fate.messages += 1
         return fate
+
+    def join_many(
+        self, contents: Sequence[bytes], at: int, stop: int, sequence_id: int
+    ) -> tuple[EntryFate | None, int]:
+        """Do the same with those of ``contents`` from ``at`` until ``stop``; returns how many of them joined."""
+        batch = self._plain
+        if batch is None:
+            return None, 0
+        part = contents[at : min(stop, at + max(self._messages_max - 1 - self.messages, 0))]
+        room = self.bytes_max - 1 - self.size
+        size = sum(map(len, part)) + PLAIN_NUMBERS * len(part)
+        if size > room:
+            sizes = list(accumulate(len(one) + PLAIN_NUMBERS for one in part))
+            part = part[: bisect_right(sizes, room)]
+            size = sizes[len(part) - 1] if part else 0
+        if not part:
+            return None, 0
+        if not batch.contents:
+            batch.contents_from = sequence_id
+        elif batch.contents_from + len(batch.contents) != sequence_id:
+            batch.close_run()
+            batch.contents_from = sequence_id
+        batch.contents += part
+        self.size += size
+        self.messages += len(part)
+        batch.fate.messages += len(part)
+        return batch.fate, len(part)
 
     def take(self) -> list[FullBatch]:
         """Return everything that is open, in the order of the first sequence ids, and begin anew."""

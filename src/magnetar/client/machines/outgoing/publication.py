@@ -23,6 +23,7 @@ from magnetar.client.machines.outgoing.batch_wait import NEVER, BatchWait
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.open_batches import FullBatch, OpenBatches
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
+from magnetar.client.machines.outgoing.unconfirmed_entry import UnconfirmedEntry
 from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import frame_head
@@ -51,40 +52,6 @@ class PublicationLimits:
     def routing(self) -> tuple[int, int, float]:
         """A batch's messages, bytes and seconds, as routing goes by them; without batching 0 messages."""
         return (self.batch_messages if self.batching else 0), self.batch_bytes, self.batch_delay
-
-
-class UnconfirmedEntry:
-    """One entry without a receipt, and the fate that its messages wait for."""
-
-    __slots__ = ("deadline", "entry", "fate", "highest", "is_chunk", "places", "sequence_id", "since", "size", "txn")
-
-    def __init__(
-        self, sequence_id: int, highest: int | None, entry: bytes, fate: EntryFate, deadline: float, *, size: int
-    ) -> None:
-        self.sequence_id = sequence_id
-        self.highest = highest
-        self.entry: bytes | None = entry
-        """None: it timed out, and only its receipt is still to come."""
-        self.fate = fate
-        self.deadline = deadline
-        self.size = size
-        """Bytes of the payloads, for the caller's bound on memory."""
-        self.since = 0.0
-        """When its first message was handed in."""
-        self.is_chunk = False
-        self.places: list[tuple[int, int]] | None = None
-        """Of a message in chunks: where its chunks are, as their receipts come; shared by all of them."""
-        self.txn: c.TxnId | None = None
-
-    @property
-    def messages(self) -> int:
-        """How many messages it completes; the chunks before the last one complete none."""
-        return self.fate.messages
-
-    @property
-    def tokens(self) -> list[Any]:
-        """Who wants to hear of its messages."""
-        return [token for _, token in self.fate.tokens]
 
 
 class Publication:
@@ -184,6 +151,13 @@ class Publication:
             self._next_sequence_id = sequence_id + 1
             self.messages += 1
         return fate
+
+    def join_many(self, contents: Sequence[bytes], at: int, stop: int) -> tuple[EntryFate | None, int]:
+        """Add those from ``at`` until ``stop`` as long as `join` would; returns how many that is, and their fate."""
+        fate, count = self._open.join_many(contents, at, stop, self._next_sequence_id)
+        self._next_sequence_id += count
+        self.messages += count
+        return fate, count
 
     def close_batches(self, now: float, now_ms: int) -> None:
         """Make entries of what is open."""
@@ -371,7 +345,7 @@ class Publication:
             expired.append(one)
             self.messages -= one.messages
             if place < self._written:
-                kept.append(_without_bytes(one))
+                kept.append(one.without_bytes())
         self._pending = kept
         return expired
 
@@ -392,9 +366,3 @@ class Publication:
         waiting = sum(one.messages for one in self._pending if one.entry is not None)
         assert self.messages == waiting + self._open.messages
         assert (self._wait.since == NEVER) == (self._wait.until == NEVER) == (not self._open.messages)
-
-
-def _without_bytes(one: UnconfirmedEntry) -> UnconfirmedEntry:
-    ghost = UnconfirmedEntry(one.sequence_id, one.highest, b"", EntryFate(batch=False), NEVER, size=0)
-    ghost.entry = None
-    return ghost
