@@ -58,6 +58,18 @@ class Link:
             c.CommandLookupTopicResponse(asked.request_id, c.LookupType.Connect, plain, secured, authoritative=True)
         )
 
+    def partitions(self, count: int) -> None:
+        """Answer one question for partitions."""
+        asked = self.expect(c.CommandPartitionedTopicMetadata)
+        answer = c.CommandPartitionedTopicMetadataResponse
+        self.send(answer(asked.request_id, partitions=count, response=c.MetadataType.Success))
+
+    def until_closed(self) -> None:
+        """The client closes the connection at last, whatever it says before."""
+        with suppress(OSError):
+            while self._peer.recv(1 << 16):
+                pass
+
     def until_gone(self) -> None:
         """The client ends the connection, politely or not, without another word."""
         with suppress(OSError):

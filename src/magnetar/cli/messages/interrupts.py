@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Final
 
 INTERRUPTED: Final = 130
 """The exit code."""
+_PATIENCE_S: Final = 1.5
+"""How long brokers may take to answer when everything is closed."""
 
 
 class Interrupts:
@@ -24,6 +26,8 @@ class Interrupts:
     def __init__(self) -> None:
         self._heard = 0
         self._task: asyncio.Task[None] | None = None
+        self.leave: Callable[[], object] | None = None
+        """Is called where closing takes too long after a signal, and leaves everything as it is."""
 
     @property
     def heard(self) -> bool:
@@ -44,7 +48,12 @@ class Interrupts:
         if self._task is not None:
             loop = self._task.get_loop()
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._task.cancel)
+                loop.call_soon_threadsafe(self._end, self._task)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        if self.leave is not None:
+            task.get_loop().call_later(_PATIENCE_S, self.leave)
 
 
 @contextlib.contextmanager

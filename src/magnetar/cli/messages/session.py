@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -70,4 +71,10 @@ async def _main(
     async with Client(
         found.service_url, found.login, listener_name=listener, connections_per_broker=connections
     ) as client:
+        signals.leave = partial(_leave, client)
         await work(client)
+
+
+def _leave(client: Client) -> None:
+    typer.echo("magnetar: the broker does not answer; left without waiting for it", err=True)
+    client.shutdown()

@@ -7,7 +7,9 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -19,6 +21,9 @@ import magnetar.aio
 from magnetar.cli.connection import ConnectionFlags
 from magnetar.cli.messages import interrupts
 from magnetar.cli.messages.session import run
+from magnetar.protocol import commands as c
+from tests.support.interruptible import interruptible
+from tests.support.scripted_broker import Link, scripted_broker
 
 PATIENCE: float = 10.0
 """Seconds after which a child hangs."""
@@ -144,6 +149,37 @@ def test_wherever_a_signal_comes_the_command_ends(signals: int, monkeypatch: pyt
         if signals == 1 and code == 130:
             assert said.endswith("the end\n")
     assert tried > 10
+
+
+def test_a_broker_that_is_silent_is_not_waited_for() -> None:
+    """Everything that a client would wait for: the subscription, or the closing of the consumer."""
+    asked = threading.Event()
+
+    def subscribed(link: Link) -> None:
+        link.greet()
+        link.partitions(0)
+        link.look_up()
+        asked_for = link.expect(c.CommandSubscribe)
+        if answers:
+            link.send(c.CommandSuccess(asked_for.request_id))
+            link.expect(c.CommandFlow)
+        asked.set()
+        link.until_closed()
+
+    for answers in (False, True):
+        asked.clear()
+        with scripted_broker(subscribed) as url, interruptible():
+            program = [sys.executable, "-m", "magnetar.app.main", "consume", "t", "-s", "s", "--url", url]
+            process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                assert asked.wait(PATIENCE)
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=PATIENCE)
+            finally:
+                process.kill()
+                process.wait()
+            assert (process.returncode, out) == (130, "0 messages successfully consumed\n"), err
+            assert ("the broker does not answer; left without waiting for it" in err) is answers
 
 
 def test_signals_that_are_ignored_stay_so_and_others_come_back() -> None:
