@@ -1,5 +1,5 @@
 # Two commands are enough: `make run` and `make test`. Everything else is a part of them or a longer programme.
-.PHONY: help run test check demo bench bench-spark oracle interop crash churn damage mutants once cluster official judges hostile lock proto clean
+.PHONY: help run test check demo bench bench-spark oracle interop wire crash churn damage mutants once cluster official judges hostile lock proto clean
 DEV = python3 tools/dev.py
 
 help:       ; @$(DEV) help
@@ -12,6 +12,7 @@ bench-spark: ; @$(DEV) bench-spark $(ARGS)
 oracle:     ; @$(DEV) oracle $(ARGS)
 official:   ; @$(DEV) official $(ARGS)
 judges:     ; @$(DEV) judges $(ARGS)
+wire:       ; @$(DEV) wire $(ARGS)
 interop:    ; @$(DEV) interop $(ARGS)
 hostile:    ; @$(DEV) hostile $(ARGS)
 crash:      ; @$(DEV) crash $(if $(ROUNDS),--rounds $(ROUNDS))

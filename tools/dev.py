@@ -258,6 +258,13 @@ def interop(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "tests.interop", *arguments)
 
 
+def wire(arguments: Sequence[str]) -> None:
+    """the tests of our clients at a real broker, at Apache Pulsar (arguments are pytest's)"""
+    ensure_java()
+    install("all")
+    call(BIN / "python", "-m", "tests.wire.on_apache", *arguments)
+
+
 def churn(arguments: Sequence[str]) -> None:
     """Key_Shared while consumers join, leave, pause and die: 1,000 seeds, half of them with each way to cut keys."""
     install("all")
@@ -366,6 +373,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
         official,
         judges,
         interop,
+        wire,
         crash,
         churn,
         damage,

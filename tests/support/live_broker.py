@@ -1,7 +1,11 @@
-"""``magnetar standalone`` as a process of its own, for tests that want real sockets and files; ended by its own id."""
+"""``magnetar standalone`` as a process of its own, for tests that want real sockets and files; ended by its own id.
+
+With ``MAGNETAR_WIRE_BROKER=apache`` it is Apache Pulsar (`make wire`).
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -10,8 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tools.servers import apache
+from tools.servers.process import Server
+
 HOST = "127.0.0.1"
 _PATIENCE = 30
+ON_APACHE = os.environ.get("MAGNETAR_WIRE_BROKER") == "apache"
 
 
 def free_port() -> int:
@@ -54,10 +62,31 @@ class LiveBroker:
         self._process = None
 
 
+class LiveApacheBroker(LiveBroker):
+    """Apache Pulsar in its place: its settings have the same names."""
+
+    def __init__(self, directory: Path, **settings: object) -> None:
+        super().__init__(directory, **settings)
+        self._settings = {name: str(value) for name, value in settings.items() if name != "webServicePort"}
+        self._ports = (int(self.url.rpartition(":")[2]), int(str(settings.get("webServicePort") or free_port())))
+        self._server: Server | None = None
+
+    def start(self) -> None:
+        broker, http = self._ports
+        self._server = apache.start(self._directory, settings=self._settings, broker_port=broker, http_port=http)
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            if number == signal.SIGKILL and server.process is not None:
+                os.killpg(server.process.pid, number)
+            server.stop()
+
+
 @contextmanager
 def live_broker(directory: Path, **settings: object) -> Iterator[LiveBroker]:
     """Started, and ended at the end."""
-    broker = LiveBroker(directory, **settings)
+    broker = (LiveApacheBroker if ON_APACHE else LiveBroker)(directory, **settings)
     broker.start()
     try:
         yield broker

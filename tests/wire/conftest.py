@@ -1,4 +1,7 @@
-"""A broker as a child process and the official client, for the tests whose name says so."""
+"""A broker as a child process and the official client, for the tests whose name says so.
+
+With ``MAGNETAR_WIRE_BROKER=apache`` the broker is Apache Pulsar (`make wire`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from typing import Any
 
 import pulsar  # type: ignore[import-untyped]  # the official client carries no types
 import pytest
-from tools.servers import magnetar
+from tools.servers import apache, magnetar
 from tools.servers.process import Server
+
+from tests.support.live_broker import ON_APACHE
+from tests.wire.on_apache import SKIPPED
 
 SETTINGS = {"acknowledgmentAtBatchIndexLevelEnabled": "true", "maxMessageSize": "1024000"}
 """The settings that the official client's own test suite uses."""
@@ -21,8 +27,17 @@ SILENCE_MS = 300
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with magnetar.start(tmp_path_factory.mktemp("official"), settings=SETTINGS) as running:
+    place = tmp_path_factory.mktemp("official")
+    with apache.start(place, settings=SETTINGS) if ON_APACHE else magnetar.start(place, settings=SETTINGS) as running:
         yield running
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out, on Apache Pulsar, what cannot be asked of it."""
+    for item in items if ON_APACHE else ():
+        for name, why in SKIPPED.items():
+            if name in item.nodeid:
+                item.add_marker(pytest.mark.skip(reason=why))
 
 
 @pytest.fixture

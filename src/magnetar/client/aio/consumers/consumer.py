@@ -44,6 +44,8 @@ class Consumer(Settlement[T]):
         self.at_close: list[Callable[[], object]] = []
         """What the client wants to be called when it is closed."""
         self._tables: TableReceiver | None = None
+        self._moving: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def add(self, topics: Iterable[str], start: MessageId | None = None) -> None:
         """Subscribe to internal topics. Raises why one cannot be, and then none of these stays.
@@ -257,7 +259,20 @@ class Consumer(Settlement[T]):
         """Move the subscription to a message, which comes next, or to a publish time in milliseconds.
 
         Several topics have the ends in common (earliest, latest) and times, but no other message (rule 5.9.8).
+        Cancelled, the subscription is moved all the same; the next seek waits for that.
         """
+        while self._moving is not None:
+            await asyncio.wait([self._moving])
+        moving = self._moving = self._loop.create_task(self._seek(messageid))
+        moving.add_done_callback(self._moved)
+        await asyncio.shield(moving)
+
+    def _moved(self, done: asyncio.Task[None]) -> None:
+        self._moving = None
+        if not done.cancelled():
+            done.exception()  # whoever waits for it has it
+
+    async def _seek(self, messageid: MessageId | int) -> None:
         members = self._open()
         if not isinstance(messageid, int | MessageId):
             raise ArgumentError(f"seek takes a MessageId or milliseconds, and not {type(messageid).__name__}")
@@ -313,10 +328,17 @@ class Consumer(Settlement[T]):
         self._ready.clear()
 
     async def close(self) -> None:
-        """Close; what was not acknowledged goes to others. Closing twice is no error (rule 6.1.7)."""
-        if self._closed:
-            return
-        self._end()
+        """Close; what was not acknowledged goes to others. Closing twice is no error (rule 6.1.7).
+
+        Cancelled, it closes all the same.
+        """
+        if not self._closed:
+            self._end()
+            self._closing = self._loop.create_task(self._close())
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await self._close_letters()
         await asyncio.gather(*(one.close() for one in self._members.values()))
 
@@ -326,6 +348,8 @@ class Consumer(Settlement[T]):
         self._at_hand = []
         if self._prefetch is not None:
             self._prefetch.close()
+        if self._moving is not None:
+            self._moving.cancel()
         for call in self.at_close:
             call()
         while self._waiters:

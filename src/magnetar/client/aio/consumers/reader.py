@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Generic
 
@@ -111,8 +112,15 @@ class Reader(Generic[T]):
         return self._start == MessageId.earliest or _order(self._start) <= _order(found)
 
     async def seek(self, messageid: MessageId | int) -> None:
-        """Go to a message, which comes next, or to a publish time in milliseconds."""
-        await self._consumer.seek(messageid)
+        """Go to a message, which comes next, or to a publish time in milliseconds; cancelled, all the same."""
+        try:
+            await self._consumer.seek(messageid)
+        except asyncio.CancelledError:
+            self._moved(messageid)
+            raise
+        self._moved(messageid)
+
+    def _moved(self, messageid: MessageId | int) -> None:
         self._last.clear()
         self._ends.clear()
         self._start = MessageId.earliest if isinstance(messageid, int) else messageid
