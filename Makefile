@@ -1,5 +1,5 @@
 # Two commands are enough: `make run` and `make test`. Everything else is a part of them or a longer programme.
-.PHONY: help run test check demo bench bench-spark oracle interop wire crash churn damage mutants once cluster official judges hostile lock proto clean
+.PHONY: help run test check demo bench bench-spark oracle interop wire crash churn client-seeds damage mutants once cluster official judges hostile lock proto clean
 DEV = python3 tools/dev.py
 
 help:       ; @$(DEV) help
@@ -17,6 +17,7 @@ interop:    ; @$(DEV) interop $(ARGS)
 hostile:    ; @$(DEV) hostile $(ARGS)
 crash:      ; @$(DEV) crash $(if $(ROUNDS),--rounds $(ROUNDS))
 churn:      ; @$(DEV) churn
+client-seeds: ; @$(DEV) client-seeds $(ARGS)
 damage:     ; @$(DEV) damage $(ARGS)
 mutants:    ; @$(DEV) mutants $(ARGS)
 once:       ; @$(DEV) once $(ARGS)

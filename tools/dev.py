@@ -122,6 +122,14 @@ def ensure_java() -> None:
     sys.exit(f"Spark needs Java 17 or later: apt-get install {JAVA_PACKAGE} (the broker itself needs no Java)")
 
 
+def programme(module: str, arguments: Sequence[str], *, java: bool = False) -> None:
+    """Run a module of the project with everything that it needs."""
+    if java:
+        ensure_java()
+    install("all")
+    call(BIN / "python", "-m", module, *arguments)
+
+
 def run(arguments: Sequence[str]) -> None:
     """set up what the broker needs and start `magnetar standalone`, data under ./data"""
     install("run")
@@ -214,55 +222,42 @@ class Runs:
 
 def demo(arguments: Sequence[str]) -> None:
     """336,776 real flights through broker and Spark"""
-    ensure_java()
-    install("all")
-    call(BIN / "python", "-m", "examples.demo.run", *arguments)
+    programme("examples.demo.run", arguments, java=True)
 
 
 def bench(arguments: Sequence[str]) -> None:
     """throughput and latency beside pulsar-lite and Apache Pulsar"""
-    install("all")
-    call(BIN / "python", "-m", "benchmarks.run", *arguments)
+    programme("benchmarks.run", arguments)
 
 
 def bench_spark(arguments: Sequence[str]) -> None:
     """rows per second that Spark reads and writes (--help)"""
-    ensure_java()
-    install("all")
-    call(BIN / "python", "-m", "benchmarks.spark_rows", *arguments)
+    programme("benchmarks.spark_rows", arguments, java=True)
 
 
 def oracle(arguments: Sequence[str]) -> None:
     """ask Apache Pulsar and magnetar the same questions and print where they differ"""
-    install("all")
-    call(BIN / "python", "-m", "tests.conformance", *arguments)
+    programme("tests.conformance", arguments)
 
 
 def official(arguments: Sequence[str]) -> None:
     """run the official Python client's own suite against a running broker"""
-    install("all")
-    call(BIN / "python", "-m", "tools.official", *arguments)
+    programme("tools.official", arguments)
 
 
 def judges(arguments: Sequence[str]) -> None:
     """run Apache Pulsar's own command line tools against it and against magnetar, and compare (--help)"""
-    ensure_java()
-    install("all")
-    call(BIN / "python", "-m", "tools.official_tools", *arguments)
+    programme("tools.official_tools", arguments, java=True)
 
 
 def interop(arguments: Sequence[str]) -> None:
     """our clients, the official Python client and Java's write and read every encoding, on both brokers (--help)"""
-    ensure_java()
-    install("all")
-    call(BIN / "python", "-m", "tests.interop", *arguments)
+    programme("tests.interop", arguments, java=True)
 
 
 def wire(arguments: Sequence[str]) -> None:
     """the tests of our clients at a real broker, at Apache Pulsar (arguments are pytest's)"""
-    ensure_java()
-    install("all")
-    call(BIN / "python", "-m", "tests.wire.on_apache", *arguments)
+    programme("tests.wire.on_apache", arguments, java=True)
 
 
 def churn(arguments: Sequence[str]) -> None:
@@ -270,6 +265,11 @@ def churn(arguments: Sequence[str]) -> None:
     install("all")
     tests = "tests/unit/topic/subscription/test_subscription_churn.py"
     call(BIN / "python", "-m", "pytest", "-x", tests, "-k", "key_shared", *arguments, env={"MAGNETAR_SEEDS": "62.5"})
+
+
+def client_seeds(arguments: Sequence[str]) -> None:
+    """the client through crashes: 2,015 seeds, cancellation everywhere, and 10,000 create/close cycles"""
+    programme("tests.client_seeds", arguments)
 
 
 def damage(arguments: Sequence[str]) -> None:
@@ -280,26 +280,22 @@ def damage(arguments: Sequence[str]) -> None:
 
 def mutants(arguments: Sequence[str]) -> None:
     """single faults put into a copy of the product: which ones do the tests not notice (--help)"""
-    install("all")
-    call(BIN / "python", "-m", "tools.mutants", *arguments)
+    programme("tools.mutants", arguments)
 
 
 def crash(arguments: Sequence[str]) -> None:
     """kill -9 rounds under load (ROUNDS=200)"""
-    install("all")
-    call(BIN / "python", "-m", "tests.crash.rounds", *arguments)
+    programme("tests.crash.rounds", arguments)
 
 
 def hostile(arguments: Sequence[str]) -> None:
     """everything one client can do to a broker, beside a witness (--help)"""
-    install("all")
-    call(BIN / "python", "-m", "tests.hostile.programme", *arguments)
+    programme("tests.hostile.programme", arguments)
 
 
 def once(arguments: Sequence[str]) -> None:
     """effectively once on real Spark: tasks fail, driver and broker are killed, rows are counted (--help)"""
-    install("all")
-    call(BIN / "python", "-m", "tests.spark.rounds", *arguments)
+    programme("tests.spark.rounds", arguments)
 
 
 def cluster(arguments: Sequence[str]) -> None:
@@ -376,6 +372,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
         wire,
         crash,
         churn,
+        client_seeds,
         damage,
         mutants,
         hostile,

@@ -1,0 +1,1 @@
+"""What of the native client takes long to show: many seeds, and many clients opened and closed: make client-seeds."""
