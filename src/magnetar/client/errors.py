@@ -113,13 +113,27 @@ class MessageTooLargeError(ClientError):
         self.limit = limit
 
 
-class UnpackedTooLargeError(ClientError):
+class UndeliverableError(ClientError):
+    """A message that this consumer must neither deliver nor pass over; it stays unacknowledged."""
+
+
+class UnpackedTooLargeError(UndeliverableError):
     """A message that this consumer must not unpack, since it would be too large here; it stays unacknowledged."""
 
     def __init__(self, ledger: int, entry: int, size: int, limit: int, topic: str) -> None:
         super().__init__(
             f"message {ledger}:{entry} has {size} bytes unpacked, above {limit} taken here; "
             f"it stays unacknowledged on {topic}"
+        )
+
+
+class SealedMessageError(UndeliverableError):
+    """An encrypted message that no key opens, at a consumer that must not pass it over; it stays unacknowledged."""
+
+    def __init__(self, ledger: int, entry: int, topic: str) -> None:
+        super().__init__(
+            f"message {ledger}:{entry} is encrypted; it stays unacknowledged on {topic}; "
+            "cryptoFailureAction=CONSUME delivers such messages as they are, DISCARD skips them"
         )
 
 

@@ -29,7 +29,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         release: Callable[[], None],
         idle_seconds: float,
     ) -> None:
-        super().__init__(config, server_state, app_state)
+        super().__init__(config, server_state, {**app_state, "websocket.abort": self._abort})
         self.logger = _quiet
         self.conn.logger = _quiet
         self._release = release
@@ -52,8 +52,13 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     @override
     async def send(self, message: Any) -> None:
         await super().send(message)
+        if message["type"] == "websocket.send":
+            await self.writable.wait()  # whoever sends counts a frame until the peer has taken it
         if self.writable.is_set():
             self._moved = self.loop.time()
+
+    def _abort(self) -> None:
+        self.transport.abort()
 
     def _look(self) -> None:
         """Close if nothing has moved; a peer that takes nothing is not waited for."""

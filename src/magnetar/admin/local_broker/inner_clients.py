@@ -48,7 +48,8 @@ class InnerClients:
                 revoked = found.revoked(identity) or found.revoked_original(peer.caller.original_role)
                 if revoked or found.expired(identity):
                     raise ConnectionLostError(f"the credentials of {peer.caller.named} do not count any more")
-            return connect_inside(service, self._connections, wire, peer.address, admission)
+            opened = None if peer.flow is None else peer.flow.attach
+            return connect_inside(service, self._connections, wire, peer.address, admission, opened)
 
         return Client(
             service.service_url or service.service_url_tls,
@@ -59,5 +60,7 @@ class InnerClients:
                 topics=_TOPICS_MAX,
                 opening=_OPENING_MAX,
                 unpacked=service.settings.maxMessageSize * _UNPACKED_FACTOR,
+                on_entry=None if peer.flow is None else peer.flow.on_entry,
+                sealed=False,
             ),
         )

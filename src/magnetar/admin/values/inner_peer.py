@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from magnetar.admin.values.inner_flow import InnerFlow
 from magnetar.authorization.caller import Caller
 from magnetar.security.identity import Identity
 
@@ -19,6 +20,8 @@ class InnerPeer(NamedTuple):
     caller: Caller
     identity: Identity | None
     """Its credentials as they were found good; ``None`` without authentication."""
+    flow: InnerFlow | None = None
+    """What its client reads, where somebody counts that."""
 
 
 InnerClientMaker: TypeAlias = "Callable[[InnerPeer], Client]"

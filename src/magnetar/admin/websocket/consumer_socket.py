@@ -12,9 +12,11 @@ from magnetar.admin.websocket.dead_letters import DeadLetters
 from magnetar.admin.websocket.delivery_socket import BROKEN, NOT_UNDERSTOOD, CloseSocketError, DeliverySocket
 from magnetar.admin.websocket.frames import delivered, end_of_topic, id_text
 from magnetar.admin.websocket.query_parameters import ConsumingOptions, message_id
+from magnetar.admin.websocket.socket_memory import SocketShare
 from magnetar.admin.websocket.upgrade import Socket
 from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.errors import ClientError
+from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.model.errors import MagnetarError
 from magnetar.model.policies import JsonObject
@@ -27,8 +29,10 @@ _PERMITS_MAX: Final = 1 << 31
 class ConsumerSocket(DeliverySocket):
     """One socket with its consumer."""
 
-    def __init__(self, socket: Socket, consumer: Consumer, options: ConsumingOptions, dead: DeadLetters) -> None:
-        super().__init__(socket)
+    def __init__(
+        self, socket: Socket, share: SocketShare, consumer: Consumer, options: ConsumingOptions, dead: DeadLetters
+    ) -> None:
+        super().__init__(socket, share)
         self._consumer = consumer
         self._pull = options.pull
         self._most = _OUT_MAX if options.pull else options.queue
@@ -44,8 +48,11 @@ class ConsumerSocket(DeliverySocket):
         return len(self._out) < self._most and (not self._pull or self._permits > 0)
 
     @override
-    async def _next(self) -> str | None:
-        message = await self._consumer.receive()
+    async def _receive(self) -> Message:
+        return await self._consumer.receive()
+
+    @override
+    async def _frame(self, message: Message) -> str | None:
         if self._dead.has(message):
             try:
                 await self._dead.move(message, self._consumer)
@@ -99,6 +106,7 @@ class ConsumerSocket(DeliverySocket):
             self._room.set()
 
     async def _unsubscribe(self) -> None:
+        self._share.flow.go_on()  # the answer has to be read
         try:
             await self._consumer.unsubscribe()
         except ClientError as error:

@@ -7,8 +7,10 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from magnetar.admin.websocket.frames import read_object
+from magnetar.admin.websocket.socket_memory import SocketShare
 from magnetar.admin.websocket.upgrade import Socket
 from magnetar.client.errors import AlreadyClosedError, ClientError
+from magnetar.client.machines.message import Message
 from magnetar.model.errors import MagnetarError
 from magnetar.model.policies import JsonObject
 
@@ -29,8 +31,10 @@ class CloseSocketError(Exception):
 class DeliverySocket(ABC):
     """One socket. Two tasks: frames of the peer are taken in one, messages sent in the other."""
 
-    def __init__(self, socket: Socket) -> None:
+    def __init__(self, socket: Socket, share: SocketShare) -> None:
+        """``share``: of the memory of all sockets."""
         self._socket = socket
+        self._share = share
         self._room = asyncio.Event()
 
     async def run(self) -> None:
@@ -52,9 +56,16 @@ class DeliverySocket(ABC):
                 while not self._has_room():
                     self._room.clear()
                     await self._room.wait()
-                text = await self._next()
-                if text is not None:
-                    await self._socket.send(text)
+                message = await self._receive()
+                await self._share.reserve(len(message.data()))
+                try:
+                    text = await self._frame(message)
+                    del message  # what is counted for it is the frame from here on
+                    if text is not None:
+                        await self._socket.send(text)
+                        del text
+                finally:
+                    self._share.release()
         except AlreadyClosedError:
             return  # unsubscribed: the peer may go on asking
         except ClientError as error:
@@ -68,8 +79,12 @@ class DeliverySocket(ABC):
         """Whether another message may go out."""
 
     @abstractmethod
-    async def _next(self) -> str | None:
-        """The next message as a frame, which is out from now on; ``None`` for one that the peer is not to have."""
+    async def _receive(self) -> Message:
+        """The next message."""
+
+    @abstractmethod
+    async def _frame(self, message: Message) -> str | None:
+        """A message as a frame, which is out from now on; ``None`` for one that the peer is not to have."""
 
     @abstractmethod
     async def _take(self, given: JsonObject) -> None:

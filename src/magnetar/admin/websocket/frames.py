@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import read_document
+from magnetar.client.encryption.encryption_context import EncryptionContext
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.model.errors import InvalidValueError, MagnetarError
@@ -146,9 +147,29 @@ def delivered(message: Message, identity: str) -> str:
     }
     if message.event_timestamp():
         shown["eventTime"] = _instant(message.event_timestamp())
+    sealed = message.encryption_context()
+    if sealed is not None:
+        shown["encryptionContext"] = _sealed(sealed)
     if message.has_key():
         shown["key"] = message.partition_key()
     return _text(shown)
+
+
+def _sealed(found: EncryptionContext) -> JsonObject:
+    """What a client needs to decrypt a message itself, as Apache Pulsar writes it."""
+    keys: JsonObject = {
+        one.key: {"keyValue": base64.b64encode(one.value).decode(), "metadata": dict(one.metadata)}
+        for one in found.keys()  # noqa: SIM118  no dictionary
+    }
+    return {
+        "keys": keys,
+        "param": base64.b64encode(found.param()).decode(),
+        "algorithm": found.algorithm(),
+        "compressionType": found.compression_type().name,
+        "uncompressedMessageSize": found.uncompressed_message_size(),
+        "batchSize": None if found.batch_size() < 0 else found.batch_size(),
+        "encrypted": found.is_decryption_failed(),
+    }
 
 
 def end_of_topic(reached: bool) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionsRoutingMode
 from magnetar.model.errors import InvalidValueError, ProtocolError
@@ -131,6 +132,7 @@ def consuming_options(query: Query, topic: str, subscription: str) -> ConsumingO
             "consumer_name": query.get("consumerName") or None,
             "priority_level": _number(query, "priorityLevel", 0) or None,
             "negative_ack_redelivery_delay_ms": max(delay, _NACK_MIN_MS),
+            "crypto_failure_action": _crypto(query),
         },
     )
 
@@ -140,6 +142,10 @@ def topics_pattern(text: str) -> re.Pattern[str]:
     if len(text) > _PATTERN_MAX or not _PATTERN.fullmatch(text) or len(_REPEATED.findall(text)) > _REPEATED_MAX:
         raise _wrong(f"topicsPattern: letters, digits, . and \\. and up to {_REPEATED_MAX} of .* and .+ are taken here")
     return re.compile(text)
+
+
+def _crypto(query: Query) -> ConsumerCryptoFailureAction:
+    return _choice(query, "cryptoFailureAction", {one.name: one for one in ConsumerCryptoFailureAction}, "FAIL")
 
 
 def _queue(query: Query) -> int:
@@ -153,6 +159,7 @@ class ReadingOptions:
     queue: int
     start: MessageId
     name: str | None
+    crypto: ConsumerCryptoFailureAction
 
 
 def reading_options(query: Query) -> ReadingOptions:
@@ -160,7 +167,7 @@ def reading_options(query: Query) -> ReadingOptions:
     given = query.get("messageId") or "latest"
     named = {"earliest": MessageId.earliest, "latest": MessageId.latest}
     start = named[given] if given in named else message_id(given)
-    return ReadingOptions(_queue(query), start, query.get("readerName") or None)
+    return ReadingOptions(_queue(query), start, query.get("readerName") or None, _crypto(query))
 
 
 def message_id(text: str) -> MessageId:

@@ -6,17 +6,19 @@ from typing_extensions import override
 
 from magnetar.admin.websocket.delivery_socket import DeliverySocket
 from magnetar.admin.websocket.frames import delivered, end_of_topic, id_text
+from magnetar.admin.websocket.socket_memory import SocketShare
 from magnetar.admin.websocket.upgrade import Socket
 from magnetar.client.aio.consumers.reader import Reader
+from magnetar.client.machines.message import Message
 from magnetar.model.policies import JsonObject
 
 
 class ReaderSocket(DeliverySocket):
     """One socket with its reader."""
 
-    def __init__(self, socket: Socket, reader: Reader, most: int) -> None:
+    def __init__(self, socket: Socket, share: SocketShare, reader: Reader, most: int) -> None:
         """``most``: messages that may be out."""
-        super().__init__(socket)
+        super().__init__(socket, share)
         self._reader = reader
         self._most = most
         self._out = 0
@@ -26,8 +28,11 @@ class ReaderSocket(DeliverySocket):
         return self._out < self._most
 
     @override
-    async def _next(self) -> str:
-        message = await self._reader.read_next()
+    async def _receive(self) -> Message:
+        return await self._reader.read_next()
+
+    @override
+    async def _frame(self, message: Message) -> str:
         self._out += 1
         return delivered(message, id_text(message.message_id()))
 

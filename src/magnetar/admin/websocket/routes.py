@@ -6,10 +6,11 @@ Paths with a cluster in them (``/ws/producer/...``) are answered with those that
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,15 +21,26 @@ from magnetar.admin.http.parameters import PathText, topic_name
 from magnetar.admin.http.peer import peer_of
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.values.client_refusals import status_of
-from magnetar.admin.values.inner_peer import InnerClientMaker
+from magnetar.admin.values.inner_peer import InnerClientMaker, InnerPeer
 from magnetar.admin.websocket.upgrade import Socket, SocketGoneError, socket_of
 from magnetar.client.errors import ClientError
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, MagnetarError
 
+if TYPE_CHECKING:
+    from magnetar.admin.websocket.query_parameters import ConsumingOptions, ReadingOptions
+    from magnetar.admin.websocket.socket_memory import SocketMemory, SocketShare
+
 _TOPIC: Final = "/{domain:domain}/{tenant}/{namespace}/{topic}"
 _FAILED: Final = "Failed to create producer/consumer: "
 _TOPICS_MAX: Final = 1000
+MEMORY: Final = 64 << 20
+"""Bytes of frames of all sockets together that their peers have not taken."""
+SHARE: Final = 1 << 20
+"""Bytes of messages that may wait for one socket; one message may be larger."""
+PATIENCE: Final = 5.0
+"""Seconds that a peer may take for a frame while others wait for memory."""
+log = logging.getLogger(__name__)
 _AWAY_SECONDS: Final = 3
 """How long a producer or consumer may be without its topic, as while it is unloaded."""
 
@@ -91,6 +103,7 @@ class _Sockets:
     def __init__(self, clients: InnerClientMaker, settings: Settings) -> None:
         self._clients = clients
         self._enabled = settings.webSocketServiceEnabled
+        self._memory: SocketMemory | None = None
 
     def asked(self, request: Request) -> Socket:
         """The socket. Raises HTTPException if there is no service, or no handshake."""
@@ -116,13 +129,29 @@ class _Sockets:
     ) -> Response:
         """Serve a consumer to its end; ``named`` is the topic whose dead letters these are."""
         found = self.asked(request)
-        from magnetar.admin.websocket.consumer_socket import ConsumerSocket
-        from magnetar.admin.websocket.dead_letters import DeadLetters
-        from magnetar.admin.websocket.delivery_socket import PREFETCHED
         from magnetar.admin.websocket.query_parameters import consuming_options
 
         options = consuming_options(request.query_params, named, subscription)
-        async with self._clients(peer_of(request)) as client:
+        peer = peer_of(request)
+        with self._share(found, peer) as share:
+            await self._consume(found, share, topics, subscription, options, peer)
+        return done()
+
+    async def _consume(
+        self,
+        found: Socket,
+        share: SocketShare,
+        topics: str | list[str] | re.Pattern[str],
+        subscription: str,
+        options: ConsumingOptions,
+        peer: InnerPeer,
+    ) -> None:
+        from magnetar.admin.websocket.consumer_socket import ConsumerSocket
+        from magnetar.admin.websocket.dead_letters import DeadLetters
+        from magnetar.admin.websocket.delivery_socket import PREFETCHED
+
+        # dead letters have a client of their own: receipts are read also while no messages are
+        async with self._clients(peer) as outlet, self._clients(peer._replace(flow=share.flow)) as client:
             queue = min(options.queue, PREFETCHED)
             with _refusing():
                 consumer = await client.subscribe(
@@ -132,26 +161,61 @@ class _Sockets:
                     max_total_receiver_queue_size_across_partitions=PREFETCHED,
                     **options.subscribe,
                 )
-            dead = DeadLetters(client, options.dead_letter_topic, subscription, options.max_redeliveries)
-            await _serve(found, ConsumerSocket(found, consumer, options, dead), consumer.is_connected)
-        return done()
+            share.waiting = lambda: consumer.waiting_bytes
+            dead = DeadLetters(outlet, options.dead_letter_topic, subscription, options.max_redeliveries)
+            await _serve(found, ConsumerSocket(found, share, consumer, options, dead), consumer.is_connected)
+            share.flow.go_on()  # the answers to closing have to be read
 
     async def read(self, topic: str, request: Request) -> Response:
         """Serve a reader to its end."""
         found = self.asked(request)
-        from magnetar.admin.websocket.delivery_socket import PREFETCHED
         from magnetar.admin.websocket.query_parameters import reading_options
-        from magnetar.admin.websocket.reader_socket import ReaderSocket
 
         options = reading_options(request.query_params)
-        async with self._clients(peer_of(request)) as client:
+        peer = peer_of(request)
+        with self._share(found, peer) as share:
+            await self._read(found, share, topic, options, peer)
+        return done()
+
+    async def _read(
+        self, found: Socket, share: SocketShare, topic: str, options: ReadingOptions, peer: InnerPeer
+    ) -> None:
+        from magnetar.admin.websocket.delivery_socket import PREFETCHED
+        from magnetar.admin.websocket.reader_socket import ReaderSocket
+
+        async with self._clients(peer._replace(flow=share.flow)) as client:
             queue = min(options.queue, PREFETCHED)
             with _refusing():
                 reader = await client.create_reader(
-                    topic, options.start, receiver_queue_size=queue, reader_name=options.name
+                    topic,
+                    options.start,
+                    receiver_queue_size=queue,
+                    reader_name=options.name,
+                    crypto_failure_action=options.crypto,
                 )
-            await _serve(found, ReaderSocket(found, reader, options.queue), reader.is_connected)
-        return done()
+            share.waiting = lambda: reader.consumer.waiting_bytes
+            await _serve(found, ReaderSocket(found, share, reader, options.queue), reader.is_connected)
+            share.flow.go_on()
+
+    @contextmanager
+    def _share(self, found: Socket, peer: InnerPeer) -> Iterator[SocketShare]:
+        """A share of the memory of all sockets, for one of them."""
+        from magnetar.admin.websocket.socket_memory import SocketMemory, SocketShare
+
+        if self._memory is None:
+            self._memory = SocketMemory(MEMORY, SHARE, PATIENCE)
+        memory = self._memory
+
+        def evict(reason: str) -> None:
+            log.warning("a WebSocket of %s is closed: %s", peer.address, reason)
+            found.abort()
+
+        share = SocketShare(memory, lambda: 0, evict)
+        memory.join(share)
+        try:
+            yield share
+        finally:
+            memory.leave(share)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+ABORT = "websocket.abort"
+"""In the state of a request: what ends the connection at once, which ASGI has no word for."""
 _SOCKET = "websocket"
 _HEADER = b"authorization"
 
@@ -33,6 +35,7 @@ class Socket:
         self._asked = False
         self.accepted = False
         self._closed = False
+        self._abort = state.get(ABORT)
 
     async def accept(self) -> None:
         """Answer the handshake."""
@@ -57,6 +60,12 @@ class Socket:
             await self._send({"type": "websocket.send", "text": text})
         except (OSError, RuntimeError) as error:
             raise SocketGoneError from error
+
+    def abort(self) -> None:
+        """End the connection at once, with what the peer has not taken."""
+        self._closed = True
+        if callable(self._abort):
+            self._abort()
 
     async def close(self, code: int, reason: str = "") -> None:
         """End it; the peer is told why."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from typing_extensions import override
@@ -28,17 +28,25 @@ Client = TypeVar("Client", bound=asyncio.Protocol)
 
 
 def connect_inside(
-    service: BrokerService, connections: Connections, client: Client, peer: tuple[str, int], admission: Admission
+    service: BrokerService,
+    connections: Connections,
+    client: Client,
+    peer: tuple[str, int],
+    admission: Admission,
+    opened: Callable[[asyncio.Transport], None] | None = None,
 ) -> Client:
     """Connect ``client`` to the broker; returns it, connected.
 
     ``peer`` is the address that statistics and logs show; ``admission`` says who the client is.
+    ``opened`` is called with the client's transport.
     """
     loop = asyncio.get_running_loop()
     inside = InnerTransport(loop, {"peername": peer, ADMISSION: admission})
     outside = InnerTransport(loop, {"peername": ("inside", 0)})
     inside.join(outside, factory(service, connections)())
     outside.join(inside, client)
+    if opened is not None:
+        opened(outside)
     return client
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +21,10 @@ class ClientBounds:
     """Topics of one consumer that are opened at a time."""
     unpacked: int | None = None
     """Bytes of an unpacked entry, or of a message of chunks; a consumer fails at a larger one."""
+    on_entry: Callable[[int], None] | None = None
+    """Hears how many bytes each entry has that comes to a consumer."""
+    sealed: bool = True
+    """Whether encrypted entries that no key opens may stay unacknowledged silently; otherwise a consumer fails."""
 
 
 UNBOUNDED: Final = ClientBounds()

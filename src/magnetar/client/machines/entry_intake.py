@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeGuard
 
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction
-from magnetar.client.errors import UnpackedTooLargeError
+from magnetar.client.errors import SealedMessageError, UnpackedTooLargeError
 from magnetar.client.machines.acknowledgement import Place, bits_of
 from magnetar.client.machines.chunk_buffer import ChunkBuffer
 from magnetar.client.machines.consumption_limits import Unsealer
@@ -60,6 +60,7 @@ class EntryIntake:
         *,
         skip_to: MessageId | None,
         unpacked_max: int | None,
+        sealed_stay: bool = True,
         unsealer: Unsealer | None,
         reading: SchemaReading | None,
     ) -> None:
@@ -72,12 +73,14 @@ class EntryIntake:
         self.skip_also: MessageId | None = None
         """The same, of what comes again without having been asked for."""
         self._unpacked_max = unpacked_max
+        self._sealed_stay = sealed_stay
         self._unsealer = unsealer
         self._reading = reading
         self.owner: MessageOwner | None = None
 
     def unpack(self, command: c.CommandMessage, place: Place, metadata: EntryMetadata) -> Intake:
-        """Return what came of an entry. Raises DamagedPayloadError, ProtocolError, UnpackedTooLargeError."""
+        """Return what came of an entry. Raises DamagedPayloadError, ProtocolError, UnpackedTooLargeError,
+        SealedMessageError."""
         stored: bytes | None = command.entry
         payload: bytes | None = None
         if metadata.encryption_keys:
@@ -120,7 +123,11 @@ class EntryIntake:
         count = metadata.num_messages_in_batch or 1
         if action is ConsumerCryptoFailureAction.DISCARD:
             return Intake(None, count, c.ValidationError.DecryptionError)
-        if action is ConsumerCryptoFailureAction.FAIL or _leaves_out(self.skip_to, place, -1):
+        if _leaves_out(self.skip_to, place, -1):
+            return Intake(None, count)
+        if action is ConsumerCryptoFailureAction.FAIL:
+            if not self._sealed_stay:
+                raise SealedMessageError(*place, self._topic)
             return Intake(None, count)
         envelope = self._envelope(command, place, metadata, 0)
         envelope.seal()

@@ -37,6 +37,7 @@ INNER = {
     },
     "Consumer": {
         *("add", "drop", "receive_nowait", "take_many", "acknowledge_many", "redeliver", "has_waiting", "end_of"),
+        "waiting_bytes",
         *("lend", "acknowledge_up_to", "options", "take_entries", "has_again", "something", "member_of", "several"),
         *("redeliver_all", "come_again", "awaits_receipts", "forked", "on_demand"),
     },

@@ -125,6 +125,11 @@ class Consumer(Settlement[T]):
         """Return the name that was given, empty if the broker made one."""
         return self._options.name or ""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the messages that have come and were not taken, about."""
+        return sum(one.consumption.queue.size for one in self._members.values())
+
     def is_connected(self) -> bool:
         """Whether all its topics are subscribed at the moment."""
         return not self._closed and all(one.connected for one in self._members.values())

@@ -16,7 +16,7 @@ from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.topics.ack_receipts import AckReceipts
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions, before, start_data
 from magnetar.client.aio.topics.version_hold import VersionHold
-from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, UnpackedTooLargeError
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, UndeliverableError
 from magnetar.client.machines.ack_pace import AckPace
 from magnetar.client.machines.acknowledgement import Place
 from magnetar.client.machines.consumption import Consumption
@@ -69,6 +69,7 @@ class TopicConsumer:
             ordered=ordered,
             skip_to=skip_to,
             unpacked_max=environment.bounds.unpacked,
+            sealed_stay=environment.bounds.sealed,
             unsealer=options.unsealer,
             reading=reading,
         )
@@ -133,7 +134,7 @@ class TopicConsumer:
 
     def on_message(self, message: c.CommandMessage) -> None:
         """Take an entry in."""
-        if self._seeking or self.failure is not None:
+        if self._seeking or self._closing or self.failure is not None:
             return  # it was sent before the seek, and the subscription is opened anew; or it comes to others
         if self._hold is None or not self._hold.takes(message):
             self._take_in(message)
@@ -142,9 +143,11 @@ class TopicConsumer:
         consumption = self.consumption
         try:
             consumption.received(message)
-        except UnpackedTooLargeError as error:
+        except UndeliverableError as error:
             self._fail(error)
             return
+        if (on_entry := self._environment.bounds.on_entry) is not None:
+            on_entry(len(message.entry))
         if consumption.waiting:
             self._on_messages(self)
         if consumption.redeliveries.dead:
