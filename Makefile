@@ -1,11 +1,12 @@
 # Two commands are enough: `make run` and `make test`. Everything else is a part of them or a longer programme.
-.PHONY: help run test check demo bench bench-spark oracle interop wire crash churn client-seeds damage mutants once cluster official judges hostile lock proto clean
+.PHONY: help run test check compiled demo bench bench-spark oracle interop wire crash churn client-seeds damage mutants once cluster official judges hostile lock proto clean
 DEV = python3 tools/dev.py
 
 help:       ; @$(DEV) help
 run:        ; @$(DEV) run $(ARGS)
 test:       ; @$(DEV) test
 check:      ; @$(DEV) check
+compiled:   ; @$(DEV) compiled $(ARGS)
 demo:       ; @$(DEV) demo $(ARGS)
 bench:      ; @$(DEV) bench $(ARGS)
 bench-spark: ; @$(DEV) bench-spark $(ARGS)

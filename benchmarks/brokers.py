@@ -185,6 +185,14 @@ def start_magnetar_without_sync(directory: Path) -> Server:
     return magnetar.start(directory, settings={"journalSyncData": "false"})
 
 
+def start_magnetar_compiled(directory: Path) -> Server:
+    """The compiled build that `make compiled` has made of these sources. Raises BrokerError."""
+    twin = ROOT / "build" / "compiled"
+    if not (twin / "src").is_dir():
+        raise BrokerError("magnetar-compiled: `make compiled` has to come first")
+    return magnetar.start(directory, checkout=twin, environment={"MAGNETAR_BUILD": "compiled"})
+
+
 def start_magnetar_before(directory: Path) -> Server:
     """The code of another checkout, named by ``MAGNETAR_BEFORE``. Raises BrokerError."""
     checkout = Path(os.environ.get("MAGNETAR_BEFORE", ""))
@@ -280,6 +288,7 @@ KINDS = (
     Kind("apache-pulsar-sync", "fsync before every receipt (journalSyncData=true)", start_apache_pulsar_with_sync),
     Kind("magnetar-nosync", "no fsync (journalSyncData=false)", start_magnetar_without_sync),
     Kind("magnetar-before", "the checkout that MAGNETAR_BEFORE names", start_magnetar_before),
+    Kind("magnetar-compiled", "fsync before every receipt; the build of `make compiled`", start_magnetar_compiled),
     Kind("magnetar-tls", "fsync before every receipt; TLS 1.3 on the wire", start_magnetar_with_tls, tls=True),
     Kind("magnetar-login", "fsync before every receipt; tokens, authorization", start_magnetar_with_login, login=True),
     Kind("magnetar-tls-nosync", "no fsync; TLS 1.3 on the wire", start_magnetar_with_tls_without_sync, tls=True),

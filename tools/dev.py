@@ -146,6 +146,12 @@ def check(arguments: Sequence[str]) -> None:
     call(BIN / "mypy")
 
 
+def compiled(arguments: Sequence[str]) -> None:
+    """the compiled build, in build/compiled/src (docs/decisions/058)"""
+    install("all")
+    call(BIN / "python", "-m", "tools.compiled", *arguments)
+
+
 def test(arguments: Sequence[str]) -> None:
     """check and every test, several runs side by side (arguments are pytest's: then in one)"""
     # in the background of a script SIGINT is ignored, by what is started too: no lane could be stopped by it
@@ -362,6 +368,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
         run,
         test,
         check,
+        compiled,
         demo,
         bench,
         bench_spark,

@@ -7,15 +7,18 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.publish.producer import PendingEntry, Producer, ProducerInfo
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
+from magnetar.protocol.commands import ProducerAccessMode
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.local_store import LocalLedgerStore
@@ -67,7 +70,7 @@ class TopicBench:
             self.sequence += 1
             at = self.clock.now_ms() + delay if delay else None
             entry = build_entry(EntryMetadata("p", self.sequence, 1, deliver_at_time=at), b"m")
-            self.topic.delays.append(entry, 1, (SilentProducer(), self.sequence, 0))
+            self.topic.delays.append(entry, 1, PendingEntry(gone_producer(), self.sequence, 0))
 
     async def durable(self) -> None:
         done = asyncio.Event()
@@ -91,15 +94,18 @@ class TopicBench:
         return consumer, connection
 
 
-class SilentProducer:
+class SilentConnection:
+    """Where a client was."""
+
+    def dropped(self, count: int) -> None: ...
+
+
+def gone_producer() -> Producer:
     """A producer that has gone."""
-
-    open = False
-    msg_in = bytes_in = 0
-
-    class connection:
-        @staticmethod
-        def dropped(count: int) -> None: ...
+    info = ProducerInfo(1, "gone", False, 0, ProducerAccessMode.Shared, False, "", "", "", {}, False)
+    producer = Producer(info, cast(Any, SimpleNamespace(append=None)), cast(Any, SilentConnection()))
+    producer.close()
+    return producer
 
 
 def simulated(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

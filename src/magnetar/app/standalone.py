@@ -11,6 +11,7 @@ from pathlib import Path
 
 from magnetar.app.garbage_collection import EVERY_SECONDS, GarbageCollection
 from magnetar.app.node import Node
+from magnetar.compiled_build import check_build
 from magnetar.config.settings import Settings
 from magnetar.runtime.descriptors import raise_limit
 from magnetar.runtime.tasks import TaskGroup
@@ -22,8 +23,9 @@ def run(data: Path, settings: Settings) -> None:
     """Start, print where it listens, serve until SIGINT or SIGTERM, stop cleanly.
 
     Raises PersistenceError if the data directory cannot be used, OSError if a port cannot, NotAllowedError if the
-    process may not open enough files.
+    process may not open enough files, or if MAGNETAR_BUILD asks for another build.
     """
+    check_build()
     raise_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(data, settings))

@@ -13,9 +13,9 @@ GIB = 1 << 30
 @pytest.mark.parametrize(
     ("symptom", "level"),
     [
-        (j.python((3, 10), "uvloop"), Level.FAILURE),
-        (j.python((3, 11), "uvloop"), Level.OK),
-        (j.python((3, 13), "asyncio"), Level.NOTE),
+        (j.python((3, 10), "uvloop", "pure build"), Level.FAILURE),
+        (j.python((3, 11), "uvloop", "pure build"), Level.OK),
+        (j.python((3, 13), "asyncio", "pure build"), Level.NOTE),
         (j.descriptors(64, 128), Level.FAILURE),
         (j.descriptors(64, 1024), Level.WARNING),
         (j.descriptors(64, 1 << 20), Level.OK),

@@ -32,7 +32,7 @@ from magnetar.testing.simloop import SimLoop, run_in
 from magnetar.transactions.pending_acks import PartialBatch
 from tests.support.loaded_topic import NAME, LoadedTopic
 from tests.support.subscription_fakes import FakeConnection
-from tests.support.topic_bench import SilentProducer
+from tests.support.topic_bench import gone_producer
 
 SEEDS = round(25 * float(os.environ.get("MAGNETAR_SEEDS", "1")))
 ALL = 0b1111
@@ -305,7 +305,7 @@ class Walk:
         assert all(entry.delivered for entry in seen)
 
 
-_NOBODY: Any = SilentProducer()
+_NOBODY = gone_producer()
 _JOINING: Any = object()
 """Owner of what is sent while its consumer is being added; no permits, so there is nothing."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.cli.doctor import judgements
 from magnetar.cli.doctor.symptom import Level, Symptom
 from magnetar.client.rest import RestRefusedError
+from magnetar.compiled_build import running_build
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.clock import Clock
 from magnetar.spark.java import stated_version
@@ -56,7 +57,7 @@ class ThisMachine:
 
     def _python(self) -> Iterator[Symptom]:
         loop = "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
-        yield judgements.python((sys.version_info.major, sys.version_info.minor), loop)
+        yield judgements.python((sys.version_info.major, sys.version_info.minor), loop, str(running_build()))
 
     def _memory(self) -> Iterator[Symptom]:
         yield judgements.memory(available_memory(Path("/")))

@@ -20,9 +20,9 @@ _IN_MEMORY: Final = ("tmpfs", "ramfs")
 _OVER_NETWORK: Final = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs")
 
 
-def python(version: tuple[int, int], loop: str) -> Symptom:
-    """The interpreter and its event loop (``uvloop`` or ``asyncio``)."""
-    words = f"Python {version[0]}.{version[1]}, event loop {loop}"
+def python(version: tuple[int, int], loop: str, build: str) -> Symptom:
+    """The interpreter, its event loop (``uvloop`` or ``asyncio``), and which build of magnetar it runs."""
+    words = f"Python {version[0]}.{version[1]}, event loop {loop}, {build}"
     if version < (3, 11):
         return Symptom("python", Level.FAILURE, words, "install Python 3.11 or later")
     if loop != "uvloop":

@@ -66,7 +66,7 @@ class DirtyFeatureState(Protocol):
         ...
 
 
-WRITE_BOUNDS_MS: Final = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
+WRITE_BOUNDS_MS: Final[tuple[float, ...]] = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
 """The buckets in which Apache Pulsar counts how long writes take."""
 
 

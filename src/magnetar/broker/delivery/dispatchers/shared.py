@@ -36,6 +36,13 @@ class Shared(MultipleConsumers):
     def in_replay(self) -> int:
         return len(self._replay)
 
+    def _take_over(self, other: Shared) -> None:
+        """Go on with everything that ``other`` has, which must not be used any more."""
+        self.consumers, self.unacked, self.blocked = other.consumers, other.unacked, other.blocked
+        self._redelivered, self.limits = other._redelivered, other.limits
+        self._subscription_limit, self._consumer_limit = other._subscription_limit, other._consumer_limit
+        self._replay, self._slot, self._begun, self._left = other._replay, other._slot, other._begun, other._left
+
     @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
         self._begun = None

@@ -47,7 +47,7 @@ class SharedChunks(Shared):
     def of(cls, shared: Shared) -> SharedChunks:
         """Take the place of ``shared``, which must not be used any more."""
         result = cls(shared.limits)
-        result.__dict__.update(shared.__dict__)
+        result._take_over(shared)
         return result
 
     def note_chunks(self, start: int, chunks: Sequence[ChunkInfo | None]) -> None:

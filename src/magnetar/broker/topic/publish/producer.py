@@ -16,15 +16,6 @@ from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.entries import DELIVER_AT, messages_in
 
 
-class PendingEntry(NamedTuple):
-    """What the log gives back with the result of one entry."""
-
-    producer: Producer
-    sequence_id: int
-    highest_sequence_id: int
-    """0 if the SEND had none (rule 3.3.2)."""
-
-
 class ProducerConnection(Protocol):
     """The connection of one producer, as its topic sees it."""
 
@@ -127,6 +118,15 @@ class Producer:
             append = self.append
         count = messages_in(entry, messages) if messages > 1 else 1
         append(entry, count, _new_pending(PendingEntry, (self, sequence_id, highest)))
+
+
+class PendingEntry(NamedTuple):
+    """What the log gives back with the result of one entry."""
+
+    producer: Producer
+    sequence_id: int
+    highest_sequence_id: int
+    """0 if the SEND had none (rule 3.3.2)."""
 
 
 def _refuse(message: CommandSend) -> None:
