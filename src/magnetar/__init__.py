@@ -6,8 +6,8 @@ speaks, ``authorization`` what they may do; ``compaction`` and ``transactions`` 
 share, ``offload`` keeps old ledgers elsewhere. ``admin`` is REST, ``admin_api`` what it says, ``telemetry`` sends
 what it counts elsewhere, ``app`` and ``cli`` are the programs, ``testing`` is the simulator. ``aio`` is the native
 client for asyncio (``asyncio`` is another name for it), ``exceptions`` its errors, ``schema`` its values by schema,
-``admin_client`` that of REST, ``compiled_build`` says which build runs. On Spark: ``client`` and ``columnar`` below ``spark``; ``lakehouse``, ``pipelines`` and
-``jobs`` above it.
+``admin_client`` that of REST, ``compiled_build`` says which build runs. On Spark: ``client`` and ``columnar``
+below ``spark``; ``lakehouse``, ``pipelines`` and ``jobs`` above it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import shutil
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from magnetar.compiled_build import COMPILED
 
@@ -77,8 +77,7 @@ def compile_into(
                     since = Path(made[0]).stat().st_mtime if Path(made[0]).exists() else 0.0
                     if since > max(headers, Path(source).stat().st_mtime):
                         return made
-                    made = compile_some([source], **rest)
-                    return made
+                    return cast("list[str]", compile_some([source], **rest))
 
                 with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
                     return [each for some in pool.map(compile_one, sources) for each in some]
