@@ -3,7 +3,9 @@
 Starts the broker itself (`--broker`), unless `--address` and `--http` name one that is running. With `--own-conf`
 magnetar runs as the suite's start script would have it: with the suite's configuration file, certificates, passwords
 and tokens, in a network of its own where Linux allows that. The suite comes from `--suite`, a git directory of
-apache/pulsar-client-python. Besides what the project installs, some of its tests import `fastavro` and `requests`.
+apache/pulsar-client-python. With `--our-client` the tests of `cannot_pass.tsv` are listed with their reasons; with
+`--own-conf` besides, the exit status is 1 if any other one fails, or one of these passes. Besides what the project
+installs, some of its tests import `fastavro` and `requests`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.official import bootstrap, our_client, own_configuration, private_network, suite
+from tools.official.expectations import cannot_pass, differences, shown
 from tools.official.runner import Result, run
 from tools.servers import apache, lite, magnetar
 from tools.servers.process import Server, free_ports
@@ -85,11 +88,18 @@ def report(results: Sequence[Result], options: argparse.Namespace) -> int:
         for result in results:
             if not result.good:
                 (options.logs / f"{result.test}.log").write_text(result.output)
+    wrong: list[str] = []
+    if options.our_client:
+        expected = cannot_pass()
+        print("\n".join(["cannot pass, and why:", *shown(results, expected)]))
+        # without its own configuration the tests with TLS and logins fail, whatever the client
+        wrong = differences(results, expected) if options.own_conf else []
+        print("\n".join(wrong), end="\n" if wrong else "")
     passed = sum(result.good for result in results)
     outcomes = Counter(result.outcome.value for result in results)
     print(", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
     print(f"{passed} of {len(results)} pass, {sum(result.seconds for result in results):.0f} s of tests")
-    return 1 if passed < options.minimum else 0
+    return 1 if passed < options.minimum or wrong else 0
 
 
 def execute(options: argparse.Namespace, tests: Path, chosen: Sequence[str], directory: Path) -> list[Result]:

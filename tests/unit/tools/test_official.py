@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.official import runner, suite
+from tools.official import expectations, page, runner, suite
 
 TEST = """
 import unittest
@@ -76,3 +76,22 @@ def test_tests_that_must_be_alone_run_after_the_others(tests: Path) -> None:
 def test_no_suite_is_an_error_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(suite.SuiteError, match="no suite in"):
         suite.extract(tmp_path, tmp_path / "out")
+
+
+def result(test: str, outcome: runner.Outcome) -> runner.Result:
+    return runner.Result(test, outcome, 0.1, "ValueError: no", "")
+
+
+def test_the_list_of_what_cannot_pass_is_exact() -> None:
+    good, bad = runner.Outcome.PASSED, runner.Outcome.TIMED_OUT
+    expected = {"a": "why a", "b": "why b", "c": "why c"}
+    results = [result("a", bad), result("b", good), result("x", bad), result("y", runner.Outcome.SKIPPED)]
+    assert expectations.differences(results, expected) == [
+        "fails and is not listed: x  ValueError: no", "is listed and passes: b",
+    ]  # fmt: skip
+    assert expectations.shown(results, expected) == ["a: why a"]
+
+
+def test_the_page_has_the_list_that_is_checked() -> None:
+    stored = (Path(__file__).parents[3] / "docs" / "official-suite.md").read_text()
+    assert stored == page.page(), "python -m tools.official.page > docs/official-suite.md"
