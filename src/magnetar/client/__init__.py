@@ -5,6 +5,7 @@ In reading order:
 * ``address``        where a broker is
 * ``refusals``       what a broker can refuse with
 * ``errors``         what can go wrong, with what, where and the next step
+* ``arguments``      kinds of arguments, and the error that names what does not fit
 * ``advice``         what to do about a refused login or a missing grant
 * ``handshake``      what clients say when they connect
 * ``connection``     one socket: requests and their answers, keep-alive, pushes

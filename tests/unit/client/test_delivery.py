@@ -177,12 +177,12 @@ def test_a_message_of_chunks_comes_again_as_a_whole() -> None:
     [
         ({"unacked_messages_timeout_ms": 999}, "below 1000"),
         ({"ack_timeout_redelivery_backoff": MultiplierRedeliveryBackoff()}, "without unacked_messages_timeout_ms"),
-        ({"negative_ack_redelivery_delay_ms": 99}, "below 100"),
-        ({"negative_ack_redelivery_backoff": 5}, "no backoff"),
+        ({"negative_ack_redelivery_delay_ms": 99}, "from 100 to"),
+        ({"negative_ack_redelivery_backoff": 5}, "a MultiplierRedeliveryBackoff"),
         ({"dead_letter_policy": ConsumerDeadLetterPolicy(1), "consumer_type": SubType.Exclusive}, "Key_Shared"),
         ({"dead_letter_policy": ConsumerDeadLetterPolicy(1, retry_letter_topic="r")}, "without retry_enable"),
         ({"ack_group_time_ms": -1}, "from 0"),
-        ({"max_ack_group_size": 0}, "at least 1"),
+        ({"max_ack_group_size": 0}, "from 1 to"),
     ],
 )
 def test_what_would_have_no_effect_is_refused(options: dict[str, Any], said: str) -> None:
@@ -294,7 +294,7 @@ def test_a_batch_is_returned_at_any_of_its_limits() -> None:
         await stage.send(*[b"%d" % number for number in range(9)], topic=f"{T}-2")
         assert len(await endless.batch_receive()) == 4
         assert len(await endless.batch_receive(2)) == 2
-        with pytest.raises(InvalidValueError, match="none"):
+        with pytest.raises(InvalidValueError, match="from 1 to"):
             await endless.batch_receive(0)
 
     play(story)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,9 +12,6 @@ import pytest
 
 import magnetar
 import magnetar.exceptions
-from magnetar.client.aio.argument_types import TYPES
-from magnetar.client.aio.topics.delivery_options import DeliveryParameters
-from magnetar.client.blocking.client import Client as BlockingClient
 from magnetar.client.errors import ArgumentError, ClientError, QueueFullError, RefusedError, result_of
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionRouter, PartitionsRoutingMode
@@ -70,15 +66,6 @@ def test_a_provider_that_gives_something_else_is_a_value_error() -> None:
         magnetar.Client(Wrong())
 
 
-def test_every_parameter_with_a_type_exists() -> None:
-    """A name that is written wrongly would never be looked at."""
-    more = {*DeliveryParameters.__annotations__, "broker_consumer_stats_cache_time_ms", "start_message_id_inclusive"}
-    for call, types in TYPES.items():
-        method: Any = {"Client": BlockingClient, "send": magnetar.Producer.send}.get(call)
-        known = set(inspect.signature(method or getattr(BlockingClient, call)).parameters) | more
-        assert set(types) <= known, set(types) - known
-
-
 def test_messages_of_wrong_types() -> None:
     async def story(stage: Stage) -> None:
         producer = await stage.client.create_producer(T)
@@ -90,7 +77,7 @@ def test_messages_of_wrong_types() -> None:
             {"deliver_after": "x"},
         ]  # fmt: skip
         for one in wrong:
-            with pytest.raises(ValueError, match=f"send: {next(iter(one))} is .*, and not (int|str)"):
+            with pytest.raises(ValueError, match=f"send: {next(iter(one))}: .*, and not (5|'x')"):
                 await producer.send(b"x", **one)
         await producer.send(b"x", {"a": "b"}, "k", "o", event_timestamp=1, deliver_after=timedelta(0))
         for call, given in (
@@ -103,7 +90,7 @@ def test_messages_of_wrong_types() -> None:
             ),
             (stage.client.create_reader, {"topic": T, "start_message_id": None}),
         ):
-            with pytest.raises(ValueError, match=r" is .*, and not (str|NoneType)"):
+            with pytest.raises(ValueError, match=r": .* expected, and not "):
                 await call(**given)
 
     play(story)
@@ -124,7 +111,7 @@ def test_ids_of_several_topics() -> None:
         with pytest.raises(magnetar.exceptions.CumulativeAcknowledgementNotAllowedError):
             await consumer.acknowledge_cumulative(again)
         await consumer.acknowledge(again)
-        with pytest.raises(ValueError, match="seek takes a MessageId or milliseconds, and not float"):
+        with pytest.raises(ValueError, match="messageid: a MessageId, or milliseconds since 1970"):
             await consumer.seek(1.0)  # type: ignore[arg-type]
 
     play(story)

@@ -16,9 +16,9 @@ In reading order:
 * ``interceptors``       what an application puts between itself and them
 * ``views``              what applications look at instead of reading messages
 * ``open_handles``       those that are open in one client
+* ``parameters``         what each parameter of the public methods takes
 * ``options``            what applications give to open them, checked
 * ``schema_choice``      what a schema means that is given
-* ``argument_types``     which Python types the parameters of a client are of
 * ``not_built``          what the official client has beyond this one
 * ``client_life``        the part of a client that is about its connections
 * ``client``             what opens all of them

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Unpack
 
-from magnetar.client.aio.argument_types import check_arguments, check_types
 from magnetar.client.aio.authentication import Authentication
 from magnetar.client.aio.client_environment import UNBOUNDED, ClientBounds, Environment
 from magnetar.client.aio.client_life import ClientLife
@@ -36,6 +35,7 @@ from magnetar.client.aio.options import (
     reader_options,
     topic_names,
 )
+from magnetar.client.aio.parameters import check_opening, checked
 from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.aio.schema_choice import GivenSchema, T, schema_of_producer
 from magnetar.client.aio.services.client_connections import ClientConnections
@@ -46,6 +46,7 @@ from magnetar.client.aio.views.table_view import TableView
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction, ProducerCryptoFailureAction
 from magnetar.client.encryption.crypto_key_reader import KeySource
 from magnetar.client.encryption.message_sealer import RETRY, MessageSealer
+from magnetar.client.errors import ArgumentError
 from magnetar.client.login import ClientLogin
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.partition_router import (
@@ -54,7 +55,6 @@ from magnetar.client.machines.outgoing.partition_router import (
     PartitionRouter,
     PartitionsRoutingMode,
 )
-from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol import commands as c
@@ -105,14 +105,11 @@ class Client(ClientLife):
 
         ``dial`` connects to a broker of this process. ``opening_timeout_seconds``: how long what is refused for the
         moment (a name or subscription in use) is tried again when it is opened, if not as long as any operation.
-
-        Nothing is connected before something is opened. Raises InvalidValueError.
+        Nothing is connected before something is opened. Raises ArgumentError.
         """
         given = dict(locals())
-        check_types("Client", given)
         self._twin = partial(Client, **{name: one for name, one in given.items() if name not in _OF_ONE_CLIENT})
-        if stats_interval_in_seconds < 0:
-            raise InvalidValueError("stats_interval_in_seconds is not below 0; 0 is no line in the log")
+        checked("Client", **given)
         tls = TlsChoices(
             tls_allow_insecure_connection, tls_validate_hostname, tls_private_key_file_path, tls_certificate_file_path
         )
@@ -169,7 +166,7 @@ class Client(ClientLife):
         ``schema`` is registered, and makes bytes of values. Raises RefusedError, ConnectionLostError and
         ClientTimeoutError once operation_timeout_seconds are over, NotBuiltError, InvalidValueError.
         """
-        check_arguments("create_producer", locals())
+        check_opening("create_producer", locals())
         name = TopicName.parse(topic).fqn
         self._begin()
         chosen = await schema_of_producer(schema, name, self._lookup)
@@ -244,7 +241,8 @@ class Client(ClientLife):
         ``receiver_queue_size`` 0 fetches a message when it is asked for; ``is_pattern_topic``: a text is a pattern;
         ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
         """
-        check_arguments("subscribe", locals(), DeliveryParameters.__annotations__)
+        topic = compiled(topic) if is_pattern_topic is True else topic
+        check_opening("subscribe", locals(), DeliveryParameters.__annotations__)
         options = consumer_options(
             subscription_name=subscription_name, consumer_type=consumer_type, schema=schema,
             receiver_queue_size=receiver_queue_size, consumer_name=consumer_name,
@@ -260,7 +258,6 @@ class Client(ClientLife):
         )  # fmt: skip
         made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
         find: Find
-        topic = compiled(topic) if is_pattern_topic else topic
         if isinstance(topic, re.Pattern):
             name, period = topic.pattern, max(pattern_auto_discovery_period, 1.0)
             matching = topics_by_pattern(self._lookup, name, regex_subscription_mode, self._environment.bounds.topics)
@@ -316,10 +313,10 @@ class Client(ClientLife):
 
         On several topics ``start_message_id`` is the earliest or the latest.
         """
-        check_arguments("create_reader", locals())
+        check_opening("create_reader", locals())
         names = topic_names(topic)
         if len(names) > 1 and start_message_id not in (MessageId.earliest, MessageId.latest):
-            raise InvalidValueError("a reader of several topics begins at MessageId.earliest or MessageId.latest")
+            raise ArgumentError("a reader of several topics begins at MessageId.earliest or MessageId.latest")
         prefix = "reader" if subscription_role_prefix is None else f"{subscription_role_prefix}-reader"
         subscription_name = subscription_name or f"{prefix}-{self._rng.getrandbits(40):010x}"
         options = reader_options(
@@ -360,6 +357,7 @@ class Client(ClientLife):
 
         It needs memory for all keys and values. Raises as `create_reader`.
         """
+        checked("create_table_view", **locals())
         reader = await self.create_reader(
             topic, MessageId.earliest, schema, is_read_compacted=True, subscription_name=subscription_name,
             crypto_key_reader=crypto_key_reader, crypto_failure_action=crypto_failure_action,
@@ -374,8 +372,10 @@ class Client(ClientLife):
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the internal topics: the partitions, or the topic itself."""
+        checked("get_topic_partitions", topic=topic)
         return await self._internal([TopicName.parse(topic).fqn])
 
     async def new_transaction(self, timeout_seconds: float = 60) -> ClientTransaction:
         """Begin a transaction, which is aborted after that time. Raises RefusedError where there are none."""
+        checked("new_transaction", timeout_seconds=timeout_seconds)
         return await self._coordinator.begin(timeout_seconds)

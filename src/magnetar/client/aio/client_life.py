@@ -6,6 +6,7 @@ from typing import Self
 
 from magnetar.client.aio.forks import opened_here
 from magnetar.client.aio.open_handles import OpenHandles
+from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.services.client_connections import ClientConnections
 from magnetar.client.aio.services.service_info import ServiceInfo
 from magnetar.client.errors import ForkedClientError
@@ -44,6 +45,7 @@ class ClientLife:
 
         Raises ArgumentError, also where an `AutoClusterFailover` or `ServiceInfoProvider` decides.
         """
+        checked("update_service_url", service_url=service_url)
         self._begin()
         self._connections.switch.update(service_url)
 

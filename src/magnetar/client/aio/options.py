@@ -44,7 +44,7 @@ def compiled(topic: object) -> re.Pattern[str]:
     if isinstance(topic, re.Pattern):
         return topic
     if not isinstance(topic, str):
-        raise ArgumentError(f"is_pattern_topic goes with one text, and not with {type(topic).__name__}")
+        raise ArgumentError(f"topic: is_pattern_topic goes with one text, and not with {type(topic).__name__}")
     try:
         return re.compile(topic)
     except re.error as error:

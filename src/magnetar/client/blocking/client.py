@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Never, Unpack
 
-from magnetar.client.aio.argument_types import check_types
 from magnetar.client.aio.authentication import Authentication
 from magnetar.client.aio.client import Client as AioClient
 from magnetar.client.aio.connections.wire_connection import KEEP_ALIVE
 from magnetar.client.aio.interceptors.consumer_interceptor import ConsumerInterceptor
 from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterceptor
+from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.schema_choice import GivenSchema, T
 from magnetar.client.aio.services.service_info import ServiceInfo
 from magnetar.client.aio.services.service_switch import GivenService
@@ -92,9 +92,7 @@ class Client:
 
         Raises ArgumentError, OSError about the file of ``logger``.
         """
-        check_types("Client", locals())
-        if min(io_threads, message_listener_threads, concurrent_lookup_requests) < 1 or stats_interval_in_seconds < 0:
-            raise ArgumentError("numbers of threads and lookups are above 0, stats_interval_in_seconds is not below 0")
+        checked("Client", **locals())
         if use_tls and not str(service_url).startswith(("pulsar+ssl://", "https://")):
             raise ArgumentError("use_tls goes with a service_url of pulsar+ssl:// or https://, which alone decides")
         given = _given(locals(), leaving_out=_OF_THREADS)
@@ -195,6 +193,7 @@ class Client:
         ``receiver_queue_size`` 0 fetches a message when it is asked for; ``is_pattern_topic``: a text is a pattern;
         ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
         """
+        checked("subscribe", message_listener=message_listener)
         opening = self.twin.subscribe(**_given(locals(), leaving_out=_LISTENERS))
         twin = self._thread.run(opening, self._thread.closing)
         return Consumer(self._thread, twin, message_listener, self._listeners)
@@ -218,6 +217,7 @@ class Client:
         **other: Any,
     ) -> Reader[T]:
         """Open a reader on a topic, on all its partitions if it has some. Raises as `create_producer`."""
+        checked("create_reader", reader_listener=reader_listener)
         opening = self.twin.create_reader(**_given(locals(), leaving_out=_LISTENERS))
         return Reader(self._thread, self._thread.run(opening, self._thread.closing), reader_listener, self._listeners)
 

@@ -16,11 +16,12 @@ from magnetar.client.aio.handlers.handler_host import TransactionSource
 from magnetar.client.aio.handlers.handler_run import Handler
 from magnetar.client.aio.handlers.outcome import RunReport
 from magnetar.client.aio.handlers.termination import sigterm_calls
+from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics
 from magnetar.client.blocking.hand_over import HandOver
 from magnetar.client.blocking.listener_pool import Listener, ListenerPool, ListenerTurns
 from magnetar.client.blocking.loop_thread import LoopThread
-from magnetar.client.blocking.transaction import ClientTransaction
+from magnetar.client.blocking.transaction import ClientTransaction, twin_of
 from magnetar.client.errors import AlreadyClosedError, ArgumentError, ClientError
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_id import MessageId
@@ -198,10 +199,7 @@ class Consumer(Generic[T]):
     def _acknowledge_with_care(
         self, message: Message[T] | MessageId | Sequence[Message[T] | MessageId], txn: ClientTransaction | None
     ) -> None:
-        for one in (message,) if isinstance(message, Message | MessageId) else message:
-            if not isinstance(one, Message | MessageId):
-                raise ArgumentError(f"acknowledge a message or its id, and not {type(one).__name__}")
-        self._thread.run(self.twin.acknowledge(message, txn=None if txn is None else txn.twin))
+        self._thread.run(self.twin.acknowledge(message, txn=twin_of(txn)))
 
     def _cross_acks(self) -> None:
         """Hand the loop what was acknowledged, on the loop."""
@@ -222,7 +220,7 @@ class Consumer(Generic[T]):
 
     def acknowledge_cumulative(self, message: Message[T] | MessageId, *, txn: ClientTransaction | None = None) -> None:
         """Take a message and all before it of its topic as done with; not on Shared and Key_Shared."""
-        self._thread.run(self.twin.acknowledge_cumulative(message, txn=None if txn is None else txn.twin))
+        self._thread.run(self.twin.acknowledge_cumulative(message, txn=twin_of(txn)))
 
     def negative_acknowledge(
         self,
@@ -303,6 +301,7 @@ class Consumer(Generic[T]):
         Each of ``concurrency`` handlers has a thread of its own; docs/client-handlers.md says the rest. Ctrl-C ends the
         run as a cancellation does. Raises as the asyncio client's.
         """
+        checked("run", stop_on_sigterm=stop_on_sigterm)
         run = self.twin.run(
             handler, concurrency=concurrency, per_key_order=per_key_order, in_hand=in_hand, attempts=attempts,
             drain_seconds=drain_seconds, stop_on_sigterm=False,
@@ -327,6 +326,7 @@ class Consumer(Generic[T]):
 
         The handler has a thread of its own. Raises as the asyncio client's.
         """
+        checked("Consumer.run_in_transactions", client=client, handler=handler, stop_on_sigterm=stop_on_sigterm)
         thread = self._thread
 
         async def in_thread(batch: Sequence[Message[T]], txn: AioTransaction) -> None:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from magnetar.client.aio.consumers.consumer import Consumer as AioConsumer
+from magnetar.client.aio.parameters import checked
 from magnetar.client.blocking.loop_thread import LoopThread
 from magnetar.client.errors import ClientTimeoutError
 from magnetar.client.machines.message import Message
@@ -60,6 +61,7 @@ class HandOver:
                     message, self._held = self._held, None
                     return message
                 if timeout_millis is not None and deadline is None:
+                    checked("receive", timeout_millis=timeout_millis)
                     deadline = steady_seconds() + timeout_millis / 1000
                 self._wait(deadline, timeout_millis)
                 continue

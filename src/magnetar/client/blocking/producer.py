@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Generic
 
+from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.producers.producer import Producer as AioProducer
 from magnetar.client.aio.statistics.handle_stats import ProducerStatistics
 from magnetar.client.blocking.loop_thread import LoopThread, as_argument
 from magnetar.client.blocking.send_queue import AwaitedMessage, Callback, PostedMessage, SendQueue
-from magnetar.client.blocking.transaction import ClientTransaction
+from magnetar.client.blocking.transaction import ClientTransaction, twin_of
 from magnetar.client.errors import BlockedLoopError, QueueFullError
 from magnetar.client.machines.message import T
 from magnetar.client.machines.message_id import MessageId
@@ -78,7 +79,7 @@ class Producer(Generic[T]):
             event_timestamp, deliver_at, deliver_after,
         )  # fmt: skip
         if txn is not None:
-            return self._thread.run(self.twin.send_message(message, txn.twin))
+            return self._thread.run(self.twin.send_message(message, twin_of(txn)))
         if self._thread.inside:
             raise BlockedLoopError()
         awaited = AwaitedMessage(self._queue)
@@ -106,15 +107,18 @@ class Producer(Generic[T]):
         ProducerQueueIsFull at once, or the call waits with block_if_queue_full. Raises ArgumentError,
         AlreadyClosedError.
         """
-        plain = partition_key is None and ordering_key is None and sequence_id is None and deliver_after is None
-        more = properties or replication_clusters or disable_replication or event_timestamp or deliver_at
-        if plain and not more and type(content) is self._bare:
+        plain = partition_key is None and properties is None and event_timestamp is None and sequence_id is None
+        undelayed = deliver_after is None and deliver_at is None and ordering_key is None
+        everywhere = replication_clusters is None and disable_replication is None
+        if plain and undelayed and everywhere and type(content) is self._bare:
             message: Any = content
         else:
             message = self._message(
                 content, properties, partition_key, ordering_key, sequence_id, replication_clusters,
                 disable_replication, event_timestamp, deliver_at, deliver_after,
             )  # fmt: skip
+        if callback is not None and not callable(callback):
+            checked("send_async", callback=callback)
         try:
             if callback is None and type(message) is bytes:
                 self._queue.add(message)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.views.table_view import Action
 from magnetar.client.aio.views.table_view import TableView as AioTableView
 from magnetar.client.blocking.loop_thread import LoopThread
@@ -79,15 +80,18 @@ class TableView(Mapping[str, Any]):
 
     def for_each(self, callback: Action) -> None:
         """Call a function with each key and its value; what it raises is raised here."""
+        checked("for_each", callback=callback)
         for key, value in self.snapshot().items():
             callback(key, value)
 
     def listen(self, callback: Action) -> None:
         """Call a function with each change from now on, on a thread of its own; what it raises is logged."""
+        checked("listen", callback=callback)
         self._start(self._heard()[1], callback)
 
     def for_each_and_listen(self, callback: Action) -> None:
         """Call a function with each key and its value, then with each change; none is left out in between."""
+        checked("for_each_and_listen", callback=callback)
         now, changes = self._heard()
         try:
             for key, value in now.items():

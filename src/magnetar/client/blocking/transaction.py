@@ -6,6 +6,7 @@ from types import TracebackType
 
 from magnetar.client.aio.client_transaction import ClientTransaction as AioTransaction
 from magnetar.client.blocking.loop_thread import LoopThread
+from magnetar.client.errors import ArgumentError
 from magnetar.protocol.commands import TxnId
 
 
@@ -41,3 +42,12 @@ class ClientTransaction:
     def abort(self) -> None:
         """Make nothing of it count."""
         self._thread.run(self.twin.abort())
+
+
+def twin_of(txn: ClientTransaction | None) -> AioTransaction | None:
+    """Return what the loop knows a transaction as. Raises ArgumentError."""
+    if txn is None:
+        return None
+    if not isinstance(txn, ClientTransaction):
+        raise ArgumentError(f"txn: a transaction of Client.new_transaction is expected, and not {type(txn).__name__}")
+    return txn.twin

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from magnetar.client.arguments import kinds
 from magnetar.model.errors import InvalidValueError
 
 BYTES_DEFAULT: Final = 10 << 20
 _AT_ONCE_MS: Final = 1e-6
+_NUMBER: Final = kinds.whole(-kinds.INT64_MAX, kinds.INT64_MAX)
+_MILLIS: Final = kinds.number(-kinds.SECONDS_MAX, kinds.SECONDS_MAX * 1_000, "milliseconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,9 @@ class ConsumerBatchReceivePolicy:
 
     def __post_init__(self) -> None:
         """Raises InvalidValueError."""
+        _NUMBER.check("max_num_message", self.max_num_message)
+        _NUMBER.check("max_num_bytes", self.max_num_bytes)
+        _MILLIS.check("timeout_ms", self.timeout_ms)
         if self.max_num_message <= 0 and self.max_num_bytes <= 0:
             if self.timeout_ms <= 0:
                 raise InvalidValueError("give one at least of max_num_message, max_num_bytes and timeout_ms")

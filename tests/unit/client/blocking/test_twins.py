@@ -20,6 +20,7 @@ from magnetar.client.aio.consumers import reader as aio_reader
 from magnetar.client.aio.producers import producer as aio_producer
 from magnetar.client.aio.views import table_view as aio_table_view
 from magnetar.client.blocking import client, consumer, producer, reader, table_view, transaction
+from tests.support.client_twins import INNER, OF_SIMULATIONS
 
 TWINS: list[tuple[type, type]] = [
     (aio_client.Client, client.Client),
@@ -29,30 +30,11 @@ TWINS: list[tuple[type, type]] = [
     (aio_table_view.TableView, table_view.TableView),
     (aio_transaction.ClientTransaction, transaction.ClientTransaction),
 ]
-INNER = {
-    "Client": {"twin", "wait_closed", "forked"},
-    "Producer": {
-        *("opened", "message", "enqueue", "send_nowait", "send_many_nowait", "send_with", "send_message"),
-        *("room", "grow", "options", "partitions", "forked", "hurry", "join_many"),
-    },
-    "Consumer": {
-        *("add", "drop", "receive_nowait", "take_many", "acknowledge_many", "redeliver", "has_waiting", "end_of"),
-        "waiting_bytes",
-        *("lend", "acknowledge_up_to", "options", "take_entries", "has_again", "something", "member_of", "several"),
-        *("redeliver_all", "come_again", "awaits_receipts", "forked", "on_demand"),
-    },
-    "Reader": {"consumer", "note", "has_read"},
-    "TableView": {"opened", "unlisten"},
-    "ClientTransaction": {"publishes_to", "watch", "acknowledges"},
-}
-"""Methods that are called on the loop only: parts of the client itself, and what must not be awaited."""
 OF_THREADS = {
     "Producer": {"send_async"},
     "ClientTransaction": {"txn_id"},
 }
 """What is an attribute there, or has no meaning on a loop."""
-OF_SIMULATIONS = {"clock", "rng", "dial", "opening_timeout_seconds", "bounds"}
-"""Parameters of the asyncio client for simulations and for a broker's own client, which have no thread."""
 MAPPINGS = {table_view.TableView}
 """Classes that are looked at, on a loop as in a thread."""
 ENTERING = {"__aenter__": "__enter__", "__aexit__": "__exit__", "__aiter__": "__iter__"}
@@ -155,5 +137,6 @@ def test_every_parameter_is_handed_on(method: str) -> None:
     one._listeners = mock.MagicMock()
     if method != "create_table_view":
         given["not_known"] = object()
+    given |= {name: lambda *_: None for name in client._LISTENERS if name in given}
     getattr(one, method)(**given)
     assert recorder.calls == [(method, {name: one for name, one in given.items() if name not in client._LISTENERS})]

@@ -277,9 +277,9 @@ async def test_wrong_answers_and_options() -> None:
         await topic.run(lambda _: None, concurrency=0)
     with pytest.raises(InvalidValueError, match="below concurrency"):
         await topic.run(lambda _: None, concurrency=4, in_hand=3)
-    with pytest.raises(InvalidValueError, match="not below 0"):
+    with pytest.raises(InvalidValueError, match="attempts: a whole number from 0"):
         await topic.run(lambda _: None, attempts=-1)
-    with pytest.raises(InvalidValueError, match="give seconds"):
+    with pytest.raises(InvalidValueError, match="a number of seconds from 0"):
         Retry(float("nan"))
 
     async def wrong(_: Message) -> Outcome:

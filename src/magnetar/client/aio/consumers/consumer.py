@@ -14,11 +14,12 @@ from magnetar.client.aio.consumers.letter_producer import OpenOutlet
 from magnetar.client.aio.consumers.prefetch import Prefetch
 from magnetar.client.aio.consumers.seek_position import seek_data
 from magnetar.client.aio.consumers.settlement import Settlement
+from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, consumer_stats
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.aio.topics.demanded_consumer import DemandedConsumer
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
-from magnetar.client.errors import ArgumentError, ClientTimeoutError, ForkedClientError
+from magnetar.client.errors import ClientTimeoutError, ForkedClientError
 from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_id import MessageId
@@ -153,6 +154,7 @@ class Consumer(Settlement[T]):
             return message
         if timeout_millis is None:
             return await self._receive()
+        checked("receive", timeout_millis=timeout_millis)
         try:
             async with asyncio.timeout(timeout_millis / 1000):
                 return await self._receive()
@@ -184,6 +186,7 @@ class Consumer(Settlement[T]):
 
         ``max_messages`` and ``timeout_millis`` stand in for those of the policy. Cancelled, it takes none along.
         """
+        checked("batch_receive", max_messages=max_messages, timeout_millis=timeout_millis)
         if self._without_queue:
             raise InvalidValueError("batch_receive needs a receiver queue (rule 6.1.2)")
         policy = self._options.delivery.batch.instead(max_messages, timeout_millis)
@@ -215,6 +218,7 @@ class Consumer(Settlement[T]):
         magnetar[columns]. Cancelled, or if a value cannot be read (InvalidValueError), it takes no message along.
         Raises as `receive_nowait`, if there is no message before.
         """
+        checked("receive_table", max_rows=max_rows, max_wait=max_wait, metadata=metadata)
         if self._without_queue:
             raise InvalidValueError("receive_table needs a receiver queue (rule 6.1.2)")
         return await self._table_receiver().receive(max_rows, max_wait, metadata)
@@ -225,6 +229,7 @@ class Consumer(Settlement[T]):
         With ``cumulative`` all messages before the last row of each topic, too; not on Shared and Key_Shared. Raises
         AlreadyClosedError, and InvalidValueError if the columns of the ids are gone.
         """
+        checked("acknowledge_table", cumulative=cumulative)
         if cumulative:
             self._check_cumulative()
         self._open()
@@ -266,6 +271,7 @@ class Consumer(Settlement[T]):
         Several topics have the ends in common (earliest, latest) and times, but no other message (rule 5.9.8).
         Cancelled, the subscription is moved all the same; the next seek waits for that.
         """
+        checked("seek", messageid=messageid)
         while self._moving is not None:
             await asyncio.wait([self._moving])
         moving = self._moving = self._loop.create_task(self._seek(messageid))
@@ -279,8 +285,6 @@ class Consumer(Settlement[T]):
 
     async def _seek(self, messageid: MessageId | int) -> None:
         members = self._open()
-        if not isinstance(messageid, int | MessageId):
-            raise ArgumentError(f"seek takes a MessageId or milliseconds, and not {type(messageid).__name__}")
         if isinstance(messageid, int):
             command, start = c.CommandSeek(0, 0, message_publish_time=messageid), None
         else:
@@ -322,6 +326,7 @@ class Consumer(Settlement[T]):
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription on all topics, and close."""
+        checked("unsubscribe", force=force)
         members = self._open()
         await self._close_letters()
         await asyncio.gather(*(one.unsubscribe(force=force) for one in members))

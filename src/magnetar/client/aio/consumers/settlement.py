@@ -15,6 +15,7 @@ from magnetar.client.aio.consumers.letters import Letters, delay_ms
 from magnetar.client.aio.consumers.original import Acknowledge, Original
 from magnetar.client.aio.consumers.ready_messages import ReadyMessages
 from magnetar.client.aio.handlers.handler_host import HandlerHost
+from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
 from magnetar.client.errors import CumulativeAcknowledgementNotAllowedError, OperationNotSupported
@@ -69,6 +70,8 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         ack_group_time_ms; with ack_receipt_enabled this waits until it is stored. With ``txn`` it counts when the
         transaction is committed. Raises AlreadyClosedError, InvalidValueError, and what the broker answers.
         """
+        if txn is not None or not isinstance(message, Message):
+            checked("acknowledge", message=message, txn=txn)
         if isinstance(message, Message | MessageId):
             one = self._only
             if one is None or (message.envelope.topic if isinstance(message, Message) else message.topic) != one.topic:
@@ -117,6 +120,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         self, message: Message[T] | MessageId, *, txn: ClientTransaction | None = None
     ) -> None:
         """Take a message and all before it of its topic as done with; not on Shared and Key_Shared."""
+        checked("acknowledge_cumulative", message=message, txn=txn)
         self._check_cumulative()
         one = self._member(message)
         if txn is not None:
@@ -149,6 +153,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         ``error`` is what a dead letter says about it, if this was its last delivery. Raises AlreadyClosedError,
         InvalidValueError.
         """
+        checked("negative_acknowledge", message=message, delay=delay, error=error)
         seconds = None if delay is None else delay_ms(delay) / 1_000
         count = message.redelivery_count() if isinstance(message, Message) else 0
         self._member(message).refuse(_id(message), seconds, count, error)
@@ -209,9 +214,10 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         error: BaseException | str | None,
         acknowledge: Acknowledge,
     ) -> None:
+        checked("reconsume_later", message=message, delay=delay, custom_properties=custom_properties, error=error)
         if self._letters is None or self._letters.retry is None:
             raise InvalidValueError(f"{self._topic}: reconsume_later needs retry_enable=True (rule 6.4.6)")
-        original = Original(self._member(_whole(message)), message, acknowledge, self._again_after)
+        original = Original(self._member(message), message, acknowledge, self._again_after)
         await self._letters.retry.send(
             original, delay_ms=delay_ms(delay), now_ms=self._environment.clock.now_ms(),
             custom_properties=custom_properties, error=error,
@@ -225,7 +231,8 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         Returns whether there is such a topic; without a dead_letter_policy nothing is done. If the copy cannot be
         stored, the message is acknowledged negatively; raises why.
         """
-        one = self._member(_whole(message))
+        checked("reject", message=message, reason=reason, cause=cause)
+        one = self._member(message)
         if self._letters is None:
             return False
         original = Original(one, message, TopicConsumer.acknowledge, self._again_after)
@@ -269,9 +276,3 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
 
 def _id(message: Message[Any] | MessageId) -> MessageId:
     return message.message_id() if isinstance(message, Message) else message
-
-
-def _whole(message: object) -> Message[Any]:
-    if not isinstance(message, Message):
-        raise InvalidValueError(f"{type(message).__name__} is no message; a copy needs the message and not its id")
-    return message

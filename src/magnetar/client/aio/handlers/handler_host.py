@@ -13,6 +13,7 @@ from magnetar.client.aio.handlers.handler_run import HandlerRun, RunOptions
 from magnetar.client.aio.handlers.outcome import Outcome, Reject, RejectedMessageError, Retry, RunReport
 from magnetar.client.aio.handlers.termination import stopped_by_sigterm
 from magnetar.client.aio.handlers.transaction_run import TransactionRun, TransactionRunOptions
+from magnetar.client.aio.parameters import checked
 from magnetar.client.errors import ClientError
 from magnetar.client.machines.message import Message, T
 
@@ -66,6 +67,8 @@ class HandlerHost(ABC, Generic[T]):
 
         Raises RejectedMessageError if it was rejected and there is no dead letter topic; it comes again then.
         """
+        if error is not None:
+            checked("settle", message=message, error=error)
         if error is None:
             await self.acknowledge(message)
         elif isinstance(error, Retry):
@@ -103,6 +106,10 @@ class HandlerHost(ABC, Generic[T]):
         Cancelled, it cancels the handlers at once. Raises InvalidValueError, RejectedMessageError if there is no dead
         letter topic, and what ends the consumer.
         """
+        checked(
+            "run", handler=handler, concurrency=concurrency, per_key_order=per_key_order, in_hand=in_hand,
+            attempts=attempts, drain_seconds=drain_seconds, stop_on_sigterm=stop_on_sigterm,
+        )  # fmt: skip
         options = RunOptions(
             concurrency=concurrency, per_key_order=per_key_order, in_hand=in_hand, attempts=attempts,
             drain_seconds=drain_seconds,
@@ -129,6 +136,10 @@ class HandlerHost(ABC, Generic[T]):
         A batch has what is here, ``messages`` at most. Raises InvalidValueError, RefusedError if the cluster has no
         transactions, and what ends the consumer.
         """
+        checked(
+            "run_in_transactions", client=client, handler=handler, messages=messages, attempts=attempts,
+            drain_seconds=drain_seconds, transaction_seconds=transaction_seconds, stop_on_sigterm=stop_on_sigterm,
+        )  # fmt: skip
         options = TransactionRunOptions(messages=messages, attempts=attempts, drain_seconds=drain_seconds)
         run = TransactionRun(self, lambda: client.new_transaction(transaction_seconds), handler, options)
         return await self._run(run, stop_on_sigterm=stop_on_sigterm)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
+from magnetar.client.arguments.expected_argument import ExpectedArgument
 from magnetar.client.errors import ClientError
 from magnetar.client.machines.message_id import MessageId
 from magnetar.model.errors import InvalidValueError
+
+_AFTER: Final = ExpectedArgument(
+    "a timedelta, or a number of seconds from 0",
+    lambda given: float(given.total_seconds() if isinstance(given, timedelta) else given) >= 0,
+).or_none()
 
 
 class Retry(Exception):
@@ -15,6 +22,7 @@ class Retry(Exception):
 
     def __init__(self, after: float | timedelta | None = None) -> None:
         """Raises InvalidValueError if ``after`` is below 0 or no number."""
+        _AFTER.check("after", after)
         seconds = after.total_seconds() if isinstance(after, timedelta) else after
         if seconds is not None and not 0 <= seconds < float("inf"):
             raise InvalidValueError(f"Retry(after={after!r}): give seconds from 0 on, or a timedelta")

@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic
 
-from magnetar.client.aio.argument_types import check_types
 from magnetar.client.aio.client_environment import Environment
+from magnetar.client.aio.parameters import check_message, checked, whole_number
 from magnetar.client.aio.statistics.handle_stats import ProducerStatistics, producer_stats
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.aio.topics.receipt import FateToken, Receipt
@@ -27,8 +27,6 @@ from magnetar.model.names import TopicName
 if TYPE_CHECKING:
     from magnetar.client.aio.client_transaction import ClientTransaction
     from magnetar.client.aio.producers.table_sender import TableSender
-
-_INT64 = 1 << 63
 
 
 class Producer(Generic[T]):
@@ -143,24 +141,16 @@ class Producer(Generic[T]):
         deliver_after: timedelta | None = None,
     ) -> OutgoingMessage:
         """Return a message for `send_nowait`, which may be sent many times. Raises InvalidValueError."""
-        usual = (
-            (properties is None or type(properties) is dict)
-            and (partition_key is None or type(partition_key) is str)
-            and (ordering_key is None or type(ordering_key) is str)
-            and (event_timestamp is None or type(event_timestamp) is int)
-            and (sequence_id is None and deliver_at is None and deliver_after is None)
-            and (replication_clusters is None and disable_replication is None)
-        )
-        if not usual:  # looking closely takes as long as sending
-            check_types("send", locals())
         encoded, partition_key, null_value = self._encoded(content, partition_key)
-        for what, number in (
-            ("sequence_id", sequence_id),
-            ("event_timestamp", event_timestamp),
-            ("deliver_at", deliver_at),
-        ):
-            if number is not None and not 0 <= number < _INT64:
-                raise InvalidValueError(f"{what} {number} is not from 0 to 2^63 - 1")
+        rare = replication_clusters is not None or disable_replication is not None or deliver_after is not None
+        if rare or properties is not None or ordering_key is not None:
+            check_message(properties, ordering_key, replication_clusters, disable_replication, deliver_after)
+        if sequence_id is not None:
+            sequence_id = whole_number("sequence_id", sequence_id)
+        if event_timestamp is not None:
+            event_timestamp = whole_number("event_timestamp", event_timestamp)
+        if deliver_at is not None:
+            deliver_at = whole_number("deliver_at", deliver_at)
         if deliver_after is not None:
             if deliver_at is not None:
                 raise InvalidValueError("give deliver_at or deliver_after, not both")
@@ -169,6 +159,8 @@ class Producer(Generic[T]):
         if isinstance(partition_key, bytes):
             key, key_is_base64 = base64.b64encode(partition_key).decode(), True
         elif partition_key is not None:
+            if type(partition_key) is not str or not partition_key.isascii():
+                checked("send", partition_key=partition_key)
             key = partition_key
         if isinstance(ordering_key, str):
             ordering_key = ordering_key.encode()
@@ -262,6 +254,7 @@ class Producer(Generic[T]):
     async def send_message(self, message: OutgoingMessage, txn: ClientTransaction | None = None) -> MessageId:
         """Publish a message that was made before, and return its id once it is stored. Raises as `send`."""
         if txn is not None:
+            checked("send", txn=txn)
             return await self._send_in(txn, message)
         receipt = await self.enqueue(message)
         if self._options.limits.batching:

@@ -8,7 +8,6 @@ event loop between two awaits, so a look at the view sees one moment of it.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -16,9 +15,9 @@ from typing import Any, Final
 from typing_extensions import override
 
 from magnetar.client.aio.consumers.reader import Reader
+from magnetar.client.aio.parameters import checked
 from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError
 from magnetar.client.machines.message import Message
-from magnetar.model.errors import InvalidValueError
 
 _LOG: Final = logging.getLogger(__name__)
 _TURN: Final = 1_000
@@ -136,13 +135,13 @@ class TableView(Mapping[str, Any]):
 
     def for_each(self, callback: Action) -> None:
         """Call a function with each key and its value; what it raises is raised here."""
-        _check(callback)
+        checked("listen", callback=callback)
         for key, value in self.snapshot().items():
             callback(key, value)
 
     def listen(self, callback: Action) -> None:
         """Call a function with each change from now on; what it raises is logged."""
-        _check(callback)
+        checked("listen", callback=callback)
         self._now()
         self._listeners.append(callback)
 
@@ -182,8 +181,3 @@ class TableView(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"TableView(topic={self.topic()}, {len(self._table)} keys)"
-
-
-def _check(callback: Action) -> None:
-    if inspect.iscoroutinefunction(callback):
-        raise InvalidValueError("a callback of a table view is a plain function of a key and a value, not awaited")

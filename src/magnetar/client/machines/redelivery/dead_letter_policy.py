@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from magnetar.client.arguments import kinds
+from magnetar.client.arguments.expected_argument import ExpectedArgument
 from magnetar.client.errors import ArgumentError
 from magnetar.model.names import TopicName
 
 RETRIES_DEFAULT: Final = 16
 """Of a consumer with retry letters and without a policy (rule 6.4.5)."""
-_COUNT_MAX: Final = (1 << 31) - 1
+_COUNT: Final = kinds.whole(1, kinds.INT32_MAX)
+_TOPIC: Final = ExpectedArgument("the name of a topic", lambda given: bool(TopicName.parse(given))).or_none()
+_NAME: Final = kinds.text("the name of a subscription").or_none()
+_PARAMETERS: Final = kinds.instance("a mapping of parameters of create_producer", Mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +36,16 @@ class ConsumerDeadLetterPolicy:
 
     def __post_init__(self) -> None:
         """Raises ArgumentError."""
-        count: object = self.max_redeliver_count
-        if not isinstance(count, int) or not 0 < count <= _COUNT_MAX:
-            raise ArgumentError(f"max_redeliver_count {count!r} is not above 0")
+        _COUNT.check("max_redeliver_count", self.max_redeliver_count)
+        _NAME.check("initial_subscription_name", self.initial_subscription_name)
+        _PARAMETERS.check("letter_producer", self.letter_producer)
         for what, topic in (
             ("dead_letter_topic", self.dead_letter_topic),
             ("retry_letter_topic", self.retry_letter_topic),
         ):
+            _TOPIC.check(what, topic)
             if topic is not None and TopicName.parse(topic).is_partition:
                 raise ArgumentError(f"{what} {topic} names one partition; give the topic (rule 6.4.2)")
-        if self.initial_subscription_name == "":
-            raise ArgumentError("initial_subscription_name is empty; leave it out for none")
 
 
 def base_topic(topic: str) -> str:

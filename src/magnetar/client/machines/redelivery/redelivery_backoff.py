@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
+from magnetar.client.arguments import kinds
 from magnetar.model.errors import InvalidValueError
 
 DELAY_MAX_MS: Final = 10 * 365 * 24 * 3_600 * 1_000
 """Ten years: the longest delay that is taken anywhere; a bound against overflow."""
+
+_NUMBER: Final = kinds.number(0, DELAY_MAX_MS, "milliseconds or times")
 
 
 @runtime_checkable
@@ -36,6 +39,8 @@ class MultiplierRedeliveryBackoff:
 
     def __post_init__(self) -> None:
         """Raises InvalidValueError."""
+        for name in ("min_delay_ms", "max_delay_ms", "multiplier", "jitter"):
+            _NUMBER.check(name, getattr(self, name))
         if not 0 <= self.min_delay_ms <= self.max_delay_ms <= DELAY_MAX_MS:
             raise InvalidValueError(
                 f"a backoff from {self.min_delay_ms} to {self.max_delay_ms} ms: "
