@@ -174,6 +174,30 @@ def test_several_hosts() -> None:
     run_seeds(several_hosts, 3)
 
 
+async def a_silent_link(world: World) -> None:
+    """A link that carries nothing is noticed within three keep-alive intervals; the message goes over another one, for
+    which the broker looks up to 5 s whether the old one lives (connectionLivenessCheckTimeoutMillis)."""
+    await world.boot()
+    interval = world.rng.choice((1.0, 4.0))
+    async with Client(
+        FIRST, keep_alive_interval_seconds=interval, clock=SimClock(world.loop), rng=world.rng,
+        initial_backoff_interval_ms=10, max_backoff_interval_ms=20,
+    ) as client:  # fmt: skip
+        producer = await client.create_producer(T, send_timeout_millis=0)
+        await producer.send(b"0")
+        for link in world.network.links:
+            link.freeze()
+        before = world.loop.time()
+        await producer.send(b"1")
+        waited = world.loop.time() - before
+        assert interval < waited < 3 * interval + 5.5, waited
+    assert await stored(world, FIRST) == [0, 1]
+
+
+def test_a_silent_link() -> None:
+    run_seeds(a_silent_link, 3)
+
+
 class Provider(ServiceInfoProvider):
     """Begins with the first cluster, and keeps what it was given."""
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -145,6 +146,8 @@ def test_an_asyncio_client_is_refused_in_a_child_at_once_and_the_parent_goes_on(
                 try:
                     asyncio.run(use())
                     status = 0
+                except BaseException:
+                    traceback.print_exc()
                 finally:
                     os._exit(status)
             waiting = asyncio.get_running_loop().run_in_executor(None, os.waitpid, process, 0)

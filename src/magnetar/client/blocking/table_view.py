@@ -36,7 +36,6 @@ class TableView(Mapping[str, Any]):
         self.twin = twin
         """Its asyncio twin, which lives on the loop thread."""
         self._thread = thread
-        thread.closes_with(self, twin)
         self._changes: list[_Changes] = []
 
     def __enter__(self) -> TableView:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.client.errors import ConnectionLostError, RefusedError, TlsError
-from magnetar.client.machines.handle_life import TRANSITIONS, HandleLife, LifeEvent, LifeState, Pauses
+from magnetar.client.machines.handle_life import TRANSITIONS, Backoff, HandleLife, LifeEvent, LifeState, Pauses
 from magnetar.model.errors import ServerError
 
 LOST = ConnectionLostError("lost")
@@ -71,3 +71,10 @@ def test_every_state_but_the_last_can_be_closed() -> None:
     life = HandleLife(give_up_at=10.0)
     with pytest.raises(AssertionError, match="PAUSE_OVER while OPENING"):
         life.on(LifeEvent.PAUSE_OVER)
+
+
+def test_pauses_as_they_are_wanted() -> None:
+    pauses = Pauses(Backoff(1.0, 5.0))
+    assert [pauses.next(0.0) for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
+    pauses.reset()
+    assert pauses.next(0.0) == 1.0

@@ -272,6 +272,7 @@ class Consumer(Settlement[T]):
         Cancelled, the subscription is moved all the same; the next seek waits for that.
         """
         checked("seek", messageid=messageid)
+        self._open()
         while self._moving is not None:
             await asyncio.wait([self._moving])
         moving = self._moving = self._loop.create_task(self._seek(messageid))
@@ -335,6 +336,7 @@ class Consumer(Settlement[T]):
     def forked(self, error: ForkedClientError) -> None:
         """Refuse everything in a process that was forked off, where closing does nothing."""
         self._closed, self._refusal, self._only, self._at_hand = True, error, None, []
+        self._moving = self._closing = None  # tasks of the other process's loop
         self._ready.clear()
 
     async def close(self) -> None:
