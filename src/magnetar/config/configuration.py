@@ -283,9 +283,10 @@ def _check_protection(given: GivenValue, values: Mapping[str, Any]) -> None:
     """Refuse settings that ask for protection, and an offload driver without a place for its copies."""
     found = PROTECTIONS.get(given.name)
     if found is not None and found.asks_for(given.value):
+        why = "does not do that yet" if found.relied_on else "cannot protect the broker that way yet"
         raise InvalidValueError(
-            f"{given.where}: {given.name}: {given.value!r} is not accepted; magnetar cannot protect the broker that "
-            f"way yet and will not start as if it could. {found.instead}"
+            f"{given.where}: {given.name}: {given.value!r} is not accepted; magnetar {why} and will not start as if it "
+            f"could. {found.instead}"
         )
     if given.name == "managedLedgerOffloadDriver" and not values.get("offloadUrl"):
         raise InvalidValueError(

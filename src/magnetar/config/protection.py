@@ -1,8 +1,10 @@
-"""Settings of Apache Pulsar that protect and are not built: the start is refused unless they protect nothing.
+"""Settings of Apache Pulsar that protect, or that clients rely on, and are not built: the start is refused unless they
+are off.
 
-Ignoring such a setting with a notice would open what the user closed. Each is listed here with the values at which it
-protects nothing and with what to do instead; the names are Pulsar's (``pulsar_settings.tsv``). A setting that is built
-is a field of :class:`magnetar.config.settings.Settings`, and an entry here no longer counts.
+Ignoring such a setting with a notice would open what the user closed, or have clients fail later and elsewhere. Each
+is listed here with the values at which it does nothing and with what to do instead; the names are Pulsar's
+(``pulsar_settings.tsv``). A setting that is built is a field of :class:`magnetar.config.settings.Settings`, and an
+entry here no longer counts.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ class Protection:
     instead: str
     from_value: float | None = None
     """Numbers from this one up (Pulsar's default) add no restriction."""
+    relied_on: bool = False
+    """It protects nothing; but clients, proxies or scripts would rely on what it switches on."""
 
     def asks_for(self, value: str) -> bool:
         """Whether ``value`` asks for protection."""
@@ -45,6 +49,10 @@ class Protection:
 def sounds_protective(name: str) -> bool:
     """Whether the name of a setting that is not known says that it could protect."""
     return _SOUNDS_PROTECTIVE.search(name) is not None
+
+
+def _relied_on(*names: str, instead: str, off: tuple[str, ...] = ()) -> dict[str, Protection]:
+    return dict.fromkeys(names, Protection(off, instead, relied_on=True))
 
 
 def _flags(*names: str, instead: str = _TRUST) -> dict[str, Protection]:
@@ -78,6 +86,18 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
         httpMaxRequestHeaderSize=8192, maxConcurrentHttpRequests=1024,
         maxConcurrentLookupRequest=50_000, maxConcurrentTopicLoadRequest=5000,
     ),
+    # what others would rely on
+    **_relied_on("haProxyProtocolEnabled", "webServiceHaProxyProtocolEnabled", off=("false",),
+                 instead="Leave it out, and have the proxy in front send no PROXY header, which would be garbage here"),
+    **_relied_on("webServiceTrustXForwardedFor", "webServiceLogDetailedAddresses", off=("false",),
+                 instead="Leave it out; the address of a request is that of the connection, also in logs"),
+    **_relied_on("exposingBrokerEntryMetadataToClientEnabled", off=("false",),
+                 instead="Leave it out; entries are delivered as their producers sent them"),
+    **_relied_on("bindAddresses", instead="Leave it out; bindAddress is the one for all ports"),
+    **_relied_on("bootstrapNamespaces", instead="Leave it out; magnetar admin namespaces create"),
+    **_relied_on("aggregatePublisherStatsByProducerName", off=("false",),
+                 instead="Leave it out; publishers of partitions are put together by their places in the lists"),
+    **_relied_on("additionalSystemCursorNames", instead="Leave it out; topics with other subscriptions are used"),
     # contents and their visibility
     "enablePersistentTopics": Protection(("true",), "Leave it out; persistent topics cannot be forbidden"),
     **_flags(
@@ -100,7 +120,6 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("tlsProvider", "webServiceTlsProvider"), "names a library of Java; here it is OpenSSL always"),
     "sslFactoryPluginParams": "of a plugin that is refused",
-    "webServiceTrustXForwardedFor": "opens, does not protect",
     **dict.fromkeys(
         (
             *("brokerClientAuthenticationParameters", "brokerClientTlsCiphers"),

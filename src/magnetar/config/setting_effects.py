@@ -50,7 +50,9 @@ def effect_of(name: str) -> SettingEffect:
     if has_effect(name):
         return SettingEffect(EffectKind.EFFECTIVE, "")
     if name in PROTECTIONS:
-        return SettingEffect(EffectKind.REFUSED, f"it protects and is not built. {PROTECTIONS[name].instead}")
+        found = PROTECTIONS[name]
+        what = "others rely on it" if found.relied_on else "it protects"
+        return SettingEffect(EffectKind.REFUSED, f"{what} and is not built. {found.instead}")
     kind, reason = reasons()[name]
     return SettingEffect(EffectKind(kind), reason)
 

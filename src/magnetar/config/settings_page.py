@@ -41,8 +41,9 @@ is stronger than the file also after a restart, and ends with `DELETE` of the sa
 _TAIL: Final = """
 ## Refused until they work
 
-Ignoring a setting that protects would open what the user closed. The start is refused, with the place it was
-written at and what to do, unless the value is one that protects nothing. `managedLedgerOffloadDriver` needs
+Ignoring a setting that protects would open what the user closed, and one that proxies, clients or scripts rely on would
+fail later and elsewhere. The start is refused, with the place it was
+written at and what to do, unless the value is one that does nothing. `managedLedgerOffloadDriver` needs
 `offloadUrl` beside it.
 
 | name | accepted |
