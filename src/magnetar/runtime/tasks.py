@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -12,11 +13,16 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-async def in_turns(things: Iterable[T], per_turn: int = 200) -> AsyncIterator[T]:
-    """Yield each of ``things``, and let other tasks run after every ``per_turn``: for loops over all topics."""
-    for i, thing in enumerate(things):
-        if i % per_turn == per_turn - 1:
+async def in_turns(things: Iterable[T], per_turn: int = 200, seconds: float = math.inf) -> AsyncIterator[T]:
+    """Yield each of ``things``, and let other tasks run after every ``per_turn``, or after so many ``seconds`` if that
+    is sooner: for loops over all topics."""
+    now = asyncio.get_running_loop().time
+    count, until = 0, now() + seconds
+    for thing in things:
+        count += 1
+        if count == per_turn or now() >= until:
             await asyncio.sleep(0)
+            count, until = 0, now() + seconds
         yield thing
 
 

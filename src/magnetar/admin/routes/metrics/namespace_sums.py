@@ -77,6 +77,23 @@ class Sums:
             self._sizes = list(map(add, self._sizes, writes.sizes))
             self.failed += writes.failed
 
+    def merge(self, other: Sums) -> None:
+        """Add what was added to another one."""
+        self.topics += other.topics
+        self.numbers = list(map(add, self.numbers, other.numbers))
+        self.messages_out += other.messages_out
+        self.bytes_out += other.bytes_out
+        self.delayed += other.delayed
+        self.system_bytes_in += other.system_bytes_in
+        self.ledgers += other.ledgers
+        self.stored = StoredCounters(*map(add, self.stored, other.stored))
+        self.transactions = list(map(add, self.transactions, other.transactions))
+        self.written = self.written or other.written
+        self._latency = list(map(add, self._latency, other._latency))
+        self._disk = list(map(add, self._disk, other._disk))
+        self._sizes = list(map(add, self._sizes, other._sizes))
+        self.failed += other.failed
+
     @property
     def writes(self) -> WriteCounters:
         """How the disk took what was written."""
@@ -100,12 +117,18 @@ class NamespaceSums:
         self._bundle_of = bundle_of if settings.exposeBundlesMetricsInPrometheus else None
         self.by_namespace: dict[str, Sums] = {}
         self.by_bundle: dict[str, Sums] = {}
-        self.all = Sums()
+
+    @property
+    def all(self) -> Sums:
+        """Of all namespaces together."""
+        found = Sums()
+        for one in self.by_namespace.values():
+            found.merge(one)
+        return found
 
     def add(self, counters: TopicCounters, numbers: Sequence[float]) -> None:
         """Add one topic."""
         namespace = counters.topic.namespace.text
-        self.all.add(counters, numbers)
         _of(self.by_namespace, namespace).add(counters, numbers)
         if self._bundle_of is not None:
             _of(self.by_bundle, f"{namespace}/{self._bundle_of(counters)}").add(counters, numbers)
