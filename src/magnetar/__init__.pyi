@@ -11,12 +11,14 @@ from magnetar.aio import AuthenticationOauth2 as AuthenticationOauth2
 from magnetar.aio import AuthenticationTLS as AuthenticationTLS
 from magnetar.aio import AuthenticationToken as AuthenticationToken
 from magnetar.aio import AutoClusterFailover as AutoClusterFailover
+from magnetar.aio import BatchingType as BatchingType
 from magnetar.aio import ClientLogin as ClientLogin
 from magnetar.aio import CompressionType as CompressionType
 from magnetar.aio import ConsumerBatchReceivePolicy as ConsumerBatchReceivePolicy
 from magnetar.aio import ConsumerCryptoFailureAction as ConsumerCryptoFailureAction
 from magnetar.aio import ConsumerDeadLetterPolicy as ConsumerDeadLetterPolicy
 from magnetar.aio import ConsumerInterceptor as ConsumerInterceptor
+from magnetar.aio import ConsumerKeySharedPolicy as ConsumerKeySharedPolicy
 from magnetar.aio import ConsumerType as ConsumerType
 from magnetar.aio import ConsumptionStatistics as ConsumptionStatistics
 from magnetar.aio import CryptoError as CryptoError
@@ -38,6 +40,7 @@ from magnetar.aio import ProducerInterceptor as ProducerInterceptor
 from magnetar.aio import ProducerStatistics as ProducerStatistics
 from magnetar.aio import Receipt as Receipt
 from magnetar.aio import RedeliveryBackoff as RedeliveryBackoff
+from magnetar.aio import RegexSubscriptionMode as RegexSubscriptionMode
 from magnetar.aio import Reject as Reject
 from magnetar.aio import RejectedMessageError as RejectedMessageError
 from magnetar.aio import Retry as Retry

@@ -47,9 +47,11 @@ from magnetar.client.login import ClientLogin
 from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.batching_type import BatchingType
 from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionsRoutingMode
 from magnetar.client.machines.redelivery.dead_letter_policy import ConsumerDeadLetterPolicy
 from magnetar.client.machines.redelivery.redelivery_backoff import MultiplierRedeliveryBackoff, RedeliveryBackoff
+from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy, RegexSubscriptionMode
 from magnetar.model.subscription_types import KeySharedMeta, KeySharedMode
 from magnetar.protocol.commands import InitialPosition, ProducerAccessMode
 
@@ -75,6 +77,7 @@ __all__ = [
     "AuthenticationTLS",
     "AuthenticationToken",
     "AutoClusterFailover",
+    "BatchingType",
     "Client",
     "ClientError",
     "ClientLogin",
@@ -87,6 +90,7 @@ __all__ = [
     "ConsumerCryptoFailureAction",
     "ConsumerDeadLetterPolicy",
     "ConsumerInterceptor",
+    "ConsumerKeySharedPolicy",
     "ConsumerType",
     "ConsumptionStatistics",
     "CryptoError",
@@ -114,6 +118,7 @@ __all__ = [
     "Receipt",
     "RedeliveryBackoff",
     "RefusedError",
+    "RegexSubscriptionMode",
     "Reject",
     "RejectedMessageError",
     "Retry",

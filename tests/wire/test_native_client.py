@@ -231,8 +231,8 @@ def test_what_is_refused(broker: LiveBroker) -> None:
     """By name, before anything is opened; a full queue and a closed client say so (rule 6.1.7)."""
 
     async def body(client: aio.Client) -> None:
-        with pytest.raises(aio.NotBuiltError, match="max_pending_messages_across_partitions is not"):
-            await client.create_producer("t", max_pending_messages_across_partitions=5)
+        with pytest.raises(aio.NotBuiltError, match="lazy_start_partitioned_producers is not"):
+            await client.create_producer("t", lazy_start_partitioned_producers=True)
         with pytest.raises(TypeError, match="nonsense"):
             await client.create_producer("t", nonsense=1)
         producer = await client.create_producer("t", max_pending_messages=2)

@@ -17,10 +17,12 @@ class SubType(IntEnum):
 
 
 class KeySharedMode(IntEnum):
-    """Who divides the hash range: the broker, or the consumers themselves."""
+    """Who divides the hash range: the broker, or the consumers themselves; Pulsar's names and the Python client's."""
 
     AUTO_SPLIT = 0
     STICKY = 1
+    AutoSplit = AUTO_SPLIT
+    Sticky = STICKY
 
 
 class IntRange(NamedTuple):

@@ -49,12 +49,14 @@ from magnetar.client.encryption.message_sealer import RETRY, MessageSealer
 from magnetar.client.errors import ArgumentError
 from magnetar.client.login import ClientLogin
 from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.batching_type import BatchingType
 from magnetar.client.machines.outgoing.partition_router import (
     HashingScheme,
     MessageRouter,
     PartitionRouter,
     PartitionsRoutingMode,
 )
+from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy, RegexSubscriptionMode
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol import commands as c
@@ -139,6 +141,7 @@ class Client(ClientLife):
         send_timeout_millis: int = 30_000,
         compression_type: int = CompressionType.NONE,
         max_pending_messages: int = 1_000,
+        max_pending_messages_across_partitions: int = 50_000,
         block_if_queue_full: bool = False,
         batching_enabled: bool = False,
         batching_max_messages: int = 1_000,
@@ -147,6 +150,7 @@ class Client(ClientLife):
         chunking_enabled: bool = False,
         message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution,
         properties: Mapping[str, str] | None = None,
+        batching_type: BatchingType = BatchingType.Default,
         encryption_key: str | None = None,
         crypto_key_reader: KeySource | None = None,
         access_mode: c.ProducerAccessMode = c.ProducerAccessMode.Shared,
@@ -174,15 +178,17 @@ class Client(ClientLife):
         options = producer_options(
             producer_name=producer_name, schema=chosen, initial_sequence_id=initial_sequence_id,
             send_timeout_millis=send_timeout_millis, compression_type=compression_type,
-            max_pending_messages=max_pending_messages, block_if_queue_full=block_if_queue_full,
-            batching_enabled=batching_enabled, batching_max_messages=batching_max_messages,
+            max_pending_messages=max_pending_messages,
+            max_pending_messages_across_partitions=max_pending_messages_across_partitions,
+            batching_type=batching_type, block_if_queue_full=block_if_queue_full, batching_enabled=batching_enabled,
+            batching_max_messages=batching_max_messages,
             batching_max_allowed_size_in_bytes=batching_max_allowed_size_in_bytes,
-            batching_max_publish_delay_ms=batching_max_publish_delay_ms,
-            chunking_enabled=chunking_enabled, properties=properties, access_mode=access_mode,
-            key_based_batching=key_based_batching, txn_enabled=txn_enabled, sealer=sealer,
-            initial_subscription_name=initial_subscription_name,
+            batching_max_publish_delay_ms=batching_max_publish_delay_ms, chunking_enabled=chunking_enabled,
+            properties=properties, access_mode=access_mode, sealer=sealer, key_based_batching=key_based_batching,
+            txn_enabled=txn_enabled, initial_subscription_name=initial_subscription_name,
         )  # fmt: skip
         partitions = await partitions_of(self._lookup, name)
+        options = options.over(partitions)
         router = PartitionRouter(
             message_routing_mode, hashing_scheme, self._rng.random(), options.limits.routing, router=message_router
         )
@@ -224,9 +230,9 @@ class Client(ClientLife):
         replicate_subscription_state_enabled: bool = False,
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
-        key_shared_policy: KeySharedMeta | None = None,
+        key_shared_policy: ConsumerKeySharedPolicy | KeySharedMeta | None = None,
         batch_index_ack_enabled: bool = False,
-        regex_subscription_mode: str = "PersistentOnly",
+        regex_subscription_mode: str = RegexSubscriptionMode.PersistentOnly,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
         priority_level: int | None = None,

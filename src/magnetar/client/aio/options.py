@@ -20,7 +20,9 @@ from magnetar.client.encryption.message_unsealer import MessageUnsealer
 from magnetar.client.errors import ArgumentError
 from magnetar.client.machines.consumption_limits import ConsumptionLimits
 from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.batching_type import BatchingType
 from magnetar.client.machines.outgoing.publication import PublicationLimits
+from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import KeySharedMeta, SubType
@@ -59,6 +61,7 @@ def producer_options(
     send_timeout_millis: int,
     compression_type: int,
     max_pending_messages: int,
+    max_pending_messages_across_partitions: int,
     block_if_queue_full: bool,
     batching_enabled: bool,
     batching_max_messages: int,
@@ -68,6 +71,7 @@ def producer_options(
     properties: Mapping[str, str] | None,
     access_mode: c.ProducerAccessMode,
     key_based_batching: bool,
+    batching_type: BatchingType,
     txn_enabled: bool,
     initial_subscription_name: str | None,
     sealer: MessageSealer | None,
@@ -78,8 +82,10 @@ def producer_options(
     """
     if chunking_enabled and batching_enabled:
         raise InvalidValueError("chunking_enabled and batching_enabled exclude each other")
-    if min(send_timeout_millis, max_pending_messages, batching_max_publish_delay_ms) < 0:
+    across = max_pending_messages_across_partitions
+    if min(send_timeout_millis, max_pending_messages, across, batching_max_publish_delay_ms) < 0:
         raise InvalidValueError("time-outs and limits are not below 0")
+    by_key = key_based_batching or BatchingType(batching_type) is BatchingType.KeyBased
     limits = PublicationLimits(
         pending_messages=max_pending_messages,
         send_timeout=send_timeout_millis / 1000,
@@ -87,7 +93,7 @@ def producer_options(
         batch_messages=batching_max_messages,
         batch_bytes=batching_max_allowed_size_in_bytes,
         batch_delay=batching_max_publish_delay_ms / 1000,
-        batch_by_key=key_based_batching,
+        batch_by_key=by_key,
         chunking=chunking_enabled,
     )
     return ProducerOptions(
@@ -101,6 +107,7 @@ def producer_options(
         initial_sequence_id=initial_sequence_id,
         txn_enabled=txn_enabled,
         block_if_queue_full=block_if_queue_full,
+        pending_across=across,
         sealer=sealer,
         initial_subscription=initial_subscription_name,
     )
@@ -120,7 +127,7 @@ def consumer_options(
     replicate_subscription_state_enabled: bool,
     max_pending_chunked_message: int,
     auto_ack_oldest_chunked_message_on_queue_full: bool,
-    key_shared_policy: KeySharedMeta | None,
+    key_shared_policy: ConsumerKeySharedPolicy | KeySharedMeta | None,
     batch_index_ack_enabled: bool,
     priority_level: int | None,
     subscription_properties: Mapping[str, str] | None,
@@ -155,7 +162,9 @@ def consumer_options(
         subscription_properties=tuple((subscription_properties or {}).items()),
         read_compacted=is_read_compacted,
         replicate_subscription_state=True if replicate_subscription_state_enabled else None,
-        key_shared=key_shared_policy,
+        key_shared=(
+            key_shared_policy.policy() if isinstance(key_shared_policy, ConsumerKeySharedPolicy) else key_shared_policy
+        ),
         schema=chosen.registered,
         values=chosen.values,
         durable=durable,

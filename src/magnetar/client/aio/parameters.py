@@ -28,9 +28,11 @@ from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailu
 from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.batching_type import BatchingType
 from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionsRoutingMode
 from magnetar.client.machines.redelivery.dead_letter_policy import ConsumerDeadLetterPolicy
 from magnetar.client.machines.redelivery.redelivery_backoff import RedeliveryBackoff
+from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import KeySharedMeta, KeySharedMode, SubType
 from magnetar.protocol.commands import InitialPosition, ProducerAccessMode
@@ -161,6 +163,8 @@ PARAMETERS: Final[Mapping[str, ExpectedArgument]] = {
     "send_timeout_millis": _MILLIS,
     "compression_type": kinds.one_of(CompressionType, "CompressionType"),
     "max_pending_messages": _COUNT,
+    "max_pending_messages_across_partitions": _COUNT,
+    "batching_type": kinds.one_of(BatchingType, "BatchingType"),
     "block_if_queue_full": TRUTH,
     "batching_enabled": TRUTH,
     "batching_max_messages": kinds.whole(-INT32_MAX, INT32_MAX),
@@ -204,7 +208,8 @@ PARAMETERS: Final[Mapping[str, ExpectedArgument]] = {
     "max_pending_chunked_message": _COUNT,
     "auto_ack_oldest_chunked_message_on_queue_full": TRUTH,
     "key_shared_policy": ExpectedArgument(
-        "a KeySharedMeta with its mode and ranges of slots", _is_key_shared
+        "a ConsumerKeySharedPolicy, or a KeySharedMeta with its mode and ranges of slots",
+        lambda given: isinstance(given, ConsumerKeySharedPolicy) or _is_key_shared(given),
     ).or_none(),
     "batch_index_ack_enabled": TRUTH,
     "regex_subscription_mode": kinds.text("PersistentOnly, NonPersistentOnly or AllTopics"),

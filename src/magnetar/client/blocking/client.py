@@ -32,7 +32,9 @@ from magnetar.client.encryption.crypto_key_reader import KeySource
 from magnetar.client.errors import ArgumentError
 from magnetar.client.login import ClientLogin
 from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.outgoing.batching_type import BatchingType
 from magnetar.client.machines.outgoing.partition_router import HashingScheme, MessageRouter, PartitionsRoutingMode
+from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy, RegexSubscriptionMode
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
@@ -128,6 +130,7 @@ class Client:
         send_timeout_millis: int = 30_000,
         compression_type: int = CompressionType.NONE,
         max_pending_messages: int = 1_000,
+        max_pending_messages_across_partitions: int = 50_000,
         block_if_queue_full: bool = False,
         batching_enabled: bool = False,
         batching_max_messages: int = 1_000,
@@ -136,6 +139,7 @@ class Client:
         chunking_enabled: bool = False,
         message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution,
         properties: Mapping[str, str] | None = None,
+        batching_type: BatchingType = BatchingType.Default,
         encryption_key: str | None = None,
         crypto_key_reader: KeySource | None = None,
         access_mode: c.ProducerAccessMode = c.ProducerAccessMode.Shared,
@@ -176,9 +180,9 @@ class Client:
         replicate_subscription_state_enabled: bool = False,
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
-        key_shared_policy: KeySharedMeta | None = None,
+        key_shared_policy: ConsumerKeySharedPolicy | KeySharedMeta | None = None,
         batch_index_ack_enabled: bool = False,
-        regex_subscription_mode: str = "PersistentOnly",
+        regex_subscription_mode: str = RegexSubscriptionMode.PersistentOnly,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
         priority_level: int | None = None,

@@ -14,6 +14,7 @@ In reading order:
 * ``ack_pace``         when acknowledgements are written
 * ``redelivery``       when a message comes again, how often, and what is sent where it does not
 * ``batch_receive_policy`` when a batch of messages is returned
+* ``subscription_choices`` which keys, and which topics of a pattern
 * ``prefetch``         permits, and what comes without room
 * ``consumption_limits`` how much waits, and what opens what is encrypted
 * ``consumer_commands`` what a consumer writes about messages it had

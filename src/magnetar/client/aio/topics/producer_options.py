@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from magnetar.client.encryption.message_sealer import MessageSealer
@@ -27,7 +27,17 @@ class ProducerOptions:
     initial_sequence_id: int | None = None
     txn_enabled: bool = False
     block_if_queue_full: bool = False
+    pending_across: int = 0
+    """Messages that wait on all partitions together at most; 0: no such bound."""
     initial_subscription: str | None = None
     """A subscription that is made with the topic, at its beginning."""
     sealer: MessageSealer | None = None
     """Encrypts; None: messages go out in clear."""
+
+    def over(self, partitions: int) -> ProducerOptions:
+        """Return options by which so many partitions keep the bound that they have in common, each a share of it."""
+        most = self.limits.pending_messages
+        if partitions < 2 or not self.pending_across or not most:
+            return self
+        share = max(min(most, self.pending_across // partitions), 1)
+        return replace(self, limits=replace(self.limits, pending_messages=share))

@@ -4,6 +4,7 @@ In reading order:
 
 * ``outgoing_message`` one message on its way out, and one batch or entry made of such
 * ``entry_fate``       what becomes of the messages of one entry
+* ``batching_type``    which messages may be in one batch
 * ``open_batches``     messages that wait for company, by default together, or by key
 * ``batch_wait``       how long they wait
 * ``unconfirmed_entry``  one entry without a receipt
