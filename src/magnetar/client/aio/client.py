@@ -188,14 +188,13 @@ class Client(ClientLife):
             txn_enabled=txn_enabled, initial_subscription_name=initial_subscription_name,
         )  # fmt: skip
         partitions = await partitions_of(self._lookup, name)
-        options = options.over(partitions)
         router = PartitionRouter(
             message_routing_mode, hashing_scheme, self._rng.random(), options.limits.routing, router=message_router
         )
         if sealer is not None:
             await self._renew(sealer)
         made: Callable[..., Producer[Any]] = Producer if not interceptors else InterceptedProducer.of(interceptors)
-        producer = made(name, partitions, self._environment, options, router)
+        producer = made(name, partitions, self._environment, options.over(partitions), router)
         await producer.opened()
         await self._open.keep(producer)
         if sealer is not None:
