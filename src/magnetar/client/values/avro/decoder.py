@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
 from magnetar.client.errors import SchemaError
@@ -49,6 +50,7 @@ class AvroDecoder:
 
     def decode(self, data: bytes) -> Any:
         """Return the value. Raises SchemaError."""
+        _empty_items.set(_NONE)
         try:
             value, end = self._read(data, 0)
         except (IndexError, struct.error):
@@ -265,11 +267,27 @@ def _blocks(data: bytes, at: int) -> tuple[int, int]:
     return count, at
 
 
+_NONE: Final = b"", 0
+_empty_items: Final[ContextVar[tuple[bytes, int]]] = ContextVar("empty_items", default=_NONE)
+"""A payload, and how many values of no bytes it has had; threads decode each for themselves."""
+
+
+def _count_empty(data: bytes, count: int) -> None:
+    """Raise SchemaError for more than one payload may have."""
+    payload, known = _empty_items.get()
+    count += known if payload is data else 0
+    _empty_items.set((data, count))
+    if count > len(data) + _EMPTY_ITEMS_MAX:
+        raise SchemaError(f"lists of {count} values in {len(data)} bytes")
+
+
 def _array(item: Read) -> Read:
     def read(data: bytes, at: int) -> tuple[list[Any], int]:
         found: list[Any] = []
         count, at = _blocks(data, at)
         while count:
+            if count > len(data) - at:  # they cannot have a byte each
+                _count_empty(data, count)
             for _ in range(count):
                 value, at = item(data, at)
                 found.append(value)

@@ -23,6 +23,9 @@ from uuid import UUID
 
 from magnetar.schema_definitions.avro_types import AvroFixed, AvroPrimitive, AvroSchema
 
+_PRECISION_MAX: Final = 10_000
+"""Digits of a decimal, and bytes of one that is read: turning more into a number takes minutes. A type with more is
+left plain."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
@@ -95,6 +98,8 @@ def _decimal(schema: AvroPrimitive | AvroFixed) -> LogicalType | None:
     precision, scale = schema.props.get("precision"), schema.props.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision:
         return None
+    if precision > _PRECISION_MAX:
+        return None
     size = schema.size if isinstance(schema, AvroFixed) else None
     context = Context(prec=precision, traps=[Inexact, InvalidOperation])
     step = Decimal(1).scaleb(-scale)
@@ -111,6 +116,8 @@ def _decimal(schema: AvroPrimitive | AvroFixed) -> LogicalType | None:
             raise ValueError(f"it does not fit {length} bytes") from None
 
     def of(raw: bytes) -> Decimal:
+        if len(raw) > _PRECISION_MAX:
+            raise ValueError(f"a decimal of {len(raw)} bytes; {_PRECISION_MAX} are read")
         return Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-scale, context=Context(prec=len(raw) * 3 + 1))
 
     return LogicalType(Decimal, plain, of)
