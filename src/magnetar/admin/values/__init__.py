@@ -5,6 +5,5 @@ Reading order: ``json_document`` (one document, read strictly), ``coercion`` (fr
 where things shall lie), ``grants`` (permissions as the metadata keeps them), ``partitioned_stats`` (one set of
 statistics from those of the partitions), ``counters`` (numbers for /metrics), ``stored_message`` (one entry with its
 headers); ``rest_messages`` (what is published) with ``payloads`` and ``avro_json`` (from text to bytes);
-``inner_flow`` (what a client within the process reads), ``inner_peer`` (for whom a request speaks to the broker),
-``client_refusals`` (what the broker says then).
+``inner_peer`` (for whom a request speaks to the broker), ``client_refusals`` (what the broker says then).
 """

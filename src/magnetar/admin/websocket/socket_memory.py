@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from magnetar.admin.values.inner_flow import InnerFlow
+from magnetar.admin.values.inner_peer import InnerFlow
 
 COPIES: Final = 4
 """How often a frame is in memory while it is made and sent: message, base64, JSON, bytes of the socket."""

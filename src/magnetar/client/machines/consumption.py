@@ -46,7 +46,6 @@ class Consumption:
         ordered: bool,
         skip_to: MessageId | None = None,
         unpacked_max: int | None = None,
-        sealed_stay: bool = True,
         unsealer: Unsealer | None = None,
         reading: SchemaReading | None = None,
     ) -> None:
@@ -54,7 +53,6 @@ class Consumption:
 
         ``skip_to``: a reader begins after this message; messages of its entry up to its index are left out.
         ``unpacked_max``: at what would be more bytes than these when it is unpacked, `received` raises.
-        ``sealed_stay``: whether what no key opens may stay unacknowledged (rule 6.11.2); otherwise `received` raises.
         """
         self.topic = topic
         self.queue = MessageQueue(self._cut)
@@ -80,7 +78,6 @@ class Consumption:
             self._chunks,
             skip_to=skip_to,
             unpacked_max=unpacked_max,
-            sealed_stay=sealed_stay,
             unsealer=unsealer,
             reading=reading,
         )
@@ -124,8 +121,7 @@ class Consumption:
         self.redeliveries.clear()
 
     def received(self, command: c.CommandMessage) -> None:
-        """Take what the broker has sent; its messages are `waiting` then. Raises UnpackedTooLargeError,
-        SealedMessageError."""
+        """Take what the broker has sent; its messages are `waiting` then. Raises UndeliverableError."""
         place = command.message_id.ledger, command.message_id.entry
         try:
             metadata = metadata_of(command.entry)

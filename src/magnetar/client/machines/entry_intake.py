@@ -60,7 +60,6 @@ class EntryIntake:
         *,
         skip_to: MessageId | None,
         unpacked_max: int | None,
-        sealed_stay: bool = True,
         unsealer: Unsealer | None,
         reading: SchemaReading | None,
     ) -> None:
@@ -73,7 +72,8 @@ class EntryIntake:
         self.skip_also: MessageId | None = None
         """The same, of what comes again without having been asked for."""
         self._unpacked_max = unpacked_max
-        self._sealed_stay = sealed_stay
+        self.sealed_stay = True
+        """Whether what no key opens may stay unacknowledged silently (rule 6.11.2); otherwise `unpack` raises."""
         self._unsealer = unsealer
         self._reading = reading
         self.owner: MessageOwner | None = None
@@ -126,7 +126,7 @@ class EntryIntake:
         if _leaves_out(self.skip_to, place, -1):
             return Intake(None, count)
         if action is ConsumerCryptoFailureAction.FAIL:
-            if not self._sealed_stay:
+            if not self.sealed_stay:
                 raise SealedMessageError(*place, self._topic)
             return Intake(None, count)
         envelope = self._envelope(command, place, metadata, 0)

@@ -7,8 +7,9 @@ import re
 from typing import Final
 
 from magnetar.model.errors import ConflictError, InvalidValueError, PreconditionFailedError
-from magnetar.storage.backends.directory import PRIVATE_DIRECTORY, sync_directory
+from magnetar.storage.backends.directory import PRIVATE_DIRECTORY, lock_directory, sync_directory
 from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backup.backup_writer import is_half_written, remove_written
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -18,6 +19,7 @@ class BackupDirectory:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._lock: int | None = None
 
     def make(self, name: str) -> OsFileSystem:
         """See :class:`BackupPlace`; refuses what is no plain name, and whatever stands there, links as well."""
@@ -39,9 +41,31 @@ class BackupDirectory:
         try:
             os.mkdir(path, PRIVATE_DIRECTORY)
         except FileExistsError:
+            if not os.path.islink(path) and self._clear(path):
+                return OsFileSystem(path)
             raise ConflictError(f"{path} exists; choose another name, nothing is overwritten") from None
         sync_directory(self._path)
+        self._take(path)
         return OsFileSystem(path)
+
+    def _clear(self, path: str) -> bool:
+        """Empty the directory of a backup that was interrupted; whether it is one, and nobody writes it."""
+        try:
+            self._take(path)
+        except OSError:
+            return False
+        left = OsFileSystem(path)
+        if not is_half_written(left):
+            return False
+        remove_written(left)
+        return True
+
+    def _take(self, path: str) -> None:
+        """Lock the directory until the next backup: another broker may have the same backupDirectory."""
+        lock = lock_directory(path)
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = lock
 
     def remove(self, name: str) -> None:
         """See :class:`BackupPlace`."""

@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from magnetar.storage.backends.files import File, FileSystem, write_atomically
 from magnetar.storage.backup.file_copy import FileCopy, copy_buffer
-from magnetar.storage.backup.manifest import MANIFEST, BackedUpFile, BackupManifest, manifest_line
+from magnetar.storage.backup.manifest import INCOMPLETE, MANIFEST, BackedUpFile, BackupManifest, manifest_line, may_hold
 
 
 class BackupPart(NamedTuple):
@@ -40,14 +40,20 @@ class BackupWriter:
         """The file that is being copied."""
         self.files: list[BackedUpFile] = []
         self._whole = 0
+        self._marked = False
 
     def step(self) -> bool:
         """Copy one slice; whether the backup is whole and durable. Raises OSError."""
-        if self._copy is None:
+        if not self._marked:
+            self._target.open(INCOMPLETE, create=True).close()
+            self._target.sync()
+            self._marked = True
+        elif self._copy is None:
             if not self._left:
                 self._target.sync()
                 manifest = BackupManifest(self._taken_ms, self.files)
                 write_atomically(self._target, MANIFEST, manifest_line(manifest))
+                self._target.remove(INCOMPLETE)
                 return True
             self._begin(self._left.pop())
         elif self._copy.step():
@@ -102,9 +108,17 @@ class BackupWriter:
             self.close()
 
 
+def is_half_written(target: FileSystem) -> bool:
+    """Whether a directory holds what an interrupted backup has left, and nothing else."""
+    names = target.names()
+    return INCOMPLETE in names and MANIFEST not in names and all(may_hold(name) for name in names)
+
+
 def remove_written(target: FileSystem) -> None:
     """Remove what an unfinished backup or restore has written, as far as the disk lets us; the manifest first."""
-    for name in sorted(target.names(), key=lambda name: name != MANIFEST):
+    # the mark last: without it a half backup is just a directory that is not empty
+    order = {MANIFEST: 0, INCOMPLETE: 2}
+    for name in sorted(target.names(), key=lambda name: order.get(name, 1)):
         with suppress(OSError):
             target.remove(name)
     with suppress(OSError):

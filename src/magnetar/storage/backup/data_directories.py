@@ -19,7 +19,7 @@ from magnetar.storage.backends.file_names import checkpoint_names, segment_numbe
 from magnetar.storage.backends.files import FileSystem, OsFileSystem
 from magnetar.storage.backends.journal_backend import index_name, segment_name
 from magnetar.storage.backends.newest_segment import NAME as NEWEST
-from magnetar.storage.backup.backup_writer import BackupPart, BackupWriter, remove_written
+from magnetar.storage.backup.backup_writer import BackupPart, BackupWriter, is_half_written, remove_written
 from magnetar.storage.backup.manifest import BackupManifest
 from magnetar.storage.backup.restored_files import checked_manifest, restore_files
 from magnetar.storage.metadata_log.metadata_scan import COPIES
@@ -57,10 +57,12 @@ def _back_up(source: FileSystem, names: list[str], to: str) -> BackupManifest:
         parts += [BackupPart(name) for name in (segment_name(number), index_name(number)) if name in names]
     parts += [BackupPart(NEWEST)] * (NEWEST in names)
     new = not os.path.lexists(to)
-    if not new and (not os.path.isdir(to) or os.listdir(to)):
+    if not new and (not os.path.isdir(to) or (os.listdir(to) and not is_half_written(OsFileSystem(to)))):
         raise PersistenceError(f"{to} is not empty; choose another place, nothing is overwritten")
     make_directory(to)
     with _taken(to, "two backups cannot be written to one place"):
+        if not new:
+            remove_written(OsFileSystem(to))  # half a backup, if anything
         if not new:
             os.chmod(to, PRIVATE_DIRECTORY)
         target = OsFileSystem(to)
@@ -98,6 +100,9 @@ def restore_directory(source: str, data: str) -> BackupManifest:
     with _taken(data):
         try:
             found = set(os.listdir(data)) - {_RESTORING, "lost+found"}
+            facts = os.path.join(data, _FACTS)
+            if found == {_FACTS} and only_refuses(facts):
+                found.clear()  # a restore was interrupted just before its end
             if found:
                 raise PersistenceError(
                     f"{data} is not empty: it holds {', '.join(sorted(found)[:5])}; choose another directory, "

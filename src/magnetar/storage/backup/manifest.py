@@ -17,9 +17,16 @@ from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.files import FileSystem
 
 MANIFEST: Final = "manifest.json"
+INCOMPLETE: Final = "incomplete"
+"""A file that is there while a backup is being written: who finds it without a manifest finds half a backup."""
 FORMAT: Final = 1
 _BYTES_MAX: Final = 256 << 20
 _NAME: Final = re.compile(r"segment-[0-9a-f]{16}(\.index)?|checkpoint-[0-9a-f]{16}|metadata-[ab]|newest")
+
+
+def may_hold(name: str) -> bool:
+    """Whether a directory of a backup may hold a file of this name."""
+    return name in (INCOMPLETE, f"{MANIFEST}.new") or _NAME.fullmatch(name) is not None
 
 
 class BackedUpFile(NamedTuple):
@@ -61,6 +68,11 @@ def read_manifest(source: FileSystem) -> BackupManifest:
     try:
         file = source.open(MANIFEST)
     except FileNotFoundError:
+        if INCOMPLETE in source.names():
+            raise PersistenceError(
+                f"this backup is incomplete: it was interrupted while it was written (there is no {MANIFEST}); take it "
+                "again, the same name or place may be used"
+            ) from None
         raise PersistenceError(
             f"there is no {MANIFEST}: this is no backup, or one that was interrupted; take another"
         ) from None

@@ -6,14 +6,16 @@ import asyncio
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from magnetar.model.errors import PersistenceError
+from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.storage.backends import files as disk
 from magnetar.storage.backends.directory import lock_directory
 from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backup.backup_directory import BackupDirectory
 from magnetar.storage.backup.data_directories import back_up_directory, restore_directory
 from magnetar.storage.backup.manifest import MANIFEST, BackedUpFile, BackupManifest, manifest_line, read_manifest
 from magnetar.storage.verify import verify
@@ -179,3 +181,89 @@ def test_what_an_interrupted_restore_left_is_removed(backup: Path, tmp_path: Pat
     restore_directory(str(backup), str(tmp_path / "restored"))
     assert sorted(one.name for one in (tmp_path / "restored").iterdir()) == ["ledgers", "metadata.sqlite"]
     assert not (tmp_path / "restored" / "ledgers" / "segment-00000000000000ff").exists()
+
+
+def crashing(work: Callable[[], object], step: int) -> bool:
+    """Do it in a child that ends without a word before its ``step``th change of the disk; whether it got to its end."""
+    child = os.fork()
+    if child == 0:
+        left = step
+
+        def counted(change: Callable[..., object]) -> Callable[..., object]:
+            def called(*given: object, **named: object) -> object:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    os._exit(9)
+                return change(*given, **named)
+
+            return called
+
+        for kind, names in ((disk.OsFile, ("append", "sync")), (OsFileSystem, ("rename", "remove", "sync"))):
+            for name in names:
+                setattr(kind, name, counted(getattr(kind, name)))
+        for name in ("mkdir", "rename", "rmdir", "remove"):
+            setattr(os, name, counted(getattr(os, name)))
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, 9), code
+    return code == 0
+
+
+def test_a_crash_at_any_step_of_a_backup_leaves_the_broker_whole_and_a_backup_that_can_be_repeated(
+    data: Path, tmp_path: Path
+) -> None:
+    before, refused = tree(data), 0
+    for step in range(1000):
+        place, restored = tmp_path / f"backup{step}", tmp_path / f"restored{step}"
+        done = crashing(lambda place=place: back_up_directory(str(data), str(place)), step)  # type: ignore[misc]
+        assert tree(data) == before
+        if not (place / MANIFEST).exists():
+            with pytest.raises(PersistenceError, match=r"incomplete: it was|no directory|this is no backup"):
+                restore_directory(str(place), str(restored))
+            assert not restored.exists()
+            refused += "incomplete" in {one.name for one in place.glob("*")}
+            back_up_directory(str(data), str(place))
+        if done or step % 4 == 0:
+            restore_directory(str(place), str(restored))
+            assert "incomplete" not in {one.name for one in (restored / "ledgers").iterdir()}
+        if done:
+            break
+    assert 10 < step < 999 and refused > 10
+
+
+def test_a_crash_at_any_step_of_a_restore_leaves_a_place_where_it_can_be_repeated(backup: Path, tmp_path: Path) -> None:
+    whole = tree(backup)
+    restore_directory(str(backup), str(tmp_path / "right"))
+    right = tree(tmp_path / "right" / "ledgers")
+    for step in range(1000):
+        place = tmp_path / f"restored{step}"
+        done = crashing(lambda place=place: restore_directory(str(backup), str(place)), step)  # type: ignore[misc]
+        assert tree(backup) == whole
+        if not (place / "ledgers").exists():
+            restore_directory(str(backup), str(place))
+        assert tree(place / "ledgers") == right, "there is all of it or nothing"
+        if done:
+            break
+    assert 10 < step < 999
+
+
+def test_an_interrupted_backup_of_a_running_broker_is_begun_again_unless_somebody_writes_it(tmp_path: Path) -> None:
+    place = BackupDirectory(str(tmp_path))
+    target = place.make("monday")
+    target.open("incomplete", create=True).close()
+    target.open("segment-0000000000000001", create=True).close()
+    with pytest.raises(ConflictError, match="exists"):
+        BackupDirectory(str(tmp_path)).make("monday")  # of another broker, while the first one is at work
+    place.make("tuesday")  # which lets the lock of monday go
+    again = BackupDirectory(str(tmp_path)).make("monday")
+    assert again.names() == []
+    (tmp_path / "monday" / "notes.txt").write_text("mine")
+    (tmp_path / "monday" / "incomplete").write_text("")
+    with pytest.raises(ConflictError, match="exists"):
+        place.make("monday")
+    assert (tmp_path / "monday" / "notes.txt").read_text() == "mine"

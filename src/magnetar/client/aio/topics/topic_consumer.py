@@ -69,10 +69,10 @@ class TopicConsumer:
             ordered=ordered,
             skip_to=skip_to,
             unpacked_max=environment.bounds.unpacked,
-            sealed_stay=environment.bounds.sealed,
             unsealer=options.unsealer,
             reading=reading,
         )
+        self.consumption.intake.sealed_stay = environment.bounds.sealed
         self._hold: VersionHold | None = None
         if reading is not None and reading.needs_versions:
             self._hold = VersionHold(topic, reading, environment.lookup, self._take_in)
