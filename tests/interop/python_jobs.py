@@ -104,9 +104,9 @@ class PythonJobs:
         key = message.partition_key().encode() if self.official else message.key_bytes()
         if self.official or message.has_key():
             one["key_bytes"] = b64(key)
-        ordering = message.ordering_key()
+        ordering = message.ordering_key().encode() if self.official else message.ordering_key_bytes()
         if ordering:
-            one["ordering_key"] = b64(ordering.encode() if isinstance(ordering, str) else ordering)
+            one["ordering_key"] = b64(ordering)
         one |= {
             "properties": dict(message.properties()), "event_time": message.event_timestamp(),
             "producer": message.producer_name(), "topic": message.topic_name(),
