@@ -153,13 +153,13 @@ def opening(kind: str) -> Scenario:
     return open_it
 
 
-def receiving(how: str, *, early: bool) -> Scenario:
+def receiving(how: str, *, early: bool, queue: int = 1_000) -> Scenario:
     """Every message comes once and in order, those of the cancelled call with the next. ``early``: before they come."""
 
     async def receive(world: World, cut: CancelledCall) -> None:
         async with new_client(world) as client:
             await keep(client)
-            consumer = await subscribed(client)
+            consumer = await subscribed(client, SubType.Exclusive, receiver_queue_size=queue)
             publishing = world.loop.create_task(published(client))
             if not early:
                 await publishing
@@ -325,6 +325,10 @@ SCENARIOS: dict[str, Scenario] = {
     **{
         f"{how}, {'empty' if early else 'filled'}": receiving(how, early=early)
         for how in ("receive", "batch_receive", "receive_table") for early in (False, True)
+    },
+    **{
+        f"receive, {'empty' if early else 'filled'}, of {queue}": receiving("receive", early=early, queue=queue)
+        for queue in (0, 1) for early in (False, True)
     },
     **{
         name: settling(name)

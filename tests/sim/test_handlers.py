@@ -114,7 +114,7 @@ async def handled(world: World) -> None:
                 left.append(int((await consumer.receive(3_000)).data()))
         except ClientError:
             pass
-        assert set(done) | set(left) == stored
+        assert set(done) | set(left) == stored, "neither handled nor there"
 
 
 def test_handled() -> None:
@@ -171,7 +171,7 @@ def test_a_run_that_forgets_what_is_at_hand_is_noticed(monkeypatch: pytest.Monke
         await self._consumer.acknowledge(self._messages.pop(message_id))
 
     monkeypatch.setattr(HandlerRun, "_return", acknowledged)
-    caught(handled, as_it_is, 3)
+    caught(handled, as_it_is, 3, saying="neither handled nor there")
 
 
 def test_a_run_that_acknowledges_outside_the_transaction_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,4 +182,4 @@ def test_a_run_that_acknowledges_outside_the_transaction_is_noticed(monkeypatch:
             await self._consumer.acknowledge(message)
 
     monkeypatch.setattr(TransactionRun, "_one", outside)
-    caught(in_transactions, as_it_is, 6, settings=SETTINGS)
+    caught(in_transactions, as_it_is, 6, saying="not once each", settings=SETTINGS)

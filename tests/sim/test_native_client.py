@@ -13,11 +13,14 @@ from magnetar.app.node import Broker
 from magnetar.client.aio.client import Client
 from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.aio.producers.producer import Producer
+from magnetar.client.aio.topics.receipt import tell_stored
+from magnetar.client.aio.topics.topic_producer import TopicProducer
 from magnetar.client.errors import ClientError
 from magnetar.client.machines.acknowledgement import AckTracker
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.publication import Publication
+from magnetar.client.machines.outgoing.unconfirmed_entry import UnconfirmedEntry
 from magnetar.protocol.commands import InitialPosition, SubType
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.simloop import SimClock
@@ -141,6 +144,10 @@ async def the_whole_way(world: World) -> None:
     everything = await stored(world)
     assert set(application.confirmed) <= set(everything), "confirmed and not stored"
     assert everything == sorted(everything), "stored out of order"
+    if sub_type is not SubType.Shared:
+        for key in range(3):
+            mine = [number for number in dict.fromkeys(application.received) if number % 3 == key]
+            assert mine == sorted(mine), f"received out of order, key {key}: {mine}"
     left = await rest(world, sub_type)
     missing = set(everything) - set(left) - application.may_be_acknowledged
     assert not missing, f"acknowledged, but not by the application: {sorted(missing)}"
@@ -196,27 +203,92 @@ def test_a_reader() -> None:
     run_seeds(a_reader, 4)
 
 
+async def connected(world: World) -> None:
+    """is_connected says what the broker has: nothing after a cut, and all of it, which works, once it is true again."""
+    await world.boot()
+    async with new_client(world) as client:
+        producer, consumer = await client.create_producer(T, send_timeout_millis=0), await client.subscribe(T, S)
+        for number in range(5):
+            assert producer.is_connected() and consumer.is_connected()
+            for link in world.network.links:
+                link.cut()
+            if world.rng.random() < 0.5:
+                await world.crash()
+            seen: list[tuple[bool, bool]] = []
+            for _ in range(60_000):
+                seen.append((producer.is_connected(), consumer.is_connected()))
+                if seen[-1] == (True, True) and (False, False) in seen:
+                    break
+                await asyncio.sleep(0.0005)
+            assert (False, False) in seen and seen[-1] == (True, True)
+            await asyncio.wait_for(producer.send(b"%d" % number), 1.0)
+            found = await consumer.receive(1_000)
+            assert int(found.data()) == number
+            await consumer.acknowledge(found)
+            await asyncio.sleep(1.0)
+
+
+def test_connected() -> None:
+    run_seeds(connected, 3)
+
+
 def as_it_is(_: Broker) -> None:
     """What is wrong in the last two simulations is the client."""
 
 
 def test_a_client_that_forgets_what_it_sent_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = TopicProducer.on_lost
+
+    def forgetful(self: TopicProducer, error: Exception) -> None:
+        queue = self._queue
+        if queue is None:
+            return whole(self, error)
+        for one in queue._pending:  # pretends that they were stored
+            one.fate.stored(self.topic, -1, 0, 0)
+            tell_stored(one.fate)
+            queue.messages -= one.messages
+        queue._pending.clear()
+        whole(self, error)
+        return self._after_fates()
+
+    monkeypatch.setattr(TopicProducer, "on_lost", forgetful)
+    caught(the_whole_way, as_it_is, 5, saying="confirmed and not stored")
+
+
+def test_a_client_that_sends_again_in_another_order_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Publication.lost
 
-    def forgetful(self: Publication) -> None:
-        for one in self._pending:  # pretends that they were stored
-            for token in one.tokens:
-                if not token.done():
-                    token.set_result(MessageId())
-            self.messages -= one.messages
-        self._pending.clear()
-        whole(self)
+    def backwards(self: Publication) -> list[UnconfirmedEntry]:
+        failed = whole(self)
+        self._pending.reverse()
+        return failed
 
-    monkeypatch.setattr(Publication, "lost", forgetful)
-    caught(the_whole_way, as_it_is, 5)
+    monkeypatch.setattr(Publication, "lost", backwards)
+    caught(the_whole_way, as_it_is, 8, saying="stored out of order")
+
+
+def test_a_client_that_hands_out_the_next_one_first_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Consumer.receive
+    held: list[Message] = []
+
+    async def swapped(self: Consumer, timeout_millis: int | None = None) -> Message:
+        if held and self.options.durable:
+            return held.pop()
+        first = await whole(self, timeout_millis)
+        if self.options.durable:
+            try:
+                second = await whole(self, 50)
+            except ClientError:
+                return first
+            held.append(first)
+            return second
+        return first
+
+    monkeypatch.setattr(Consumer, "receive", swapped)
+    caught(the_whole_way, as_it_is, 8, saying="received out of order")
 
 
 def test_a_client_that_acknowledges_whole_batches_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = AckTracker.individual
     monkeypatch.setattr(AckTracker, "cross_off", lambda self, left, index: whole(self, left.place, -1, 0))
-    caught(the_whole_way, as_it_is, 5)
+    caught(the_whole_way, as_it_is, 5, saying="acknowledged, but not by the application")

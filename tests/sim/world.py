@@ -172,13 +172,20 @@ def run_seeds(simulation: Simulation, count: int, **options: Any) -> None:
             ) from error
 
 
-def caught(simulation: Simulation, tamper: Tamper, count: int, **options: Any) -> int:
-    """Return with how many of the seeds the simulation noticed that the build is wrong; must be at least one."""
+def caught(simulation: Simulation, tamper: Tamper, count: int, *, saying: str = "", **options: Any) -> int:
+    """Return with how many of the seeds the simulation noticed that the build is wrong; must be at least one.
+
+    ``saying``: what the error has to say, so that it is not the fault that stumbles.
+    """
     noticed = 0
+    others: list[str] = []
     for seed in range(count):
         try:
             run_seed(simulation, seed, tamper=tamper, **options)
-        except Exception:
-            noticed += 1
-    assert noticed, f"{simulation.__qualname__} notices nothing in {count} seeds"
+        except Exception as error:
+            if saying in str(error):
+                noticed += 1
+            else:
+                others.append(repr(error)[:300])
+    assert noticed, f"{simulation.__qualname__} notices nothing in {count} seeds; it raised {others}"
     return noticed
