@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -34,12 +35,13 @@ RUNS = (
     REST,
     ("tests/unit",),
     ("tests/sim",),
+    ("tests/hostile",),
     ("tests/wire",),
     ("tests/admin",),
 )
 """Runs of pytest, the longest first."""
-AT_ONCE = 3
-"""Runs at a time: Spark's wait for Java, and those with brokers of their own for time to pass."""
+AT_ONCE = 4
+"""Runs at a time, on two cores: Spark's wait for Java, and those with brokers of their own for time to pass."""
 
 
 def environment() -> dict[str, str]:
@@ -122,12 +124,20 @@ def ensure_java() -> None:
     sys.exit(f"Spark needs Java 17 or later: apt-get install {JAVA_PACKAGE} (the broker itself needs no Java)")
 
 
-def programme(module: str, arguments: Sequence[str], *, java: bool = False) -> None:
-    """Run a module of the project with everything that it needs."""
-    if java:
-        ensure_java()
-    install("all")
-    call(BIN / "python", "-m", module, *arguments)
+class Programme(NamedTuple):
+    """A module that is run with the arguments ``given``, then those of the command line."""
+
+    module: str
+    about: str
+    java: bool = False
+    given: tuple[str, ...] = ()
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """Install what it needs, and run it; stop on failure."""
+        if self.java:
+            ensure_java()
+        install("all")
+        call(BIN / "python", "-m", self.module, *self.given, *arguments)
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -226,44 +236,36 @@ class Runs:
         return self._failed
 
 
-def demo(arguments: Sequence[str]) -> None:
-    """336,776 real flights through broker and Spark"""
-    programme("examples.demo.run", arguments, java=True)
-
-
-def bench(arguments: Sequence[str]) -> None:
-    """throughput and latency beside pulsar-lite and Apache Pulsar"""
-    programme("benchmarks.run", arguments)
-
-
-def bench_spark(arguments: Sequence[str]) -> None:
-    """rows per second that Spark reads and writes (--help)"""
-    programme("benchmarks.spark_rows", arguments, java=True)
-
-
-def oracle(arguments: Sequence[str]) -> None:
-    """ask Apache Pulsar and magnetar the same questions and print where they differ"""
-    programme("tests.conformance", arguments)
-
-
-def official(arguments: Sequence[str]) -> None:
-    """run the official Python client's own suite against a running broker"""
-    programme("tools.official", arguments)
-
-
-def judges(arguments: Sequence[str]) -> None:
-    """run Apache Pulsar's own command line tools against it and against magnetar, and compare (--help)"""
-    programme("tools.official_tools", arguments, java=True)
-
-
-def interop(arguments: Sequence[str]) -> None:
-    """our clients, the official Python client and Java's write and read every encoding, on both brokers (--help)"""
-    programme("tests.interop", arguments, java=True)
-
-
-def wire(arguments: Sequence[str]) -> None:
-    """the tests of our clients at a real broker, at Apache Pulsar (arguments are pytest's)"""
-    programme("tests.wire.on_apache", arguments, java=True)
+PROGRAMMES = {
+    "demo": Programme("examples.demo.run", "336,776 real flights through broker and Spark", java=True),
+    "bench": Programme("benchmarks.run", "throughput and latency beside pulsar-lite and Apache Pulsar"),
+    "bench-spark": Programme("benchmarks.spark_rows", "rows per second that Spark reads and writes", java=True),
+    "oracle": Programme("tests.conformance", "ask Apache Pulsar and magnetar the same questions and print differences"),
+    "official": Programme("tools.official", "run the official Python client's own suite against a running broker"),
+    "judges": Programme(
+        "tools.official_tools", "run Apache Pulsar's own command line tools against it and magnetar, compare", java=True
+    ),
+    "interop": Programme(
+        "tests.interop", "ours, the official Python client and Java's write and read every encoding, twice", java=True
+    ),
+    "wire": Programme(
+        "tests.wire.on_apache", "the tests of our clients at Apache Pulsar (pytest's arguments)", java=True
+    ),
+    "crash": Programme("tests.crash.rounds", "kill -9 rounds under load (ROUNDS=200)"),
+    "client-seeds": Programme(
+        "tests.client_seeds",
+        "the client through crashes: 2,015 seeds, cancellation everywhere, 10,000 create/close cycles",
+    ),
+    "mutants": Programme("tools.mutants", "single faults put into a copy of the product: which do tests not notice"),
+    "hostile": Programme("tests.hostile.programme", "everything one client can do to a broker, beside a witness"),
+    "once": Programme("tests.spark.rounds", "effectively once on real Spark: tasks, driver and broker are killed"),
+    "cluster": Programme(
+        "examples.demo.run",
+        "the demo on a Spark standalone cluster of two workers, started for it",
+        given=("--workers", "2"),
+    ),
+}
+"""The longer programmes; each prints its own arguments for ARGS=--help."""
 
 
 def churn(arguments: Sequence[str]) -> None:
@@ -273,41 +275,10 @@ def churn(arguments: Sequence[str]) -> None:
     call(BIN / "python", "-m", "pytest", "-x", tests, "-k", "key_shared", *arguments, env={"MAGNETAR_SEEDS": "62.5"})
 
 
-def client_seeds(arguments: Sequence[str]) -> None:
-    """the client through crashes: 2,015 seeds, cancellation everywhere, and 10,000 create/close cycles"""
-    programme("tests.client_seeds", arguments)
-
-
 def damage(arguments: Sequence[str]) -> None:
     """500 seeded damages to every kind of file: each harmless, named or refused, and nothing that is kept changes"""
     install("all")
     call(BIN / "python", "-m", "pytest", "-s", "tests/damage", *arguments, env={"MAGNETAR_DAMAGE_CASES": "500"})
-
-
-def mutants(arguments: Sequence[str]) -> None:
-    """single faults put into a copy of the product: which ones do the tests not notice (--help)"""
-    programme("tools.mutants", arguments)
-
-
-def crash(arguments: Sequence[str]) -> None:
-    """kill -9 rounds under load (ROUNDS=200)"""
-    programme("tests.crash.rounds", arguments)
-
-
-def hostile(arguments: Sequence[str]) -> None:
-    """everything one client can do to a broker, beside a witness (--help)"""
-    programme("tests.hostile.programme", arguments)
-
-
-def once(arguments: Sequence[str]) -> None:
-    """effectively once on real Spark: tasks fail, driver and broker are killed, rows are counted (--help)"""
-    programme("tests.spark.rounds", arguments)
-
-
-def cluster(arguments: Sequence[str]) -> None:
-    """the demo on a Spark standalone cluster of two workers, started for it"""
-    install("all")
-    call(BIN / "python", "-m", "examples.demo.run", "--workers", "2", *arguments)
 
 
 def proto(arguments: Sequence[str]) -> None:
@@ -363,32 +334,9 @@ def clean(arguments: Sequence[str]) -> None:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
-    command.__name__.replace("_", "-"): command
-    for command in (
-        run,
-        test,
-        check,
-        compiled,
-        demo,
-        bench,
-        bench_spark,
-        oracle,
-        official,
-        judges,
-        interop,
-        wire,
-        crash,
-        churn,
-        client_seeds,
-        damage,
-        mutants,
-        hostile,
-        once,
-        cluster,
-        lock,
-        proto,
-        clean,
-    )
+    **{command.__name__: command for command in (run, test, check, compiled)},
+    **{name: programme.run for name, programme in PROGRAMMES.items()},
+    **{command.__name__: command for command in (churn, damage, lock, proto, clean)},
 }
 
 
@@ -398,7 +346,7 @@ def main() -> None:
     known, rest = parser.parse_known_args()
     if known.command == "help":
         for name, command in COMMANDS.items():
-            print(f"  make {name:10} {command.__doc__}")
+            print(f"  make {name:12} {PROGRAMMES[name].about if name in PROGRAMMES else command.__doc__}")
         return
     COMMANDS[known.command](rest)
 

@@ -115,8 +115,7 @@ def test_whatever_happens(steps: list[str], batching: bool, send_timeout: float)
             values = [b"%d" % number for number in range(sent, sent + 4)]
             fate, count = queue.join_many([b"", *values, b""], 1, 5)
             if fate is not None:
-                first = fate.messages - count
-                fate.tokens += [(first + place, value) for place, value in enumerate(values[:count])]
+                fate.tokens += enumerate(values[:count], start=fate.messages - count)
             sent += count
         elif action == "close":
             queue.close_batches(now, 1)
