@@ -254,6 +254,78 @@ def test_large_values_go_in_chunks(broker: LiveBroker) -> None:
     run(broker, body)
 
 
+def changed(found: pa.Table, column: str, values: Any, kind: pa.DataType | None = None) -> pa.Table:
+    """A table with other values in one column."""
+    given = values if isinstance(values, list) else [values] * found.num_rows
+    return found.set_column(found.column_names.index(column), column, pa.array(given, kind))
+
+
+def test_a_table_of_messages_that_were_not_given_acknowledges_nothing(broker: LiveBroker) -> None:
+    """Whatever the columns of the ids say: an error, and not one of the table's rows is acknowledged."""
+
+    async def body(client: aio.Client) -> None:
+        for topic in ("given", "given-2"):
+            async with await client.create_producer(topic, batching_max_messages=10) as producer:
+                await producer.send_table(table(0, 40))
+                await producer.send(b"000040")
+        options: dict[str, Any] = {"consumer_type": aio.ConsumerType.Failover}
+        consumer = await client.subscribe(["given", "given-2"], "s", initial_position=EARLIEST, **options)
+        both = await consumer.receive_table(82, 10)
+        await consumer.close()
+        consumer, other = await subscribed(client, "given", **options), await subscribed(client, "given-2", **options)
+        found, foreign = await consumer.receive_table(25, 10), await other.receive_table(41, 10)
+        ledger, entries = found["__ledgerId"][0].as_py(), found["__entryId"].to_pylist()
+        others = [row for row in both.to_pylist() if row["__topic"] == other.topics[0]]
+        beyond = pa.table({name: [5] if name == "__batchIndex" else found[name][-1:] for name in found.column_names})
+        wrong: list[Any] = [
+            foreign, pa.Table.from_pylist(others), beyond, pa.concat_tables([found, foreign.slice(0, 1)]),
+            changed(found, "__ledgerId", -1), changed(found, "__ledgerId", 2**63 - 1),
+            changed(found, "__ledgerId", 2**64 - 1, pa.uint64()), changed(found, "__ledgerId", [ledger] * 24 + [None]),
+            changed(found, "__entryId", -1), changed(found, "__entryId", [*entries[:-1], 3]),
+            changed(found, "__entryId", [*entries[:-1], 2 ** 62]), changed(found, "__entryId", [1.0] * 25),
+            changed(found, "__batchIndex", -1), changed(found, "__batchIndex", 10),
+            changed(found, "__batchIndex", 2**62),
+            changed(found, "__batchIndex", [2**63 - 1, -(2**63)] + [0] * 23),
+            changed(found, "__batchSize", 0), changed(found, "__batchSize", 1), changed(found, "__batchSize", -10),
+            changed(found, "__batchSize", 2**62), changed(found, "__batchSize", 1000),
+            found.append_column("__ledgerId", found["__ledgerId"]),
+            found.append_column("__topic", pa.array(["given"] * 24 + [None])),
+            found.append_column("__topic", pa.array([7] * 25)),
+            found.append_column("__topic", pa.array(["persistent://public/default/other"] * 25)),
+        ]  # fmt: skip
+        for number, given in enumerate(wrong):
+            for cumulative in (False, True):
+                with pytest.raises(InvalidValueError, match=r"receive_table|among the topics|more than once"):
+                    await consumer.acknowledge_table(given, cumulative=cumulative)
+                    raise AssertionError(f"table {number} was taken")
+        await consumer.close()
+        consumer = await subscribed(client, "given", **options)
+        again = await consumer.receive_table(41, 10)
+        assert numbers(again) == list(range(41))
+        await consumer.acknowledge_table(again.slice(8, 12))
+        await consumer.acknowledge_table(again.take(pa.array([40, 39, 3])))
+        await consumer.acknowledge_table(again.slice(0, 0))
+        await consumer.close()
+        consumer = await subscribed(client, "given", **options)
+        # without batchIndexAck a batch comes again as a whole
+        assert numbers(await consumer.receive_table(30, 10)) == [*range(10), *range(20, 40)]
+
+    run(broker, body)
+
+
+def test_a_message_in_chunks_is_acknowledged_as_a_whole(broker: LiveBroker) -> None:
+    async def body(client: aio.Client) -> None:
+        async with await client.create_producer("chunks-done", chunking_enabled=True) as producer:
+            await producer.send_table(table(0, 2, 500_000))
+        async with await subscribed(client, "chunks-done") as consumer:
+            await consumer.acknowledge_table(await consumer.receive_table(2, 10))
+        rest = Rest(f"http://127.0.0.1:{_WEB}")
+        stats = rest.ask("GET", "/admin/v2/persistent/public/default/chunks-done/stats")
+        assert stats["subscriptions"]["s"]["msgBacklog"] == 0
+
+    run(broker, body)
+
+
 def test_threads_have_tables_too(broker: LiveBroker) -> None:
     with magnetar.Client(broker.url) as client:
         producer, consumer = client.create_producer("threads"), client.subscribe("threads", "s")

@@ -6,4 +6,5 @@ In reading order:
 * ``table_writer``  record batches to entries of a producer's partitions
 * ``table_reader``  entries that were received to a table
 * ``table_ids``     which messages the rows of a table are
+* ``given_rows``    which of them were given, so that no other is acknowledged
 """

@@ -35,6 +35,9 @@ def row_ranges(table: Any) -> Iterator[RowRange]:
             table = pa.table(table)
         else:
             raise InvalidValueError(f"a table is of pyarrow, polars or pandas; this is {type(table).__name__}")
+    twice = [name for name in (*_NEEDED, "__topic") if table.column_names.count(name) > 1]
+    if twice:
+        raise InvalidValueError(f"the table has column {', '.join(twice)} more than once")
     missing = [name for name in _NEEDED if name not in table.column_names]
     if missing:
         raise InvalidValueError(
@@ -44,13 +47,19 @@ def row_ranges(table: Any) -> Iterator[RowRange]:
     ledgers, entries, places, sizes = (_numbers(table, name) for name in _NEEDED)
     topics, names = None, list[str]()
     broken = np.ones(len(ledgers), bool)
-    broken[1:] = (np.diff(ledgers) != 0) | (np.diff(entries) != 0) | (np.diff(places) != 1)
+    # Compared, since the difference of absurd numbers may overflow.
+    broken[1:] = (ledgers[1:] != ledgers[:-1]) | (entries[1:] != entries[:-1]) | (sizes[1:] != sizes[:-1])
+    broken[1:] |= (places[1:] != places[:-1] + 1) | (places[1:] <= places[:-1])
     if "__topic" in table.column_names:
+        if table.column("__topic").null_count:
+            raise InvalidValueError("column '__topic' is not as receive_table has given it")
         encoded = table.column("__topic").combine_chunks().dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
         topics, names = encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
-        broken[1:] |= np.diff(topics) != 0
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidValueError("column '__topic' is not as receive_table has given it")
+        broken[1:] |= topics[1:] != topics[:-1]
     starts = np.flatnonzero(broken)
     lasts = np.append(starts[1:], len(ledgers)) - 1
     firsts, stops = places[starts].tolist(), (places[lasts] + 1).tolist() if len(starts) else []

@@ -165,6 +165,11 @@ class AckTracker:
             self._partial[place] = left
         return False
 
+    def size_of(self, place: Place) -> int | None:
+        """Return how many messages a batch has, None if it is none, or nothing is left of it."""
+        left = self._left.get(place)
+        return None if left is None else len(left.flags)
+
     def cumulative(self, place: Place, index: int, batch_size: int) -> None:
         """Take everything up to a message."""
         bits = 0

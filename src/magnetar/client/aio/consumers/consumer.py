@@ -227,7 +227,8 @@ class Consumer(Settlement[T]):
         """Take all rows of a table as done with, which `receive_table` has given, or some of whose rows it is.
 
         With ``cumulative`` all messages before the last row of each topic, too; not on Shared and Key_Shared. Raises
-        AlreadyClosedError, and InvalidValueError if the columns of the ids are gone.
+        AlreadyClosedError, and InvalidValueError if the columns of the ids are gone or name messages that this consumer
+        has not given as rows; then nothing is acknowledged.
         """
         checked("acknowledge_table", cumulative=cumulative)
         if cumulative:

@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.client.aio.consumers.ready_messages import ReadyMessages
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
+from magnetar.client.columns.given_rows import GivenRows
 from magnetar.client.columns.given_tables import definition_of
 from magnetar.client.columns.table_ids import RowRange, row_ranges
 from magnetar.client.columns.table_reader import DamagedEntryError, TableReader, blocks, rows_of
@@ -22,6 +23,7 @@ from magnetar.model.schemas import SchemaDefinition
 from magnetar.protocol import commands as c
 
 _VERSIONS_MAX: Final = 4_096
+_NOTHING: Final = GivenRows()
 _Taken = tuple[TopicConsumer, int, QueuedEntry]
 """An entry, whose it is, and the generation of its queue."""
 
@@ -34,6 +36,8 @@ class TableReceiver:
         self._definition = definition_of(schema)
         self._versions: dict[str, dict[bytes, SchemaDefinition]] = {}
         self._readers: dict[tuple[str, bool], TableReader] = {}
+        self._given: dict[str, GivenRows] = {}
+        """By topic: what may be acknowledged."""
 
     async def receive(self, max_rows: int, max_wait: float, metadata: str) -> Any:
         """Return a table; see `Consumer.receive_table`."""
@@ -46,12 +50,15 @@ class TableReceiver:
         taken: list[_Taken] = []
         try:
             await self._take(taken, max_rows, asyncio.get_running_loop().time() + max_wait)
-            return await self._table(reader, taken)
+            table = await self._table(reader, taken)
         except BaseException:
             for one, generation, entry in reversed(taken):
                 one.consumption.put_back([entry], generation)
                 self._consumer.has_again(one)
             raise
+        for one, part in _neighbours(taken):
+            self._given.setdefault(one.topic, GivenRows()).add(part)
+        return table
 
     async def _take(self, taken: list[_Taken], max_rows: int, deadline: float) -> None:
         consumer, loop, rows = self._consumer, asyncio.get_running_loop(), 0
@@ -102,22 +109,24 @@ class TableReceiver:
         return known
 
     def acknowledge(self, table: Any, *, cumulative: bool) -> None:
-        """Take the rows of a table as done with; with ``cumulative`` all before the last one of each topic, too."""
-        if cumulative:
-            last: dict[str | None, RowRange] = {}
-            for one in row_ranges(table):
-                last[one.topic] = one
-            for one in last.values():
-                member = self._consumer.member_of(one.topic)
-                member.consumption.acknowledge_cumulative(_id(one))
-                member.settle_soon()
-            return
+        """Take the rows of a table as done with; with ``cumulative`` all before the last one of each topic, too.
+
+        Raises InvalidValueError if one of them was not given, and then nothing is acknowledged.
+        """
         ranges = list(row_ranges(table))
         members = {topic: self._consumer.member_of(topic) for topic in {one.topic for one in ranges}}
         for one in ranges:
-            members[one.topic].consumption.acknowledge_range(
-                (one.ledger, one.entry), one.first, one.stop, one.batch_size
-            )
+            member = members[one.topic]
+            size = member.consumption.acknowledgements.size_of((one.ledger, one.entry))
+            self._given.get(member.topic, _NOTHING).check(one, size)
+        if cumulative:
+            for topic, last in {one.topic: one for one in ranges}.items():
+                members[topic].consumption.acknowledge_cumulative(_id(last))
+        else:
+            for one in ranges:
+                member = members[one.topic]
+                for place in self._given[member.topic].places(one) or ((one.ledger, one.entry),):
+                    member.consumption.acknowledge_range(place, one.first, one.stop, one.batch_size)
         for member in members.values():
             member.settle_soon()
 
