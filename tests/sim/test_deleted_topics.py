@@ -6,12 +6,19 @@ import asyncio
 import gc
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from magnetar.admin.local_broker.broker import local_ports
 from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
+from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
+from magnetar.broker.topic.publish.producer import Producer
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.topic import Topic
 from magnetar.config.settings import Settings
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
@@ -136,6 +143,15 @@ async def left(world: World, client: RawClient, topic: str) -> None:
     await asyncio.sleep(0.1)
 
 
+async def unused(world: World, client: RawClient, topic: str) -> None:
+    """The producer has gone, and there was never a subscription."""
+    other = await RawClient.open(HOST, PORT)
+    await other.connect()
+    await (await other.producer(topic)).publish(b"1")
+    other.transport.close()
+    await asyncio.sleep(0.1)
+
+
 async def unloaded(world: World, client: RawClient, topic: str) -> None:
     """The topic is unloaded, loaded again and then deleted."""
     await used(client, topic)
@@ -206,6 +222,57 @@ def test_a_deleted_topic_is_no_reference_cycle(use: Use) -> None:
 @pytest.mark.parametrize("use", [exclusive, failover, shared, key_shared, left], ids=lambda use: use.__name__)
 def test_a_deleted_nonpersistent_topic_is_no_reference_cycle(use: Use) -> None:
     run_seeds(deleting(use, "non-persistent"), 1, settings=SETTINGS)
+
+
+PASSES = 130.0
+"""Seconds in which all periodic passes have gone over a topic, those of a minute twice."""
+
+MEMBERS = (Topic, NonPersistentTopic, Producer, Subscription, NonPersistentSubscription, Consumer)
+
+
+def forgetting(use: Use, domain: str) -> Callable[[World], Coroutine[Any, Any, None]]:
+    async def simulation(world: World) -> None:
+        await world.boot()
+        client = await RawClient.open(HOST, PORT)
+        await client.connect()
+        broker = world.machine.broker
+        ports = local_ports(broker.service, broker.rates, broker.connections)
+
+        async def all_of_it(topic: str) -> None:
+            await use(world, client, topic)
+            await asyncio.sleep(PASSES)
+            name = TopicName.parse(topic)
+            if name.persistent:
+                await ports.topics.delete_topic(name, force=True)
+            else:
+                await broker.service.delete_nonpersistent(name)
+            await asyncio.sleep(0.5)
+
+        await all_of_it(f"{domain}://public/default/warm-up")
+        gc.collect()
+        gc.disable()
+        gc.freeze()
+        try:
+            await all_of_it(f"{domain}://public/default/topic")
+            left = Counter(type(each).__qualname__ for each in gc.get_objects() if isinstance(each, MEMBERS))
+            assert not left, f"alive half a second after the deletion: {left}"
+        finally:
+            gc.unfreeze()
+            gc.enable()
+
+    return simulation
+
+
+@pytest.mark.parametrize(
+    "use", [shared, failover, delayed, compacted, in_transactions, unused], ids=lambda use: use.__name__
+)
+def test_a_deleted_topic_that_all_passes_have_seen_is_freed_at_once(use: Use) -> None:
+    settings = replace(SETTINGS, brokerDeleteInactiveTopicsMaxInactiveDurationSeconds=10_000)
+    run_seeds(forgetting(use, "persistent"), 1, settings=settings)
+
+
+def test_a_deleted_nonpersistent_topic_that_all_passes_have_seen_is_freed_at_once() -> None:
+    run_seeds(forgetting(shared, "non-persistent"), 1, settings=SETTINGS)
 
 
 def test_a_cycle_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def test_a_crowd_of_unused_topics_is_named_by_its_first(tmp_path: Path, caplog: 
             disuse = broker.node.broker.upkeep.inactive_topics
             assert await disuse.delete_topics() == 0
             for topic in service.topics.values():
-                disuse._idle_since[topic] = 0
+                topic.idle_since_ms = 0
             assert await disuse.delete_topics() == crowd
 
     with caplog.at_level(logging.INFO, "magnetar.broker.upkeep.inactive_topics"):

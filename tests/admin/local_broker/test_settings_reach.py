@@ -170,7 +170,7 @@ def test_a_partitioned_topic_without_partitions_goes_if_that_is_asked_for(tmp_pa
         disuse = broker.node.broker.upkeep.inactive_topics
         assert await disuse.delete_topics() == 0
         for topic in broker.node.broker.service.topics.values():
-            disuse._idle_since[topic] = 0
+            topic.idle_since_ms = 0
         assert await disuse.delete_topics() == 2
         _, listed = await broker.ask("GET", f"{TOPIC}/partitioned")
         assert listed == ([] if goes else ["persistent://public/default/parts"])

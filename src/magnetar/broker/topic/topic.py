@@ -33,6 +33,7 @@ from magnetar.broker.topic.publish.topic_epoch import LogEpoch
 from magnetar.broker.topic.subscription.dispatch_rates import DispatchRates, limits_dispatch
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscriptions import Subscriptions
+from magnetar.broker.topic.throughput import UNSEEN, Pace
 from magnetar.broker.topic.topic_api import SubscriptionApi
 from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
@@ -66,6 +67,9 @@ class Topic:
         self.clock = clock
         self.closed = False
         self.loaded_ms = clock.now_ms()
+        self.idle_since_ms: int | None = None
+        """Since when nobody uses it; kept by the removal of inactive topics."""
+        self.pace: Pace = UNSEEN
         self._rng = rng
         self._store = store
         self._broker_settings = settings

@@ -27,32 +27,36 @@ _DELETED_PER_TURN: Final = 20
 
 
 class InactiveTopicRemoval:
-    """Remembers since when topics have been idle, and deletes them; called by upkeep."""
+    """Notes at each topic since when it has been idle, and deletes those that have been for too long; called by upkeep.
+
+    Nothing here holds a topic, which whoever deletes it otherwise expects to be gone.
+    """
 
     def __init__(self, service: BrokerService) -> None:
         self._service = service
-        self._idle_since: dict[Topic, int] = {}
 
     async def delete_topics(self) -> int:
         """Delete topics that have been idle for too long; returns how many."""
         now = self._service.clock.now_ms()
-        idle: dict[Topic, int] = {}
+        idle: list[Topic] = []
         async for topic in in_turns(list(self._service.topics.values())):
             rule = topic.policies.inactive_topics
             if rule.delete and not _in_use(topic, caught_up_is_enough=rule.caught_up_is_enough):
-                idle[topic] = self._idle_since.get(topic, now)
-        self._idle_since = idle
+                topic.idle_since_ms = now if topic.idle_since_ms is None else topic.idle_since_ms
+                idle.append(topic)
+            else:
+                topic.idle_since_ms = None
         gone = 0
-        async for topic, since in in_turns(list(idle.items()), _DELETED_PER_TURN):
+        async for topic in in_turns(idle, _DELETED_PER_TURN):
             if topic.closed or _in_use(topic, caught_up_is_enough=topic.policies.inactive_topics.caught_up_is_enough):
                 continue  # a client came in between
+            since = now if topic.idle_since_ms is None else topic.idle_since_ms
             if now - since >= topic.policies.inactive_topics.max_inactive_s * 1000 and not _retained(
                 topic, now - since
             ):
                 _say(gone, "%s is deleted: it has not been used for %d s", topic.name.fqn, (now - since) // 1000)
                 await self._service.delete(topic.name, force=True)
                 await self._parent_goes(topic.name)
-                del self._idle_since[topic]
                 gone += 1
         if gone > NAMED_PER_PASS:
             log.info("%d topics that nobody has used were deleted; the first %d are named", gone, NAMED_PER_PASS)

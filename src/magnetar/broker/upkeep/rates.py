@@ -16,30 +16,10 @@ from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import Totals
+from magnetar.broker.topic.throughput import UNSEEN, Pace, Paced, Throughput
 from magnetar.broker.topic.topic import Topic
 from magnetar.runtime.host_load import HostLoad, Usage
 from magnetar.runtime.tasks import TaskGroup, in_turns
-
-
-class Throughput(NamedTuple):
-    """Counters of a topic or client, or what they gain per second; 0 where it has no such counter."""
-
-    messages_in: float = 0.0
-    bytes_in: float = 0.0
-    messages_out: float = 0.0
-    bytes_out: float = 0.0
-    redelivered: float = 0.0
-    acked: float = 0.0
-    dropped: float = 0.0
-    """Messages that non-persistent topics dropped (rule 13.8)."""
-    chunks: float = 0.0
-    """Chunks, in or out."""
-    entries_in: float = 0.0
-    entries_out: float = 0.0
-    expired: float = 0.0
-    """Entries that time to live or a quota took."""
-    marks: float = 0.0
-    """Records with what a cursor acknowledged."""
 
 
 class Missed(NamedTuple):
@@ -52,18 +32,15 @@ class Missed(NamedTuple):
     """Those that succeeded, in the whole period."""
 
 
-_NONE: Final = Throughput()
 _NOT_MISSED: Final = Missed()
 
 
 class Rates:
-    """Owns the timer. Topics and clients are known by identity and forgotten one period after they are gone."""
+    """Owns the timer. What it saw of a topic or client is kept there (``pace``): nothing here holds what is gone."""
 
     def __init__(self, service: BrokerService, period_seconds: float) -> None:
         self._service = service
         self._period = period_seconds
-        self._seen: dict[object, Throughput] = {}
-        self._rates: dict[object, Throughput] = {}
         self._missed: dict[int, Missed] = {}
         self._host = HostLoad()
         self.host: dict[str, Usage] = {}
@@ -75,9 +52,9 @@ class Rates:
         """The loop time of the last look."""
         self._tasks = TaskGroup("rates")
 
-    def of(self, thing: object) -> Throughput:
+    def of(self, thing: Paced) -> Throughput:
         """The rates per second of a Topic, Producer, Subscription or Consumer."""
-        return self._rates.get(thing, _NONE)
+        return thing.pace.rate
 
     def missed(self, log_id: int) -> Missed:
         """What the disk was asked for by readers of that log."""
@@ -100,8 +77,6 @@ class Rates:
             return
         self._looked = now
         self._end_period(seconds)
-        seen: dict[object, Throughput] = {}
-        rates: dict[object, Throughput] = {}
         topics: list[Topic | NonPersistentTopic] = [
             *self._service.topics.values(),
             *self._service.nonpersistent_topics.by_name.values(),
@@ -111,15 +86,15 @@ class Rates:
                 topic.results.written.turn()
             group = topic.policies.resource_group
             for thing, flow in _flows(topic):
-                seen[thing] = flow
-                before = self._seen.get(thing, _NONE)
+                before, rate = thing.pace
                 if flow != before:
-                    rates[thing] = Throughput(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)])
+                    thing.pace = Pace(flow, Throughput(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)]))
                     if group is not None and thing is topic:
                         used = [int(a - b) for a, b in zip(flow[:4], before[:4], strict=True)]
                         self._service.policies.groups.use(group.name, "Publish", used[0], used[1])
                         self._service.policies.groups.use(group.name, "Dispatch", used[2], used[3])
-        self._seen, self._rates = seen, rates
+                elif rate is not UNSEEN.rate:
+                    thing.pace = Pace(flow)
 
     def _end_period(self, seconds: float) -> None:
         service = self._service
@@ -135,7 +110,7 @@ class Rates:
         }
 
 
-def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[object, Throughput]]:
+def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[Paced, Throughput]]:
     sent = topic.sent()
     entries = topic.log.entries_added if isinstance(topic, Topic) else topic.entries_in
     yield topic, Throughput(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes, entries_in=entries)

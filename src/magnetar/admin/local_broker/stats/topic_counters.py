@@ -17,8 +17,9 @@ from magnetar.admin.values.counters import (
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.throughput import Throughput
 from magnetar.broker.topic.topic import Topic
-from magnetar.broker.upkeep.rates import Rates, Throughput
+from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.system_topics import is_system_topic
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger

@@ -6,6 +6,7 @@ from typing import Any
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.topic.ports import ConsumerConnection
+from magnetar.broker.topic.throughput import UNSEEN, Pace
 
 
 class Consumer:
@@ -14,7 +15,7 @@ class Consumer:
     __slots__ = (
         "acked_entries", "average_messages", "bytes_out", "chunks_out", "connection", "consumer_id", "entries_out",
         "epoch", "info", "last_acked_ms", "last_flow_ms", "last_sent_ms", "messages_out", "messages_redelivered",
-        "state",
+        "pace", "state",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +43,7 @@ class Consumer:
         self.last_flow_ms = 0
         self.last_sent_ms = 0
         self.last_acked_ms = 0
+        self.pace: Pace = UNSEEN
 
     @property
     def name(self) -> str:

@@ -25,6 +25,7 @@ from magnetar.broker.topic.nonpersistent.fan_out import FanOutGroup
 from magnetar.broker.topic.ports import ConsumerConnection, Done, notify
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats, Totals, consumers_stats
+from magnetar.broker.topic.throughput import UNSEEN, Pace
 from magnetar.model.errors import MetadataError
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.runtime.clock import Clock
@@ -86,6 +87,7 @@ class NonPersistentSubscription:
         """False for every client: nothing of it outlives its consumers."""
         self.acks = NoAcknowledgements()
         self.totals = Totals()
+        self.pace: Pace = UNSEEN
         self.dropped = 0
         """Messages that passed and that no consumer could take."""
         self._clock = clock

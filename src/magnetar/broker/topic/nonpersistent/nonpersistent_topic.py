@@ -23,6 +23,7 @@ from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.publish.topic_epoch import MemoryEpoch
+from magnetar.broker.topic.throughput import UNSEEN, Pace
 from magnetar.broker.topic.topic_api import SubscriptionApi
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError
 from magnetar.model.ids import Position
@@ -59,6 +60,7 @@ class NonPersistentTopic:
         self.msg_in = 0
         self.bytes_in = 0
         self.entries_in = 0
+        self.pace: Pace = UNSEEN
         self.used_ms = clock.now_ms()
         """When it was last seen in use; kept by the collection of idle topics."""
         self._sent_before = SentTotals(0, 0)

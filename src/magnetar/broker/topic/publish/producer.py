@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from magnetar.broker.topic.ports import WritableLog
+from magnetar.broker.topic.throughput import UNSEEN, Pace
 from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.entries import DELIVER_AT, messages_in
@@ -78,7 +79,7 @@ class Producer:
 
     __slots__ = (
         "_plain", "append", "bytes_in", "chunks_in", "connection", "info", "log", "msg_dropped", "msg_in", "open",
-        "publish", "topic_epoch",
+        "pace", "publish", "topic_epoch",
     )  # fmt: skip
 
     def __init__(self, info: ProducerInfo, log: WritableLog, connection: ProducerConnection) -> None:
@@ -96,6 +97,7 @@ class Producer:
         self.msg_dropped = 0
         """Refused by a non-persistent topic for too many on their way (rule 13.3)."""
         self.chunks_in = 0
+        self.pace: Pace = UNSEEN
         self.publish: Publish = self.store
         """What is done with a SEND; raises the MagnetarError that refuses it."""
 

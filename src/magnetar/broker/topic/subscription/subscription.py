@@ -33,6 +33,7 @@ from magnetar.broker.topic.subscription.mark_delete_watch import MarkDeleteWatch
 from magnetar.broker.topic.subscription.progress import Progress, progress, should_send
 from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats, Totals, subscription_stats
 from magnetar.broker.topic.subscription.transactional_acks import TransactionalAcks
+from magnetar.broker.topic.throughput import UNSEEN, Pace
 from magnetar.model.errors import MagnetarError, MetadataError, ServiceNotReadyError
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.runtime.clock import Clock
@@ -45,7 +46,7 @@ class Subscription:
 
     __slots__ = (
         "_clock", "_members", "_seeking", "_switch", "_watch", "acks", "closed", "cursor", "durable", "log", "name",
-        "pump", "settings", "topic", "topic_log", "totals",
+        "pace", "pump", "settings", "topic", "topic_log", "totals",
     )  # fmt: skip
 
     dropped = 0
@@ -64,6 +65,7 @@ class Subscription:
         self.settings = settings
         self.durable = durable
         self.totals = Totals()
+        self.pace: Pace = UNSEEN
         self._clock = clock
         self._members = members = Members(topic, name)
         self._watch = MarkDeleteWatch(cursor, members, self.totals, clock, created=created, terminated=terminated)
