@@ -95,7 +95,7 @@ async def work(client: aio.Client) -> dict[str, float]:
     return {name: min(rounds[1:]) / of[name] for name, rounds in found.items()}
 
 
-MOST: Final = {"send": 167, "receive": 243, "alone": 7700}
+MOST: Final = {"send": 166, "receive": 252, "alone": 6950}
 
 
 def test_a_message_costs_the_asyncio_client_what_it_did(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_message_costs_the_asyncio_client_what_it_did(tmp_path: Path) -> None:
 
 
 def test_sending_costs_a_thread_what_it_did(server: Server) -> None:
-    """The thread's own part of it: the loop takes over many at once."""
+    """The thread's own part of it: the loop takes over many at once. Before each argument was checked it was 104."""
     found: list[int] = []
     with magnetar.Client(server.broker_url) as client:
         producer = client.create_producer(
@@ -119,4 +119,4 @@ def test_sending_costs_a_thread_what_it_did(server: Server) -> None:
                 for _ in range(MESSAGES):
                     producer.send_async(b"x" * 100, None)
             producer.flush()
-    assert min(found) / MESSAGES <= 104
+    assert min(found) / MESSAGES <= 118

@@ -142,7 +142,7 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the numbers are of the instructions of Python 3.11")
 @pytest.mark.parametrize(
     ("topics", "consumers", "sub_type", "most"),
-    [(1, 1, c.SubType.Exclusive, 1610), (1, 4, c.SubType.Shared, 1770), (100, 1, c.SubType.Exclusive, 3730)],
+    [(1, 1, c.SubType.Exclusive, 1505), (1, 4, c.SubType.Shared, 1665), (100, 1, c.SubType.Exclusive, 3626)],
     ids=["exclusive", "shared", "many topics"],
 )
 def test_an_entry_costs_what_it_did(

@@ -245,6 +245,24 @@ def build_entry(metadata: EntryMetadata, payload: bytes | memoryview) -> bytes:
     return with_checksum(len(data).to_bytes(4, "big") + data, payload)
 
 
+def build_plain_batch(
+    producer_name: str, ids: tuple[int, int | None], now_ms: int, count: int, compression: int, plain_size: int,
+    payload: bytes,
+) -> bytes:  # fmt: skip
+    """Do the same for a batch whose metadata says nothing but this; ``ids`` are the first and, if said, the highest."""
+    raw = pb.MessageMetadata(
+        producer_name=producer_name, sequence_id=ids[0], publish_time=now_ms, num_messages_in_batch=count
+    )
+    if plain_size:
+        raw.uncompressed_size = plain_size
+    if compression:
+        raw.compression = compression  # type: ignore[assignment]  # an enum of protobuf is an int at run time
+    if ids[1] is not None:
+        raw.highest_sequence_id = ids[1]
+    data = raw.SerializeToString()
+    return with_checksum(len(data).to_bytes(4, "big") + data, payload)
+
+
 def join_batch(messages: Iterable[tuple[SingleMessageMetadata, bytes]]) -> bytes:
     """Return the payload of a batch, before compression."""
     parts: list[bytes] = []

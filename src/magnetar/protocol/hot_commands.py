@@ -34,6 +34,9 @@ _VIEW_FROM: Final = 4096
 _INT32_MAX: Final = (1 << 31) - 1
 _LONG_MAX: Final = (1 << 63) - 1
 _ACK_TYPES: Final = (AckType.Individual, AckType.Cumulative)
+_INDIVIDUAL: Final = AckType.Individual
+_ONE_ID: Final = b"\x08\x10\x1a"
+"""Every second byte of what begins a short ACK: consumer id, type, message id."""
 
 _new: Callable[..., CommandSend] = tuple.__new__
 _new_message: Callable[..., CommandMessage] = tuple.__new__
@@ -165,6 +168,16 @@ def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
     if i + 1 >= stop or data[i] != 0x52 or i + 2 + data[i + 1] != stop:
         return None
     i += 2
+    # A consumer id of one byte, the type Individual and one id is all that most have to say.
+    if (
+        i + 6 <= stop
+        and data[i + 5] + i + 6 == stop
+        and data[i : i + 5 : 2] == _ONE_ID
+        and data[i + 1] < 128
+        and data[i + 3] == 0
+        and (only := _id(data, i + 6, stop)) is not None
+    ):
+        return _new_ack(CommandAck, (data[i + 1], _INDIVIDUAL, (only,), None, (), None, None))
     consumer_id = kind = -1
     request_id: int | None = None
     ids: list[MessageIdData] = []

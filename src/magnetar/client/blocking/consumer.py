@@ -62,6 +62,7 @@ class Consumer(Generic[T]):
         self._one_topic = "" if self._several else twin.topics[0]
         self._closed = False
         twin.facade = weakref.proxy(self)  # the loop keeps the twin, which must not keep the thread
+        thread.closes_with(self, twin)
         self._listening: ListenerTurns | None = None
         if listener is not None and pool is not None:
             self._take = _refuse_receive
@@ -354,6 +355,7 @@ class Consumer(Generic[T]):
         Several topics have the ends in common (earliest, latest) and times, but no other message (rule 5.9.8).
         """
         self._thread.run(self.twin.seek(messageid))
+        self._hand_over.moved()
 
     def get_last_message_id(self) -> MessageId:
         """Return the id of the last message; of a partitioned topic use `get_last_message_ids`."""

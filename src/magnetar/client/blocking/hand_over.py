@@ -171,6 +171,10 @@ class HandOver:
         """Lend what comes in this turn of the loop, at its end."""
         self._thread.loop.call_soon(self._advance)
 
+    def moved(self) -> None:
+        """Forget what an interrupted thread had taken: after a seek other messages come."""
+        self._held = None
+
     def forget(self) -> None:
         """Lend nothing any more, in a process that was forked off or of a consumer that is closed."""
         self._at_hand = []

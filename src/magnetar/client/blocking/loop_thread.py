@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 import weakref
@@ -29,6 +30,7 @@ Result = TypeVar("Result")
 loop_maker: Final[ContextVar[Callable[[], asyncio.AbstractEventLoop] | None]] = ContextVar("loop_maker", default=None)
 """Makes the loops of clients that are made in its context: the test kit's have its time."""
 
+_LOG: Final = logging.getLogger(__name__)
 _END_PATIENCE: Final = 5.0
 """Seconds for the thread to end; it is a daemon, and nothing waits for it longer."""
 _LEAVE_PATIENCE: Final = 1.0
@@ -131,11 +133,18 @@ class LoopThread:
         self._woken = False
         posted = self._posted
         for _ in range(len(posted)):
-            posted.popleft()()
+            try:
+                posted.popleft()()
+            except Exception:  # those after it are of others
+                _LOG.exception("%s: a call that was handed over failed", self.name)
 
     def leaves_with(self, leave: Callable[[], Awaitable[object]]) -> None:
         """Have this awaited on the loop before it ends, whatever ends it."""
         self._run.leave = leave
+
+    def closes_with(self, facade: object, handle: Closable) -> None:
+        """Have a handle closed when nobody has its façade any more: the client lives on, and keeps the handle."""
+        weakref.finalize(facade, self._run.dropped, handle).atexit = False
 
     def gives_up_with(self, giver: Giver) -> None:
         """Have this one let those go on who wait for it, once the thread has ended."""
@@ -178,6 +187,7 @@ class _Run:
         self.givers: weakref.WeakSet[Giver] = weakref.WeakSet()
         self.ended = False
         self._process = os.getpid()
+        self._dropped: set[asyncio.Task[None]] = set()
 
     @property
     def elsewhere(self) -> bool:
@@ -191,6 +201,17 @@ class _Run:
                 self.loop.call_soon_threadsafe(self.loop.stop)
             except RuntimeError:
                 pass  # it has ended
+
+    def dropped(self, handle: Closable) -> None:
+        """Close a handle on the loop; may be called by any thread, also while garbage is collected."""
+        if not self.elsewhere and not self.ended:
+            with suppress(RuntimeError):  # it has ended
+                self.loop.call_soon_threadsafe(self._close, handle)
+
+    def _close(self, handle: Closable) -> None:
+        task = self.loop.create_task(_closed(handle))
+        self._dropped.add(task)
+        task.add_done_callback(self._dropped.discard)
 
     def forever(self) -> None:
         """Run the loop until it is stopped, then leave everything closed."""
@@ -218,6 +239,13 @@ class _Run:
         if tasks:
             await asyncio.wait(tasks, timeout=_LEAVE_PATIENCE)
         await asyncio.sleep(0)  # transports close themselves in the next turn
+
+
+async def _closed(handle: Closable) -> None:
+    try:
+        await handle.close()
+    except Exception as error:
+        _LOG.info("a handle that nobody has any more could not be closed: %s", error)
 
 
 class _Call:

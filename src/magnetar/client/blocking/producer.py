@@ -30,6 +30,7 @@ class Producer(Generic[T]):
         self._bare = bytes if twin.options.values is None else None
         """The type of what needs no message around it."""
         self._queue = SendQueue(thread, twin)
+        thread.closes_with(self, twin)
 
     def __enter__(self) -> Producer[T]:
         return self

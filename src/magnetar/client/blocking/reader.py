@@ -30,6 +30,7 @@ class Reader(Generic[T]):
         self._hand_over = HandOver(thread, twin.consumer)
         self._last: dict[str, Message[T]] = {}
         self._unsaid = 0
+        thread.closes_with(self, twin)
         self._listening: ListenerTurns | None = None
         if listener is not None and pool is not None:
             self._listening = ListenerTurns(pool, self._hand_over, self, listener)
@@ -62,11 +63,12 @@ class Reader(Generic[T]):
             raise ArgumentError(
                 "the reader_listener of this reader gets its messages; read_next and it exclude each other"
             )
-        message = self._hand_over.take(timeout_millis)
-        self._last[message.envelope.topic] = message
-        self._unsaid += 1
         if self._unsaid >= _SAY_EVERY:
             self._thread.post(self._say)
+        message = self._hand_over.take(timeout_millis)
+        # From here on nothing is called, and so nothing interrupted that would lose the message.
+        self._last[message.envelope.topic] = message
+        self._unsaid += 1
         return message
 
     def _say(self) -> None:
@@ -97,6 +99,7 @@ class Reader(Generic[T]):
 
     async def _seek(self, messageid: MessageId | int) -> None:
         await self.twin.seek(messageid)
+        self._hand_over.moved()
         self._last.clear()
         self._unsaid = 0
 

@@ -25,6 +25,8 @@ Callback = Callable[[Result, MessageId], object]
 """What hears the fate of a message; the id is (-1,-1,-1,-1) if there is none."""
 
 _LOG: Final = logging.getLogger(__name__)
+_ROOM_PAUSE: Final = 0.01
+"""Seconds that a thread waits at most while there is room in a queue that is more than half full."""
 _NOWHERE: Final = MessageId()
 
 
@@ -158,6 +160,8 @@ class SendQueue:
         """Messages added; only threads count it."""
         self._fated = 0
         """Messages whose fate is known; only the loop counts it."""
+        self._looking = False
+        """Whether a timer looks for room, on the loop."""
         self._room: deque[threading.Lock] = deque()
         """Locks that threads wait at for room, each one its own."""
         thread.gives_up_with(self)
@@ -249,7 +253,16 @@ class SendQueue:
     def count_fates(self, messages: int) -> None:
         """Count so many messages less that wait for their fates, on the loop."""
         self._fated += messages
-        if self._room and self._sent - self._fated <= self._most >> 1:
+        if self._room:
+            if self._sent - self._fated <= self._most >> 1:
+                self._let_in()
+            elif not self._looking:  # others may keep it above half for ever
+                self._looking = True
+                self._thread.loop.call_later(_ROOM_PAUSE, self._look_for_room)
+
+    def _look_for_room(self) -> None:
+        self._looking = False
+        if self._sent - self._fated < self._most:
             self._let_in()
 
     def _let_in(self) -> None:

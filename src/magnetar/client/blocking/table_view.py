@@ -36,6 +36,7 @@ class TableView(Mapping[str, Any]):
         self.twin = twin
         """Its asyncio twin, which lives on the loop thread."""
         self._thread = thread
+        thread.closes_with(self, twin)
         self._changes: list[_Changes] = []
 
     def __enter__(self) -> TableView:

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, Self
 from typing_extensions import TypeVar
 
 from magnetar.client.encryption.encryption_context import EncryptionContext
-from magnetar.client.errors import ClientError
+from magnetar.client.errors import AlreadyClosedError, ClientError
 from magnetar.client.machines.acknowledgement import BatchLeft
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.values.written_schema import SEALED, WrittenSchema
@@ -127,7 +127,10 @@ class Message(Generic[T]):
         return self
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> bool:
-        settled: bool = self._owner().facade.settle(self, error)
+        try:
+            settled: bool = self._owner().facade.settle(self, error)
+        except ReferenceError:
+            raise AlreadyClosedError(f"message {self.message_id()}: nobody has its consumer any more") from None
         return settled
 
     def _owner(self) -> MessageOwner:

@@ -119,6 +119,9 @@ class _Thread:
     def post(self, _call: object) -> None:
         pass
 
+    def closes_with(self, _facade: object, _handle: object) -> None:
+        pass
+
     def closing(self) -> None:
         pass
 

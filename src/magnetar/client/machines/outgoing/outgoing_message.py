@@ -15,7 +15,7 @@ from typing import Final
 from magnetar.protocol.batches import Seal
 from magnetar.protocol.commands import KeyValues, TxnId
 from magnetar.protocol.compression import CompressionType, compress
-from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.protocol.entries import EntryMetadata, build_entry, build_plain_batch
 from magnetar.protocol.varints import varint, varints
 
 _NUMBERS: Final = 48
@@ -105,6 +105,10 @@ class EntryMaker:
         self, first: OutgoingMessage, ids: tuple[int, int | None], count: int, payload: bytes, now_ms: int
     ) -> bytes:
         """Return the entry of a batch; ``ids`` are the first sequence id and, where it is to be said, the highest."""
+        plain = first.key is None and first.ordering_key is None and first.txn is None
+        if plain and self.schema_version is None and self.seal is None:
+            packed = compress(self.compression, payload)
+            return build_plain_batch(self.producer_name, ids, now_ms, count, self.compression, len(payload), packed)
         metadata = EntryMetadata(
             self.producer_name,
             ids[0],

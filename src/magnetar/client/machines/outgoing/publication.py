@@ -28,6 +28,7 @@ from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import frame_head
 from magnetar.protocol.entries import SingleMessageMetadata, join_batch
+from magnetar.protocol.sends import send_head
 
 _METADATA_BYTES: Final = 1024
 """What the metadata of a batch may take beside what its messages say."""
@@ -286,21 +287,13 @@ class Publication:
             one = self._pending[self._written]
             self._written += 1
             assert one.entry is not None, "what timed out unwritten is not in the queue"
-            head = frame_head(
-                c.CommandSend(
-                    self._producer_id,
-                    one.sequence_id,
-                    max(one.messages, 1),
-                    one.highest,
-                    one.is_chunk,
-                    one.txn,
-                    False,
-                    None,
-                    one.entry,
-                )
-            )
+            ids, size_of_it = (self._producer_id, one.sequence_id, max(one.messages, 1), one.highest), len(one.entry)
+            if one.is_chunk or one.txn is not None:
+                head = frame_head(c.CommandSend(*ids, one.is_chunk, one.txn, False, None, one.entry))
+            else:
+                head = send_head(*ids, size_of_it)
             parts += head, one.entry
-            size += len(head) + len(one.entry)
+            size += len(head) + size_of_it
         return parts
 
     def receipted(self, receipt: c.CommandSendReceipt) -> UnconfirmedEntry:
