@@ -21,9 +21,9 @@ from magnetar.protocol.commands import (
     TxnId,
 )
 from magnetar.protocol.decoder import Decoder
-from magnetar.protocol.deliveries import Deliveries
 from magnetar.protocol.entries import EntryMetadata, build_entry, metadata_of, publish_time, sticky_key
-from magnetar.protocol.receipts import Receipts
+from magnetar.protocol.handmade_frames.deliveries import Deliveries
+from magnetar.protocol.handmade_frames.receipts import Receipts
 
 COUNT = 500
 FIRST = 123_456

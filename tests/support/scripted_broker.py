@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
-from magnetar.protocol.deliveries import Deliveries
+from magnetar.protocol.handmade_frames.deliveries import Deliveries
 from magnetar.protocol.server import ServerConnection
 
 Wanted = TypeVar("Wanted")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from magnetar.protocol import codec
 from magnetar.protocol.commands import CommandMessage, CommandSendReceipt, MessageIdData
 from magnetar.protocol.decoder import Decoder
-from magnetar.protocol.deliveries import Deliveries
-from magnetar.protocol.receipts import Receipts, receipt
+from magnetar.protocol.handmade_frames.deliveries import Deliveries
+from magnetar.protocol.handmade_frames.receipts import Receipts, receipt
 from magnetar.protocol.varints import varint
 from tests.support.command_strategies import entries, longs
 

@@ -9,7 +9,7 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.codec import frame_head
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EntryMetadata, build_entry, build_plain_batch
-from magnetar.protocol.sends import send_head
+from magnetar.protocol.handmade_frames.sends import send_head
 
 INT64 = st.integers(0, (1 << 63) - 1)
 

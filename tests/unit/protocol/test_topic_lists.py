@@ -7,8 +7,9 @@ from collections.abc import Generator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.protocol import codec, topic_lists
+from magnetar.protocol import codec
 from magnetar.protocol import commands as c
+from magnetar.protocol.handmade_frames import topic_lists
 
 PIECES = st.lists(st.lists(st.text("aé/", min_size=1, max_size=200), max_size=5), max_size=4)
 ID = st.integers(0, (1 << 64) - 1)

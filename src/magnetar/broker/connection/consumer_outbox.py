@@ -8,7 +8,7 @@ from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.session import Session
 from magnetar.broker.topic.ports import EntryRun
 from magnetar.protocol import commands as c
-from magnetar.protocol.deliveries import Deliveries
+from magnetar.protocol.handmade_frames.deliveries import Deliveries
 
 _HEADER_ESTIMATE = 40
 

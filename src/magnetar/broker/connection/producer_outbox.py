@@ -14,7 +14,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
-from magnetar.protocol.receipts import Receipts
+from magnetar.protocol.handmade_frames.receipts import Receipts
 
 
 class ProducerOutbox:

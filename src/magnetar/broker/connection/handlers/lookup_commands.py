@@ -14,7 +14,7 @@ from magnetar.broker.namespaces.topic_directory import DOMAINS
 from magnetar.model.errors import MagnetarError, ProtocolError
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.protocol import commands as c
-from magnetar.protocol import topic_lists
+from magnetar.protocol.handmade_frames import topic_lists
 
 _DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
     {

@@ -8,7 +8,7 @@ from typing import Final
 from magnetar.broker.connection.session import Session
 from magnetar.model.errors import NotAllowedError
 from magnetar.protocol.frames import FRAME_PADDING
-from magnetar.protocol.topic_lists import Frame
+from magnetar.protocol.handmade_frames.topic_lists import Frame
 
 _ENCODED_PER_UNIT: Final = 6
 """Names that are put into a frame in the time of one unit."""

@@ -17,7 +17,7 @@ from magnetar.model.errors import MagnetarError, NotAllowedError, ProtocolError
 from magnetar.model.names import NamespaceName
 from magnetar.model.topic_pattern import TopicPattern
 from magnetar.protocol import commands as c
-from magnetar.protocol import topic_lists
+from magnetar.protocol.handmade_frames import topic_lists
 
 
 class TopicListWatch:

@@ -28,7 +28,7 @@ from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import frame_head
 from magnetar.protocol.entries import SingleMessageMetadata, join_batch
-from magnetar.protocol.sends import send_head
+from magnetar.protocol.handmade_frames.sends import send_head
 
 _METADATA_BYTES: Final = 1024
 """What the metadata of a batch may take beside what its messages say."""
