@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from magnetar.client.errors import RefusedError
 from magnetar.client.machines.redelivery.dead_letter_policy import ConsumerDeadLetterPolicy
 from magnetar.model.errors import InvalidValueError
+from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
+from tests.sim.test_topic_ends import ports_of
 from tests.sim.world import T
 from tests.support.delivery_stage import DLQ, RETRY, S, Stage, nothing, play
 
@@ -309,3 +312,60 @@ def test_a_cumulative_retry() -> None:
             await shared.reconsume_later_cumulative(copy)
 
     play(story)
+
+
+class Refusing:
+    """A dead letter topic that refuses, and what makes it take letters again."""
+
+    def __init__(self, stage: Stage, way: str) -> None:
+        self.stage, self.way = stage, way
+
+    async def begin(self) -> dict[str, Any]:
+        """Return what the consumer's producer of letters is opened with."""
+        if self.way == "too large":
+            return {"chunking_enabled": False}
+        if self.way == "terminated":
+            await self.stage.client.subscribe(DLQ, "keep")
+            await ports_of(self.stage.world).operations.terminate(TopicName.parse(DLQ))
+        else:
+            self.blocker = await self.stage.client.create_producer(DLQ, access_mode=c.ProducerAccessMode.Exclusive)
+        return {}
+
+
+@pytest.mark.parametrize("way", ["terminated", "producer refused", "too large"])
+def test_a_dead_letter_that_is_refused_stays_and_others_flow_on(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    """It is tried again with pauses that grow, is never acknowledged or shown, and the log says so now and then."""
+
+    async def story(stage: Stage) -> None:
+        producer = await Refusing(stage, way).begin()
+        policy = ConsumerDeadLetterPolicy(1, letter_producer=producer)
+        consumer = await stage.subscribe(negative_ack_redelivery_delay_ms=100, dead_letter_policy=policy)
+        async with await stage.client.create_producer(T, chunking_enabled=True) as sender:
+            await sender.send(bytes(100_000))
+        for _ in range(2):
+            await consumer.negative_acknowledge(await consumer.receive(1_000))
+        expected = []
+        for number in range(100):
+            await stage.send(b"%d" % number)
+            message = await consumer.receive(1_000)
+            assert message.data() == b"%d" % number
+            if number % 10:
+                await consumer.acknowledge(message)
+            else:
+                expected.append(message.data())
+                await consumer.negative_acknowledge(message)
+                await consumer.negative_acknowledge(await consumer.receive(1_000))
+            await asyncio.sleep(6)
+        chunks = 3
+        if way == "too large":
+            assert stage.backlog() == chunks and [one.data() for one in await stage.all_of(DLQ)] == expected
+        else:
+            assert stage.backlog() == chunks + len(expected)
+        lines = [one.getMessage() for one in caplog.records if one.name.startswith("magnetar.client")]
+        assert 1 < len(lines) <= stage.now / 60 + 2 and all("could not be copied" in one for one in lines), lines
+        # Each chunk counts; with the pauses of others it would be tried a hundred times.
+        tries = consumer.stats().num_msgs_received - 110
+        assert 10 < tries < (90 if way == "too large" else 400), tries
+
+    with caplog.at_level("WARNING"):
+        play(story)

@@ -4,6 +4,9 @@
                     |
                     failed --> the original comes again after a pause, is dead on arrival, and tried again
 
+The pauses of one message grow with its own failures: one that no topic takes is not tried more often because others
+are stored.
+
 A message is acknowledged only after the receipt of its copy, so a crash may leave two copies, and never none.
 """
 
@@ -35,6 +38,10 @@ from magnetar.client.machines.redelivery.letters import dead_letter
 from magnetar.protocol import commands as c
 
 _LOG: Final = logging.getLogger(__name__)
+FAILURES_MAX: Final = 10_000
+"""Messages whose failures are counted; those of older ones are counted anew."""
+_QUIET: Final = 60.0
+"""Seconds in which one line of the log says that messages of a topic could not be copied."""
 
 
 class LetterSource(Protocol):
@@ -74,7 +81,10 @@ class DeadLetterSender:
         self._producers: dict[str, LetterProducer] = {}
         self._queue: deque[tuple[LetterSource, DeadMessage]] = deque()
         self._worker: asyncio.Task[None] | None = None
-        self._failures = 0
+        self._failures: dict[tuple[str, MessageId], int] = {}
+        """Of messages that could not be copied: how often."""
+        self._said: dict[tuple[str, type], tuple[float, int]] = {}
+        """By topic and kind of error: when the log has said so, and how often it was not said since."""
         self._closed = False
 
     def bury(self, source: LetterSource, dead: Sequence[DeadMessage]) -> None:
@@ -115,7 +125,7 @@ class DeadLetterSender:
     def _settled(self, source: LetterSource, dead: DeadMessage, done: asyncio.Future[MessageId]) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
-            self._failures = 0
+            self._failures.pop((source.topic, dead.message.message_id()), None)
             source.done_with(dead.message)
         else:
             self._failed(source, dead, error)
@@ -123,14 +133,27 @@ class DeadLetterSender:
     def _failed(self, source: LetterSource, dead: DeadMessage, error: BaseException | None) -> None:
         if self._closed:
             return  # it was not acknowledged, and comes again to whoever is there
-        self._failures += 1
-        pause = pause_after(self._failures)
         message_id = dead.message.message_id()
-        _LOG.warning(
-            "%s: message %s could not be copied to its dead letter topic; it comes again in %.1f s: %s",
-            source.topic, message_id, pause, error,
-        )  # fmt: skip
+        failures = self._failures.pop((source.topic, message_id), 0) + 1
+        self._failures[source.topic, message_id] = failures
+        if len(self._failures) > FAILURES_MAX:
+            del self._failures[next(iter(self._failures))]
+        pause = pause_after(failures)
+        self._say(source.topic, message_id, pause, error)
         source.bring_again(message_id, pause)
+
+    def _say(self, topic: str, message_id: MessageId, pause: float, error: BaseException | None) -> None:
+        kind, now = (topic, type(error)), self._loop.time()
+        said, more = self._said.get(kind, (now - _QUIET, 0))
+        if now - said < _QUIET:
+            self._said[kind] = said, more + 1
+            return
+        self._said[kind] = now, 0
+        _LOG.warning(
+            "%s: message %s could not be copied to its dead letter topic; it stays unacknowledged and comes again in "
+            "%.1f s%s: %s",
+            topic, message_id, pause, f" ({more} more such failures since the last such line)" if more else "", error,
+        )  # fmt: skip
 
     async def close(self) -> None:
         """Wait for the copies that are on their way; what waits still comes again to whoever is there."""
