@@ -91,9 +91,11 @@ def test_seek_and_batch_indexes(broker: LiveBroker) -> None:
         await consumer.acknowledge(found[1])
         await consumer.acknowledge(found[3])
         await consumer.close()
-        consumer = await client.subscribe("seek", "s", batch_index_ack_enabled=True)
+        consumer = await client.subscribe("seek", "s", batch_index_ack_enabled=True, start_message_id_inclusive=True)
         assert await numbers(consumer, 5) == [0, 2, 4, 0, 1]
         await consumer.seek(ids[3])
+        assert await numbers(consumer, 4) == [3, 4, 0, 1]
+        await consumer.seek(aio.MessageId(-1, ids[3].ledger_id(), ids[3].entry_id(), 3))
         assert await numbers(consumer, 4) == [3, 4, 0, 1]
         await consumer.seek(later)
         assert await numbers(consumer, 2) == [0, 1]
@@ -104,6 +106,44 @@ def test_seek_and_batch_indexes(broker: LiveBroker) -> None:
         assert await numbers(reader, 4) == [3, 4, 0, 1]
         inclusive = await client.create_reader("seek", ids[2], start_message_id_inclusive=True)
         assert await numbers(inclusive, 1) == [2]
+
+    run(broker.url, body)
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_a_seek_goes_on_after_the_message_or_with_it(broker: LiveBroker, inclusive: bool) -> None:
+    """In batches, alone and by ids made by hand, of consumers and readers (rule 5.9.1)."""
+    topic = f"seek-{inclusive}"
+
+    async def body(client: aio.Client) -> None:
+        consumer = await client.subscribe(topic, "s", start_message_id_inclusive=inclusive)
+        reader = await client.create_reader(topic, aio.MessageId.latest, start_message_id_inclusive=inclusive)
+        ids = await publish(client, topic, 4, batching_enabled=True)
+        alone = [one for _ in range(3) for one in await publish(client, topic, 1)]
+        by_hand = aio.MessageId(-1, alone[0].ledger_id(), alone[0].entry_id())
+        in_batch = aio.MessageId(-1, ids[1].ledger_id(), ids[1].entry_id(), 1)
+        stored = [0, 1, 2, 3, 0, 0, 0]
+        for place, at in ((ids[0], 0), (ids[2], 2), (ids[3], 3), (in_batch, 1), (alone[0], 4), (by_hand, 4)):
+            rest = stored[at + (not inclusive) :]
+            await consumer.seek(place)
+            assert await numbers(consumer, len(rest)) == rest, place
+            await reader.seek(place)
+            assert await reader.has_message_available()
+            assert await numbers(reader, len(rest)) == rest, place
+            assert not await reader.has_message_available()
+        await reader.seek(alone[-1])
+        assert await reader.has_message_available() is inclusive
+        await consumer.seek(alone[-1])
+        await publish(client, topic, 1)
+        last = [await consumer.receive(10_000) for _ in range(1 + inclusive)]
+        assert (last[0].message_id() == alone[-1]) is inclusive
+        await consumer.seek(ids[3])
+        for _ in range(4 + inclusive):
+            await consumer.acknowledge(await consumer.receive(10_000))
+        await consumer.close()
+        again = await client.subscribe(topic, "s")  # nothing that was left out is in the backlog
+        with pytest.raises(aio.ClientTimeoutError):
+            await again.receive(300)
 
     run(broker.url, body)
 

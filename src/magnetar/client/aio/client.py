@@ -237,14 +237,16 @@ class Client(ClientLife):
         priority_level: int | None = None,
         subscription_properties: Mapping[str, str] | None = None,
         durable: bool = True,
+        start_message_id_inclusive: bool = False,
         is_pattern_topic: bool = False,
         interceptors: Sequence[ConsumerInterceptor] = (),
         **other: Unpack[DeliveryParameters],
     ) -> Consumer[T]:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
-        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``is_pattern_topic``: a text is a pattern;
-        ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
+        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``start_message_id_inclusive``: a seek goes on
+        with the message it names, and not after it; ``is_pattern_topic``: a text is a pattern; ``other`` is about
+        acknowledgement and redelivery. Raises as `create_producer`.
         """
         topic = compiled(topic) if is_pattern_topic is True else topic
         check_opening("subscribe", locals(), DeliveryParameters.__annotations__)
@@ -259,7 +261,8 @@ class Client(ClientLife):
             auto_ack_oldest_chunked_message_on_queue_full=auto_ack_oldest_chunked_message_on_queue_full,
             key_shared_policy=key_shared_policy, batch_index_ack_enabled=batch_index_ack_enabled,
             priority_level=priority_level, subscription_properties=subscription_properties,
-            durable=durable, unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
+            durable=durable, start_message_id_inclusive=start_message_id_inclusive,
+            unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
         )  # fmt: skip
         made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
         find: Find

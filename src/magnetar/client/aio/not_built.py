@@ -11,7 +11,6 @@ NOT_BUILT: Final = {
     "message_listener", "reader_listener",  # of the asyncio client: the blocking one has them
     "lazy_start_partitioned_producers",
     "broker_consumer_stats_cache_time_ms",
-    "start_message_id_inclusive",
 }  # fmt: skip
 
 

@@ -132,6 +132,7 @@ def consumer_options(
     priority_level: int | None,
     subscription_properties: Mapping[str, str] | None,
     durable: bool,
+    start_message_id_inclusive: bool,
     unsealer: MessageUnsealer | None,
 ) -> ConsumerOptions:
     """Return what a consumer subscribes with; the parameters are those of `Client.subscribe`.
@@ -168,6 +169,7 @@ def consumer_options(
         schema=chosen.registered,
         values=chosen.values,
         durable=durable,
+        start_inclusive=start_message_id_inclusive,
         unsealer=unsealer,
         delivery=delivery,
     )
@@ -206,7 +208,7 @@ def reader_options(
         values=chosen.values,
         durable=False,
         start=start_message_id,
-        start_inclusive=start_message_id_inclusive and not latest,
+        start_inclusive=start_message_id_inclusive,
         unsealer=unsealer,
     )
 

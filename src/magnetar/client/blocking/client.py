@@ -188,14 +188,16 @@ class Client:
         priority_level: int | None = None,
         subscription_properties: Mapping[str, str] | None = None,
         durable: bool = True,
+        start_message_id_inclusive: bool = False,
         is_pattern_topic: bool = False,
         interceptors: Sequence[ConsumerInterceptor] = (),
         **other: Unpack[DeliveryParameters],
     ) -> Consumer[T]:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
-        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``is_pattern_topic``: a text is a pattern;
-        ``other`` is about acknowledgement and redelivery. Raises as `create_producer`.
+        ``receiver_queue_size`` 0 fetches a message when it is asked for; ``start_message_id_inclusive``: a seek goes on
+        with the message it names, and not after it; ``is_pattern_topic``: a text is a pattern; ``other`` is about
+        acknowledgement and redelivery. Raises as `create_producer`.
         """
         checked("subscribe", message_listener=message_listener)
         opening = self.twin.subscribe(**_given(locals(), leaving_out=_LISTENERS))

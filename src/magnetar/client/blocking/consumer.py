@@ -350,7 +350,9 @@ class Consumer(Generic[T]):
         self._thread.post(self.twin.stop)
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Move the subscription to a message, which comes next, or to a publish time in milliseconds.
+        """Move the subscription after a message, or to a publish time in milliseconds.
+
+        With ``start_message_id_inclusive`` the message itself comes next (rule 5.9.1).
 
         Several topics have the ends in common (earliest, latest) and times, but no other message (rule 5.9.8).
         """

@@ -94,7 +94,7 @@ class Reader(Generic[T]):
         return await self.twin.has_message_available()
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Go to a message, which comes next, or to a publish time in milliseconds."""
+        """Go after a message, with ``start_message_id_inclusive`` to it, or to a publish time in milliseconds."""
         self._thread.run(self._seek(messageid))
 
     async def _seek(self, messageid: MessageId | int) -> None:

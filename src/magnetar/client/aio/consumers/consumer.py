@@ -267,7 +267,9 @@ class Consumer(Settlement[T]):
             one.pause(False)
 
     async def seek(self, messageid: MessageId | int) -> None:
-        """Move the subscription to a message, which comes next, or to a publish time in milliseconds.
+        """Move the subscription after a message, or to a publish time in milliseconds.
+
+        With ``start_message_id_inclusive`` the message itself comes next (rule 5.9.1).
 
         Several topics have the ends in common (earliest, latest) and times, but no other message (rule 5.9.8).
         Cancelled, the subscription is moved all the same; the next seek waits for that.
@@ -290,7 +292,8 @@ class Consumer(Settlement[T]):
         if isinstance(messageid, int):
             command, start = c.CommandSeek(0, 0, message_publish_time=messageid), None
         else:
-            command, start = c.CommandSeek(0, 0, message_id=seek_data(messageid)), messageid
+            place = seek_data(messageid, inclusive=self._options.start_inclusive)
+            command, start = c.CommandSeek(0, 0, message_id=place), messageid
             if len(members) > 1 and messageid not in (MessageId.earliest, MessageId.latest):
                 if not messageid.topic and messageid.partition() < 0:
                     raise InvalidValueError("a seek on several topics needs an id that says which, or a time")

@@ -109,10 +109,16 @@ class Reader(Generic[T]):
         marked = answer.consumer_mark_delete_position
         if self._start == MessageId.latest:
             return marked is not None and (marked.ledger, marked.entry) < (end.ledger, end.entry)
-        return self._start == MessageId.earliest or _order(self._start) <= _order(found)
+        if self._start == MessageId.earliest:
+            return True
+        begin, stored = _order(self._start), _order(found)
+        return begin <= stored if self._consumer.options.start_inclusive else begin < stored
 
     async def seek(self, messageid: MessageId | int) -> None:
-        """Go to a message, which comes next, or to a publish time in milliseconds; cancelled, all the same."""
+        """Go after a message, with ``start_message_id_inclusive`` to it, or to a publish time in milliseconds.
+
+        Cancelled, it goes there all the same.
+        """
         try:
             await self._consumer.seek(messageid)
         except asyncio.CancelledError:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from magnetar.client.machines.acknowledgement import ack_set_of
-from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.message_id import MAX_LONG, MessageId
 from magnetar.protocol import commands as c
 
 
-def seek_data(message_id: MessageId) -> c.MessageIdData:
-    """Within a batch the ack set says where (rule 5.9.6)."""
+def seek_data(message_id: MessageId, *, inclusive: bool) -> c.MessageIdData:
+    """Return where a broker goes on: with the message if ``inclusive``, otherwise after it.
+
+    A broker goes on with what it is told (rule 5.9.1), within a batch with the first one of the ack set (rule 5.9.6).
+    So it is told the place after the message. The official clients name the message and drop it when it comes, which
+    leaves it in the backlog.
+    """
+    ledger, entry = message_id.ledger_id(), message_id.entry_id()
     index, size = message_id.batch_index(), message_id.batch_size
-    if message_id.chunks:
+    if ledger < 0 or entry == MAX_LONG:  # the earliest, the latest
+        return c.MessageIdData(ledger, entry, message_id.partition())
+    if inclusive and message_id.chunks:
         return c.MessageIdData(*message_id.chunks[0])
-    data = c.MessageIdData(message_id.ledger_id(), message_id.entry_id(), message_id.partition())
-    if index > 0 and size > index:
-        left = ((1 << size) - 1) & ~((1 << index) - 1)
-        return data._replace(batch_index=index, ack_set=ack_set_of(left))
+    first = index if inclusive else index + 1
+    if not inclusive and (index < 0 or first == size):
+        return c.MessageIdData(ledger, entry + 1, message_id.partition())
+    data = c.MessageIdData(ledger, entry, message_id.partition())
+    if 0 < first < size:
+        left = ((1 << size) - 1) & ~((1 << first) - 1)
+        return data._replace(batch_index=first, ack_set=ack_set_of(left))
     return data

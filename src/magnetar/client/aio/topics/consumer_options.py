@@ -37,6 +37,7 @@ class ConsumerOptions:
     start: MessageId | None = None
     """Of a reader: where it begins."""
     start_inclusive: bool = False
+    """Whether the message is included at which a reader begins, or which a seek names."""
     unsealer: MessageUnsealer | None = None
     """Decrypts; None: what is encrypted is not delivered."""
 
@@ -65,8 +66,10 @@ class ConsumerOptions:
         )
 
 
-def before(start: MessageId) -> MessageId | None:
-    """Return the id before one of a batch, where a reader begins with it; None: nothing is left out."""
+def left_out(start: MessageId | None, *, inclusive: bool) -> MessageId | None:
+    """Return the last message that is left out of the entry that begins at ``start``; None: there is none."""
+    if start is None or not inclusive:
+        return start
     if start.batch_index() <= 0:
         return None
     return MessageId(start.partition(), start.ledger_id(), start.entry_id(), start.batch_index() - 1)

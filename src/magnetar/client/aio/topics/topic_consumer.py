@@ -14,7 +14,7 @@ from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.connections.attachment import Attachment
 from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.topics.ack_receipts import AckReceipts
-from magnetar.client.aio.topics.consumer_options import ConsumerOptions, before, start_data
+from magnetar.client.aio.topics.consumer_options import ConsumerOptions, left_out, start_data
 from magnetar.client.aio.topics.version_hold import VersionHold
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, UndeliverableError
 from magnetar.client.machines.ack_pace import AckPace
@@ -60,14 +60,13 @@ class TopicConsumer:
         self._loop = asyncio.get_running_loop()
         self._ordered = ordered = options.sub_type in (SubType.Exclusive, SubType.Failover)
         start = options.start
-        skip_to = before(start) if start is not None and options.start_inclusive else start
         reading = None if options.values is None else SchemaReading(options.values)
         self.consumption = Consumption(
             topic,
             self.partition,
             options.limits,
             ordered=ordered,
-            skip_to=skip_to,
+            skip_to=left_out(start, inclusive=options.start_inclusive),
             unpacked_max=environment.bounds.unpacked,
             unsealer=options.unsealer,
             reading=reading,
@@ -336,8 +335,12 @@ class TopicConsumer:
         except RefusedError:
             self._seeking = False
             raise
-        self._start, self._inclusive = start or self._start, True
-        self.consumption.restart(None)
+        self._inclusive = start is None or self._options.start_inclusive
+        self._start = start or self._start
+        # A broker may begin with the whole batch that it is to go into, and a reader with the entry of its start.
+        within = start is not None and command.message_id is not None and command.message_id.entry == start.entry_id()
+        here = within or not self._options.durable
+        self.consumption.restart(left_out(start, inclusive=self._inclusive) if here else None)
         if self._attachment.connection is connection:
             self._leave(connection)  # the broker has not closed it, as it should have (rule 5.9.3)
         await self._attachment.reopened(openings)
