@@ -67,8 +67,8 @@ from magnetar.security.credentials.method import ClientCredentials
 GROWTH_PERIOD: Final = 60.0
 """Seconds between two questions whether a topic has gained partitions (rule 6.8.4)."""
 
-_OF_ONE_CLIENT: Final = frozenset({"self", "clock", "rng", "dial", "opening_timeout_seconds", "bounds"})
-"""Parameters that a twin does not get."""
+_OF_ONE_CLIENT: Final = frozenset({"self", "__class__", "clock", "rng", "dial", "opening_timeout_seconds", "bounds"})
+"""Parameters that a twin does not get; ``__class__`` is a local where ``super`` is called."""
 
 
 class Client(ClientLife):
