@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import re
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from magnetar.broker.topic.publish.producer import PendingEntry
+from magnetar.cli.admin import command
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, SingleMessageMetadata, build_entry, join_batch
+from magnetar.testing.rawtransaction import RawTransaction
 from tests.support.real_broker import TOPIC, RealBroker, message_over_rest, run_on_broker
 
 NAME = TopicName.parse("persistent://public/default/t")
@@ -112,6 +118,36 @@ def test_messages_that_do_not_exist_are_404(tmp_path: Path) -> None:
         assert (status, said) == (405, {"reason": "Examine messages on a non-persistent topic is not allowed"})
 
     run_on_broker(tmp_path, scenario)
+
+
+def test_a_peek_by_the_command_leaves_out_markers_and_what_is_not_committed(tmp_path: Path) -> None:
+    """What --show-server-marker and --transaction-isolation-level look at are headers of the broker."""
+
+    async def scenario(broker: RealBroker) -> None:
+        client = await broker.client()
+        await client.subscribe(NAME.fqn, "s", c.SubType.Shared)
+        producer = await client.producer(NAME.fqn)
+        for payload, end in ((b"committed", "commit"), (b"aborted", "abort"), (b"open", "")):
+            txn = await RawTransaction.begin(client)
+            await txn.add_partitions(NAME.fqn)
+            await txn.publish(producer, payload)
+            if end:
+                await getattr(txn, end)()
+
+        def peeked(*flags: str) -> list[str]:
+            web = broker.node.broker.service.web_service_url
+            asked = ["--admin-url", web, "topics", "peek-messages", NAME.fqn, "-s", "s", "-n", "9", *flags]
+            with redirect_stdout(io.StringIO()) as out:
+                assert command.run(asked) == 0
+            return [entry.partition(":")[2] for entry in re.findall(r"Message ID: (\S+)", out.getvalue())]
+
+        assert await asyncio.to_thread(peeked) == ["0"]
+        assert await asyncio.to_thread(peeked, "-ssm") == ["0", "1"]
+        assert await asyncio.to_thread(peeked, "-til", "READ_UNCOMMITTED") == ["0", "2", "4"]
+        assert await asyncio.to_thread(peeked, "-ssm", "-til", "READ_UNCOMMITTED") == ["0", "1", "2", "3", "4"]
+        await client.close()
+
+    run_on_broker(tmp_path, scenario, transactionCoordinatorEnabled=True)
 
 
 def test_a_backlog_is_counted_by_reading_it(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from magnetar.protocol.compression import CompressionType, DamagedPayloadError, 
 from magnetar.protocol.entries import EntryMetadata, payload_of
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE
 from magnetar.protocol.stored_metadata import read_metadata
+from magnetar.transactions.markers import ABORT
 
 _ENTRIES_PER_TURN: Final = 1000
 _SIZE_MAX: Final = 64 << 20
@@ -118,9 +119,10 @@ async def _shown(topic: Topic, ordinal: int) -> StoredMessage:
         return StoredMessage(entry, {**found, UNREADABLE: "its metadata are no MessageMetadata"})
     payload = payload_of(entry)
     headers = {**found, **headers_of(metadata, len(payload))}
-    if metadata.txn is not None:
-        hidden = any(ordinal in rule.dead(ordinal, ordinal + 1) for rule in topic.dispatch_rules)
-        headers["X-Pulsar-txn-aborted"] = _word(hidden)
+    hidden = any(ordinal in rule.dead(ordinal, ordinal + 1) for rule in topic.dispatch_rules)
+    if metadata.txn is not None or hidden:  # clients need not write into an entry which transaction it is of
+        aborted = hidden if metadata.marker_type is None else metadata.marker_type == ABORT
+        headers["X-Pulsar-txn-aborted"] = _word(aborted)
     uncommitted = any(ordinal >= rule.readable_end(topic.log.end) for rule in topic.dispatch_rules)
     headers["X-Pulsar-txn-uncommitted"] = _word(uncommitted)
     if not metadata.encryption_keys and metadata.compression is not CompressionType.NONE:
@@ -161,6 +163,8 @@ def headers_of(metadata: EntryMetadata, stored_size: int) -> dict[str, str]:
         about["uncompressed-size"] = str(metadata.uncompressed_size)
     if metadata.ordering_key is not None:
         about["Base64-ordering-key"] = base64.b64encode(metadata.ordering_key).decode()
+    if metadata.marker_type is not None:
+        about["marker-type"] = str(metadata.marker_type)
     if metadata.uuid is not None:
         about["uuid"] = metadata.uuid
         about["chunk-id"] = str(metadata.chunk_id)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from magnetar.cli.perf.consumer_load import ConsumerPlan
 
 _JAVA: Final = (
-    Flag("acks_delay_millis", "--acks-delay-millis", 100),
     Flag("auto_scaled", "--auto-scaled-receiver-queue-size -aq", False),
     Flag("pool", "--pool-messages -pm", "true"),
     Flag("expire", "--expire_time_incomplete_chunked_messages -e", 0),
@@ -36,6 +35,7 @@ FLAGS: Final = (
     Flag("queue_size", "--receiver-queue-size -q", 1000, "Messages fetched ahead."),
     Flag("across", "--receiver-queue-size-across-partitions -p", 50_000, "The same of all partitions together."),
     Flag("replicated", "--replicated -rs", False, "Replicate the subscriptions."),
+    Flag("acks_delay", "--acks-delay-millis", None, "Milliseconds for which acknowledgements gather.", int | None),
     Flag("batch_index_ack", "--batch-index-ack", False, "Acknowledge each message of a batch."),
     Flag("chunked_max", "--max_chunked_msg -mc", 0, "Incomplete messages; 0: 10."),
     Flag("ack_oldest", "--auto_ack_chunk_q_full -ac", False, "Acknowledge the oldest beyond that."),
@@ -74,7 +74,10 @@ def _plan(given: Namespace) -> ConsumerPlan:
     from magnetar.model.errors import InvalidValueError
 
     refuse(encryption_key_value_file=given.encryption_key_value_file)
-    if min(given.messages, given.rate, given.duration) < 0 or min(given.consumers, given.connections) < 1:
+    if (
+        min(given.messages, given.rate, given.duration, given.acks_delay or 0) < 0
+        or min(given.consumers, given.connections) < 1
+    ):
         raise InvalidValueError("rates, numbers and times are not below 0; there is one consumer at least")
     names = [one for text in given.subscriptions for one in text.split(",")]
     if given.subscriber_name:
@@ -90,6 +93,8 @@ def _plan(given: Namespace) -> ConsumerPlan:
         given.replicated,
     )  # fmt: skip
     options["max_total_receiver_queue_size_across_partitions"] = given.across
+    if given.acks_delay is not None:
+        options["ack_group_time_ms"] = given.acks_delay
     options["batch_index_ack_enabled"] = given.batch_index_ack
     return ConsumerPlan(
         topics=topic_names(given.topics, given.topic_count),

@@ -13,14 +13,13 @@ from magnetar.cli.perf.flags import (
     Flag,
     connection_of,
     flagged,
-    without_meaning,
 )
 
 if TYPE_CHECKING:
     from magnetar.cli.perf.producer_load import ProducerPlan
 
 _OUTSTANDING: Final = 10_000
-_ACROSS: Final = Flag("across", "--max-outstanding-across-partitions -p", 0)
+_ACROSS: Final = 50_000
 FLAGS: Final = (
     Flag("rate", "--rate -r", 100, "Messages a second; 0: as fast as possible."),
     Flag("size", "--size -s", 1024, "Bytes of a message."),
@@ -32,6 +31,7 @@ FLAGS: Final = (
     Flag("send_timeout", "--send-timeout", 0, "Seconds; 0: none."),
     Flag("name", "--producer-name -pn", None, "A name; a number is added."),
     Flag("outstanding", "--max-outstanding -o", 0, f"Messages without receipt; 0: {_OUTSTANDING}."),
+    Flag("across", "--max-outstanding-across-partitions -p", 0, "The same of all partitions together; 0: 50000."),
     *PARTITIONS,
     Flag("compression", "--compression -z", "NONE", "LZ4, ZLIB, ZSTD or SNAPPY."),
     Flag("payload_file", "--payload-file -f", None, "A file of payloads, one a line."),
@@ -54,7 +54,6 @@ FLAGS: Final = (
     Flag("format_class", "--format-class -fc", ""),
     Flag("encryption_key_name", "--encryption-key-name -k", None),
     Flag("encryption_key_value_file", "--encryption-key-value-file -v", None),
-    _ACROSS,
 )
 
 
@@ -68,7 +67,6 @@ def produce(given: Namespace) -> None:
 
     with usage(1):
         connection = connection_of(given)
-        without_meaning(given, (_ACROSS,))
         plan = _plan(given)
         if given.partitions is not None:
             _make_partitions(given, plan)
@@ -94,7 +92,7 @@ def _plan(given: Namespace) -> ProducerPlan:
     )  # fmt: skip
     if given.key_mode not in (None, "autoIncrement", "random"):
         raise InvalidValueError("messageKeyGenerationMode only support [autoIncrement, random]")
-    if min(given.rate, given.messages, given.duration, given.warm_up, given.outstanding, given.delay) < 0:
+    if min(given.rate, given.messages, given.duration, given.warm_up, given.outstanding, given.across, given.delay) < 0:
         raise InvalidValueError("rates, numbers and times are not below 0")
     if min(given.threads, given.producers, given.connections) < 1:
         raise InvalidValueError("--num-test-threads, --num-producers and --max-connections are 1 at least")
@@ -126,6 +124,7 @@ def _producer_options(given: Namespace) -> dict[str, Any]:
         "send_timeout_millis": given.send_timeout * 1000,
         "compression_type": chosen("--compression", given.compression, CompressionType.__members__),
         "max_pending_messages": given.outstanding or _OUTSTANDING,
+        "max_pending_messages_across_partitions": given.across or _ACROSS,
         "block_if_queue_full": True,
         "batching_enabled": batching,
         "batching_max_messages": given.batch_messages,

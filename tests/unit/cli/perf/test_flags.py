@@ -67,3 +67,27 @@ def test_every_flag_is_known(command: str) -> None:
 def test_other_commands_are_refused_by_name(command: str) -> None:
     done = CliRunner().invoke(app, [command, "--some", "flag"])
     assert (done.exit_code, done.stdout) == (1, "") and f"perf {command} is not here" in done.stderr
+
+
+@pytest.mark.parametrize(("flags", "each", "all_of_them"), [("", 10_000, 50_000), ("-o 5 -p 12", 5, 12)])
+def test_what_waits_for_receipts_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, flags: str, each: int, all_of_them: int
+) -> None:
+    """--max-outstanding and --max-outstanding-across-partitions reach the client, and nothing says they do not."""
+    loads: list[Any] = []
+    monkeypatch.setattr("magnetar.cli.perf.run.run_load", lambda connection, load, **more: loads.append(load))
+    ran = CliRunner().invoke(app, ["produce", "t", "-u", "pulsar://127.0.0.1:1", *flags.split()])
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    options = loads[0].plan.options
+    assert (options["max_pending_messages"], options["max_pending_messages_across_partitions"]) == (each, all_of_them)
+    refused = CliRunner().invoke(app, ["produce", "t", "-u", "pulsar://127.0.0.1:1", "-p", "-1"])
+    assert refused.exit_code == 1 and "not below 0" in refused.stderr
+
+
+def test_acknowledgements_gather_as_long_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[Any] = []
+    monkeypatch.setattr("magnetar.cli.perf.run.run_load", lambda connection, load, **more: loads.append(load))
+    for flags in ([], ["--acks-delay-millis", "250"]):
+        ran = CliRunner().invoke(app, ["consume", "t", "-u", "pulsar://127.0.0.1:1", *flags])
+        assert (ran.exit_code, ran.stderr) == (0, "")
+    assert [load.plan.options.get("ack_group_time_ms") for load in loads] == [None, 250]
