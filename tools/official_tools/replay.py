@@ -56,12 +56,14 @@ class Replay:
         until = time.monotonic() + (_PATIENCE_SECONDS if line.arguments.endswith(" -w") else 0)
         while True:
             found: list[tuple[str, Json, Json]] = []
+            last: list[tuple[str, Json, Json]] = []
             for one in record.asked:
                 given = self._filled(line, one)
                 status, headers, answer = self._ask(given)
                 self._values.update(line.captured(answer))
-                found += compared(one, status, headers, answer)
-            if not found or time.monotonic() >= until:
+                last = compared(one, status, headers, answer)
+                found += last
+            if not last or time.monotonic() >= until:  # what was asked before shows how far it was then
                 break
             time.sleep(0.02)
         self._captured.update(line.captured(record.said.out))
