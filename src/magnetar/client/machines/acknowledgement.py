@@ -7,9 +7,11 @@ left. Nothing is ever acknowledged that was not handed in.
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 from magnetar.client.machines.message_id import MessageId
+from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.commands import AckType, CommandAck, MessageIdData
 
 Place = tuple[int, int]
@@ -26,30 +28,28 @@ _AS_DIGITS: Final = bytes([48, 49]) + bytes(254)
 
 def bits_of(ack_set: tuple[int, ...]) -> int:
     """Return the bits of an ack set: 1 for each message that is left."""
-    bits = 0
-    for number, word in enumerate(ack_set):
-        bits |= (word & _WORD_MASK) << (_WORD * number)
-    return bits
+    return int.from_bytes(b"".join([(word & _WORD_MASK).to_bytes(8, "little") for word in ack_set]), "little")
 
 
 def ack_set_of(bits: int) -> tuple[int, ...]:
     """Return the ack set for bits, as signed words."""
-    words: list[int] = []
-    while bits:
-        word = bits & _WORD_MASK
-        words.append(word - (1 << _WORD) if word >> (_WORD - 1) else word)
-        bits >>= _WORD
-    return tuple(words) or (0,)
+    words = max((bits.bit_length() + _WORD - 1) // _WORD, 1)
+    return struct.unpack(f"<{words}q", bits.to_bytes(words * 8, "little"))
 
 
 def ids_in_transaction(message_id: MessageId, *, cumulative: bool) -> tuple[MessageIdData, ...]:
-    """Return the ids of an acknowledgement that a transaction carries; a message of a batch with its ack set."""
+    """Return the ids of an acknowledgement that a transaction carries; a message of a batch with its ack set.
+
+    Raises InvalidValueError for an id, made by hand or of strange bytes, whose batch cannot be.
+    """
     if message_id.chunks and not cumulative:
         return tuple(MessageIdData(*place) for place in message_id.chunks)
     data = MessageIdData(message_id.ledger_id(), message_id.entry_id())
     index, size = message_id.batch_index(), message_id.batch_size
     if index < 0 or size <= 1:
         return (data,)
+    if index >= size or size > BATCH_MAX:
+        raise InvalidValueError(f"message id {message_id} is no message of a batch of {size}; nothing is acknowledged")
     gone = (1 << (index + 1)) - 1 if cumulative else 1 << index
     left = ((1 << size) - 1) & ~gone
     return (data._replace(ack_set=ack_set_of(left), batch_size=size) if left else data,)

@@ -35,13 +35,13 @@ class JsonSchema(ValueSchema[R], Generic[R]):
         try:
             plain = self._form.write(obj)
             return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-        except (ValueError, TypeError, SchemaError, RecursionError) as error:
+        except (ValueError, TypeError, ArithmeticError, SchemaError, RecursionError) as error:
             raise ValueTypeError(f"{self._source.name}: {error}") from None
 
     def decode(self, data: bytes) -> R:
         try:
             found: R = self._form.read(json.loads(data))
-        except (ValueError, TypeError, SchemaError, RecursionError) as error:
+        except (ValueError, TypeError, ArithmeticError, SchemaError, RecursionError) as error:
             raise SchemaError(f"the payload is no JSON of {self._source.name}: {error}") from None
         return found
 

@@ -219,7 +219,7 @@ class JsonForm:
 def _at(convert: Convert, value: Any, place: str) -> Any:
     try:
         return convert(value)
-    except (ValueError, SchemaError, InvalidOperation) as error:
+    except (ValueError, SchemaError, ArithmeticError) as error:  # what a float, date or decimal cannot hold
         raise ValueTypeError(f"{place}: {error}") from None
 
 
