@@ -229,7 +229,7 @@ class TopicConsumer:
             return False
         now = self._loop.time()
         due = self._pace.due(now, count)
-        if due <= now or self._closing:
+        if due <= now or self._closing or self._seeking:
             self._pace.written(now)
             return True
         if self._ack_timer is None or self._ack_timer.when() <= now:
@@ -324,23 +324,24 @@ class TopicConsumer:
             raise connection.refused(what, answer.error, answer.message)
 
     async def seek(self, command: c.CommandSeek, start: MessageId | None) -> None:
-        """Move the subscription; what was received before is forgotten."""
+        """Move the subscription; what was received before is forgotten, and comes again if that is refused."""
         connection, openings = self.connection(), self._attachment.life.openings
         moved = replace(command, consumer_id=self._consumer_id, request_id=connection.new_request_id())
         self._seeking = True
+        self._settle()  # acknowledgements that wait are older than the seek, and would undo a part of it later
         self._let_go()
         self.consumption.restart(None)
         try:
             await connection.request(moved, c.CommandSuccess, f"seek {self._options.subscription} on {self.topic}")
-        except RefusedError:
-            self._seeking = False
+        except (RefusedError, ClientTimeoutError):
+            if self._attachment.connection is connection:
+                self._leave(connection)  # what was forgotten comes again
             raise
-        self._inclusive = start is None or self._options.start_inclusive
-        self._start = start or self._start
+        self._inclusive, self._start = start is None or self._options.start_inclusive, start or self._start
         # A broker may begin with the whole batch that it is to go into, and a reader with the entry of its start.
         within = start is not None and command.message_id is not None and command.message_id.entry == start.entry_id()
-        here = within or not self._options.durable
-        self.consumption.restart(left_out(start, inclusive=self._inclusive) if here else None)
+        skips = within or not self._options.durable
+        self.consumption.restart(left_out(start, inclusive=self._inclusive) if skips else None)
         if self._attachment.connection is connection:
             self._leave(connection)  # the broker has not closed it, as it should have (rule 5.9.3)
         await self._attachment.reopened(openings)
