@@ -33,5 +33,7 @@ def test_every_simulation_guards_a_promise_and_notices_a_wrong_build() -> None:
         assert f"Guarded by `tests/sim/{path.name}`." in PAGE, path.name
         source = path.read_text()
         assert re.search(r"^def test_\w+_(is|are)_noticed", source, flags=re.MULTILINE), path.name
+        if "at_every_await(" in source:
+            continue  # it goes through all awaits, and draws nothing by a seed
         assert "caught(" in source, path.name
         assert "run_seeds(" in source, path.name
