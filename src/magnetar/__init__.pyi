@@ -87,6 +87,8 @@ from magnetar.exceptions import InvalidTopicName as InvalidTopicName
 from magnetar.exceptions import InvalidTxnStatusError as InvalidTxnStatusError
 from magnetar.exceptions import InvalidUrl as InvalidUrl
 from magnetar.exceptions import LookupError as LookupError
+from magnetar.exceptions import MemoryBufferIsFull as MemoryBufferIsFull
+from magnetar.exceptions import MemoryFullError as MemoryFullError
 from magnetar.exceptions import MessageTooBig as MessageTooBig
 from magnetar.exceptions import MessageTooLargeError as MessageTooLargeError
 from magnetar.exceptions import NotAllowedError as NotAllowedError

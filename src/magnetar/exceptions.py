@@ -18,6 +18,7 @@ from magnetar.client.errors import (
     ConnectionLostError,
     CumulativeAcknowledgementNotAllowedError,
     ForkedClientError,
+    MemoryFullError,
     MessageTooLargeError,
     NotBuiltError,
     OperationNotSupported,
@@ -35,6 +36,7 @@ NotConnected = ConnectionLostError
 ReadError = ConnectionLostError
 AlreadyClosed = AlreadyClosedError
 ProducerQueueIsFull = QueueFullError
+MemoryBufferIsFull = MemoryFullError
 MessageTooBig = MessageTooLargeError
 InvalidConfiguration = ArgumentError
 InvalidMessage = ArgumentError
@@ -105,6 +107,8 @@ __all__ = [
     "InvalidTxnStatusError",
     "InvalidUrl",
     "LookupError",
+    "MemoryBufferIsFull",
+    "MemoryFullError",
     "MessageTooBig",
     "MessageTooLargeError",
     "NotAllowedError",

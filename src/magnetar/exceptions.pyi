@@ -6,6 +6,7 @@ from magnetar.client.errors import ClientTimeoutError as ClientTimeoutError
 from magnetar.client.errors import ConnectionLostError as ConnectionLostError
 from magnetar.client.errors import CumulativeAcknowledgementNotAllowedError as CumulativeAcknowledgementNotAllowedError
 from magnetar.client.errors import ForkedClientError as ForkedClientError
+from magnetar.client.errors import MemoryFullError as MemoryFullError
 from magnetar.client.errors import MessageTooLargeError as MessageTooLargeError
 from magnetar.client.errors import NotBuiltError as NotBuiltError
 from magnetar.client.errors import OperationNotSupported as OperationNotSupported
@@ -21,6 +22,7 @@ NotConnected = ConnectionLostError
 ReadError = ConnectionLostError
 AlreadyClosed = AlreadyClosedError
 ProducerQueueIsFull = QueueFullError
+MemoryBufferIsFull = MemoryFullError
 MessageTooBig = MessageTooLargeError
 InvalidConfiguration = ArgumentError
 InvalidMessage = ArgumentError

@@ -6,7 +6,7 @@ INNER = {
     "Client": {"twin", "wait_closed", "forked"},
     "Producer": {
         *("opened", "message", "enqueue", "send_nowait", "send_many_nowait", "send_with", "send_message"),
-        *("room", "grow", "options", "partitions", "forked", "hurry", "join_many"),
+        *("room", "grow", "options", "partitions", "forked", "hurry", "join_many", "memory"),
     },
     "Consumer": {
         *("add", "drop", "receive_nowait", "take_many", "acknowledge_many", "redeliver", "has_waiting", "end_of"),
@@ -19,5 +19,5 @@ INNER = {
     "ClientTransaction": {"publishes_to", "watch", "acknowledges"},
 }
 """Methods that are called on the loop only: parts of the client itself, and what must not be awaited."""
-OF_SIMULATIONS = {"clock", "rng", "dial", "opening_timeout_seconds", "bounds"}
+OF_SIMULATIONS = {"clock", "rng", "dial", "opening_timeout_seconds", "bounds", "for_threads"}
 """Parameters of the asyncio client for simulations and for a broker's own client, which have no thread."""

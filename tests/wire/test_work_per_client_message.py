@@ -95,7 +95,8 @@ async def work(client: aio.Client) -> dict[str, float]:
     return {name: min(rounds[1:]) / of[name] for name, rounds in found.items()}
 
 
-MOST: Final = {"send": 166, "receive": 252, "alone": 6950}
+# 19 of a message that is sent are for the client's limit of memory: a look before it is added, and its bytes.
+MOST: Final = {"send": 186, "receive": 252, "alone": 6950}
 
 
 def test_a_message_costs_the_asyncio_client_what_it_did(tmp_path: Path) -> None:
@@ -108,7 +109,8 @@ def test_a_message_costs_the_asyncio_client_what_it_did(tmp_path: Path) -> None:
 
 
 def test_sending_costs_a_thread_what_it_did(server: Server) -> None:
-    """The thread's own part of it: the loop takes over many at once. Before each argument was checked it was 104."""
+    """The thread's own part of it: the loop takes over many at once. Before each argument was checked it was
+    104; 35 are for the limit of memory: whether there is room, and how many bytes are handed over."""
     found: list[int] = []
     with magnetar.Client(server.broker_url) as client:
         producer = client.create_producer(
@@ -119,4 +121,4 @@ def test_sending_costs_a_thread_what_it_did(server: Server) -> None:
                 for _ in range(MESSAGES):
                     producer.send_async(b"x" * 100, None)
             producer.flush()
-    assert min(found) / MESSAGES <= 118
+    assert min(found) / MESSAGES <= 153

@@ -149,6 +149,18 @@ class QueueFullError(ClientError):
     result = Result.ProducerQueueIsFull
 
 
+class MemoryFullError(QueueFullError):
+    """As many bytes wait for their receipts as memory_limit_bytes of the client; wait for some, or raise it."""
+
+    result = Result.MemoryBufferIsFull
+
+    def __init__(self, topic: str, limit: int) -> None:
+        super().__init__(
+            f"{topic}: memory_limit_bytes {limit} of the client are used by messages that wait for their receipts; "
+            "await some of them, raise memory_limit_bytes or turn block_if_queue_full on"
+        )
+
+
 class AlreadyClosedError(ClientError):
     """The client, producer, consumer or reader was closed."""
 

@@ -12,7 +12,7 @@ from magnetar.client.errors import ClientError, RefusedError, refusal
 from magnetar.client.refusals import REFUSALS
 from magnetar.model.errors import MagnetarError, ServerError
 
-STANDS_WITH_ITS_FEATURE = {"CryptoError", "MemoryBufferIsFull"}
+STANDS_WITH_ITS_FEATURE = {"CryptoError"}
 """Names of the official client that are still to come."""
 
 

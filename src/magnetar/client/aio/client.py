@@ -56,6 +56,7 @@ from magnetar.client.machines.outgoing.partition_router import (
     PartitionRouter,
     PartitionsRoutingMode,
 )
+from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
 from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy, RegexSubscriptionMode
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import KeySharedMeta, SubType
@@ -67,7 +68,9 @@ from magnetar.security.credentials.method import ClientCredentials
 GROWTH_PERIOD: Final = 60.0
 """Seconds between two questions whether a topic has gained partitions (rule 6.8.4)."""
 
-_OF_ONE_CLIENT: Final = frozenset({"self", "__class__", "clock", "rng", "dial", "opening_timeout_seconds", "bounds"})
+_OF_ONE_CLIENT: Final = frozenset(
+    {"self", "__class__", "clock", "rng", "dial", "opening_timeout_seconds", "bounds", "for_threads"}
+)
 """Parameters that a twin does not get; ``__class__`` is a local where ``super`` is called."""
 
 
@@ -92,11 +95,13 @@ class Client(ClientLife):
         keep_alive_interval_seconds: float = KEEP_ALIVE,
         initial_backoff_interval_ms: float = 100,
         max_backoff_interval_ms: float = 60_000,
+        memory_limit_bytes: int = 64 << 20,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         dial: Dial | None = None,
         opening_timeout_seconds: float | None = None,
         bounds: ClientBounds = UNBOUNDED,
+        for_threads: bool = False,
     ) -> None:
         """``service_url``: pulsar://host:port[,host:port...], with TLS pulsar+ssl://; http:// or https:// for lookups
         by REST; or an `AutoClusterFailover` or `ServiceInfoProvider`. ``authentication`` holds credentials, and as a
@@ -104,6 +109,8 @@ class Client(ClientLife):
 
         A broker silent for ``keep_alive_interval_seconds`` is asked for a sign, and after as long again taken for lost.
         ``initial_backoff_interval_ms`` doubles to ``max_backoff_interval_ms`` between attempts to connect again.
+
+        Messages that wait for their receipts may use ``memory_limit_bytes`` of all producers together; 0 is no limit.
 
         ``dial`` connects to a broker of this process. ``opening_timeout_seconds``: how long what is refused for the
         moment (a name or subscription in use) is tried again when it is opened, if not as long as any operation.
@@ -125,7 +132,8 @@ class Client(ClientLife):
         super().__init__(connections, OpenHandles(stats_interval_in_seconds))
         self._lookup = connections.lookup
         opening = opening_timeout_seconds or operation_timeout_seconds
-        self._environment = Environment(self._lookup, clock or SystemClock(), self._rng, opening, bounds)
+        memory = PendingBytes(memory_limit_bytes, threads=for_threads)
+        self._environment = Environment(self._lookup, clock or SystemClock(), self._rng, opening, bounds, memory)
         self._coordinator = CoordinatorSession(self._lookup)
 
     def twin(self) -> Client:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from magnetar.client.aio.connections.topic_lookup import TopicLookup
+from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
 from magnetar.runtime.clock import Clock
 
 
@@ -40,3 +41,5 @@ class Environment:
     timeout: float
     """Seconds that an operation may take."""
     bounds: ClientBounds = UNBOUNDED
+    memory: PendingBytes = field(default_factory=PendingBytes)
+    """Of all producers together."""

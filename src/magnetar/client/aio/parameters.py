@@ -138,6 +138,7 @@ PARAMETERS: Final[Mapping[str, ExpectedArgument]] = {
     "keep_alive_interval_seconds": kinds.number(0, SECONDS_MAX, "seconds", above=True),
     "initial_backoff_interval_ms": kinds.number(0, MILLIS_MAX, "milliseconds", above=True),
     "max_backoff_interval_ms": kinds.number(0, MILLIS_MAX, "milliseconds", above=True),
+    "memory_limit_bytes": kinds.whole(0, 1 << 50),
     "listener_name": _NAME.or_none(),
     "connections_per_broker": kinds.whole(1, 10_000),
     "stats_interval_in_seconds": _SECONDS,

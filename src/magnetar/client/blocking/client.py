@@ -82,12 +82,14 @@ class Client:
         keep_alive_interval_seconds: float = KEEP_ALIVE,
         initial_backoff_interval_ms: float = 100,
         max_backoff_interval_ms: float = 60_000,
+        memory_limit_bytes: int = 64 << 20,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
         """``service_url`` and what is about connections: as for `magnetar.aio.Client`. ``authentication`` holds
         credentials, and as a `ClientLogin` TLS, too. ``message_listener_threads`` call the listeners. ``clock`` and
-        ``rng`` are for tests. Nothing is connected before something is opened.
+        ``rng`` are for tests. Messages that wait for their receipts may use ``memory_limit_bytes`` of all producers
+        together; 0 is no limit. Nothing is connected before something is opened.
 
         One thread does all I/O, whatever ``io_threads`` says; ``log_conf_file_path`` has
         no effect, since Python's logging is configured by the program. ``use_tls`` goes with a URL of pulsar+ssl.
@@ -106,7 +108,7 @@ class Client:
         self._listeners = ListenerPool(message_listener_threads, self._thread.name)
 
         async def make() -> AioClient:
-            return AioClient(**given)
+            return AioClient(**given, for_threads=True)
 
         try:
             self.twin = self._thread.run(make())

@@ -16,7 +16,6 @@ from magnetar.client.errors import BlockedLoopError, QueueFullError
 from magnetar.client.machines.message import T
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
-from magnetar.client.refusals import Result
 from magnetar.model.errors import InvalidValueError
 
 
@@ -105,8 +104,8 @@ class Producer(Generic[T]):
 
         It is called on the thread of the client, in the order of the receipts: it should be short, may send, and must
         not wait (BlockedLoopError). With None a failure is logged. If the queue is full, ``callback`` gets
-        ProducerQueueIsFull at once, or the call waits with block_if_queue_full. Raises ArgumentError,
-        AlreadyClosedError.
+        ProducerQueueIsFull or MemoryBufferIsFull at once, or the call waits with block_if_queue_full. Raises
+        ArgumentError, AlreadyClosedError.
         """
         plain = partition_key is None and properties is None and event_timestamp is None and sequence_id is None
         undelayed = deliver_after is None and deliver_at is None and ordering_key is None
@@ -125,10 +124,10 @@ class Producer(Generic[T]):
                 self._queue.add(message)
             else:
                 self._queue.add((message, PostedMessage(self._queue, callback)))
-        except QueueFullError:
+        except QueueFullError as error:
             if callback is None:
                 raise
-            callback(Result.ProducerQueueIsFull, MessageId())
+            callback(error.result, MessageId())
 
     def _message(self, *given: Any) -> OutgoingMessage:
         try:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from magnetar.client.aio.producers.producer import Producer as AioProducer
 from magnetar.client.blocking.loop_thread import LoopThread
-from magnetar.client.errors import AlreadyClosedError, QueueFullError, result_of
+from magnetar.client.errors import AlreadyClosedError, MemoryFullError, QueueFullError, result_of
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
@@ -139,6 +139,13 @@ Waiting = bytes | tuple[OutgoingMessage | bytes, PostedMessage | AwaitedMessage]
 """A message and who hears its fate; bytes alone if nobody does."""
 
 
+def _size(waiting: Waiting) -> int:
+    if isinstance(waiting, bytes):
+        return len(waiting)
+    message = waiting[0]
+    return len(message) if isinstance(message, bytes) else message.weight
+
+
 class SendQueue:
     """The messages of one producer between its threads and its loop."""
 
@@ -150,6 +157,7 @@ class SendQueue:
         most = options.limits.pending_messages or sys.maxsize
         # Without waiting each partition says itself that it is full; with it none of them may ever be.
         self._most = most if self._blocks else most * producer.partitions
+        self._memory = producer.memory
         self._waiting: deque[Waiting] = deque()
         self._unheard: tuple[EntryFate | None, UnheardMessages] = None, UnheardMessages(self)
         """What became of the entry that messages without a callback joined last, on the loop."""
@@ -174,10 +182,13 @@ class SendQueue:
         thread = self._thread
         if thread.refusal is not None:
             raise thread.refusal
-        if self._sent - self._fated >= self._most:
+        memory = self._memory
+        left = memory.free + memory.crossed - memory.crossing
+        if left <= memory.floor or self._sent - self._fated >= self._most:
             self._wait_for_room()
         # No thread of CPython is put aside between reading and writing a counter: it is on jumps and calls only.
         self._sent += 1
+        memory.crossing += len(waiting) if type(waiting) is bytes else _size(waiting)
         self._waiting.append(waiting)
         if hurried:
             self._hurried = True  # only now: the loop looks at this before it takes what waits
@@ -192,19 +203,27 @@ class SendQueue:
             self.give_up()
 
     def _wait_for_room(self) -> None:
+        memory = self._memory
         if not self._blocks or self._thread.inside:
+            if memory.full:
+                raise MemoryFullError(self._producer.topic(), memory.limit)
             raise QueueFullError(
                 f"{self._producer.topic()}: {self._sent - self._fated} messages of producer "
                 f"{self._producer.producer_name()} wait for their receipts; "
                 "wait for some of them, raise max_pending_messages or turn block_if_queue_full on"
             )
-        while self._sent - self._fated >= self._most:
+        while self._full():
             self._thread.check()
             waiter = threading.Lock()
             waiter.acquire()
             self._room.append(waiter)
-            if self._sent - self._fated >= self._most and not self._thread.ended:
+            if memory.full:
+                memory.waiting.add(self._let_in)
+            if self._full() and not self._thread.ended:
                 waiter.acquire()
+
+    def _full(self) -> bool:
+        return self._sent - self._fated >= self._most or self._memory.full
 
     def _cross(self) -> None:
         """Take over what was added, on the loop."""
@@ -228,8 +247,15 @@ class SendQueue:
                 send(message, token)
             except Exception as error:
                 token.set_exception(error)
+        self._crossed(taken)
         if hurried:
             self._producer.hurry(any_delay=True)
+
+    def _crossed(self, taken: list[Waiting]) -> None:
+        memory = self._memory
+        memory.crossed += sum(map(_size, taken))
+        if memory.waiting:
+            memory.wake()
 
     def _send_unheard(self, taken: list[Any], at: int, stop: int) -> int:
         """Send bytes alone that stand from ``at`` on, as many as go at once; returns how many that is."""
@@ -276,6 +302,7 @@ class SendQueue:
                 one = self._waiting.popleft()
             except IndexError:
                 break
+            self._crossed([one])
             token = PostedMessage(self, None) if isinstance(one, bytes) else one[1]
             token.set_exception(AlreadyClosedError(f"{self._producer.topic()}: the client is closed"))
         self._let_in()

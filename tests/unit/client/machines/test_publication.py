@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
 from magnetar.client.machines.outgoing.batch_wait import NEVER
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
+from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
 from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, decompress
@@ -43,6 +44,11 @@ STEPS = st.lists(
 def publication(max_message_size: int = 5 << 20, **limits: object) -> Publication:
     given_limits = PublicationLimits(**limits)  # type: ignore[arg-type]  # the tests name them
     return Publication("t", EntryMaker("p"), given_limits, max_message_size)
+
+
+def remembering(memory: PendingBytes, **limits: object) -> Publication:
+    given_limits = PublicationLimits(**limits)  # type: ignore[arg-type]  # the tests name them
+    return Publication("t", EntryMaker("p", CompressionType.ZLIB), given_limits, 5 << 20, memory=memory)
 
 
 def sends(frames: list[bytes]) -> list[c.CommandSend]:
@@ -312,3 +318,79 @@ def test_sequence_ids_of_the_application() -> None:
     for send in found:
         queue.receipted(receipt(send))
     assert queue.last_sequence_id == 21
+
+
+@given(STEPS, st.booleans(), st.booleans())
+@example(["add alone", "wait", "wait", "wait", "wait"], False, False)
+@example(["add in a transaction", "wait", "close", "wait", "write", "store", "lost"], True, False)
+def test_the_memory_that_is_counted_is_what_waits(steps: list[str], batching: bool, by_key: bool) -> None:
+    """Of two queues together, whatever happens to them; nothing is counted when nothing waits (rule 6.10.6)."""
+    memory, now = PendingBytes(1_000), 0.0
+    options = {"batching": batching, "batch_messages": 5, "batch_by_key": by_key, "send_timeout": 5.0}
+    queues = [remembering(memory, **options) for _ in range(2)]
+    wires: list[list[c.CommandSend]] = [[], []]
+    for queue in queues:
+        queue.opened(0)
+    for number, action in enumerate(steps):
+        which = number % 2
+        queue, wire = queues[which], wires[which]
+        value = b"x" * (number * 7 % 60)
+        if action.startswith("add"):
+            txn = c.TxnId(0, 1) if action == "add in a transaction" else None
+            at = int(action == "add alone")
+            queue.add(OutgoingMessage(value, key=f"k{number % 3}", deliver_at=at, txn=txn), None, now, 1)
+        elif action == "join":
+            queue.join(value)
+        elif action == "join many":
+            queue.join_many([value, b"", value], 0, 3)
+        elif action == "close":
+            queue.close_batches(now, 1)
+        elif action in ("write", "store"):
+            wire += sends(queue.frames(1_000))
+        elif action == "receipt" and wire:
+            queue.receipted(receipt(wire.pop(0)))
+        elif action == "lost":
+            queue.lost()
+            wire.clear()
+            queue.opened(0)
+        elif action == "wait":
+            now += 2.0
+            queue.expire(now, 1)
+        assert memory.used == sum(one.size for one in queues)
+        assert memory.full == (memory.used >= 1_000)
+    for queue in queues:
+        queue.give_up()
+    assert memory.used == 0
+
+
+def test_what_joins_together_stays_within_the_memory() -> None:
+    memory = PendingBytes(600)
+    queue = remembering(memory, batching=True)
+    queue.add(OutgoingMessage(b"first"), None, 0.0, 1)
+    _, count = queue.join_many([b"x" * 100] * 20, 0, 20)
+    assert 0 < count < 20
+    assert memory.used <= 600
+    assert queue.join_many([b"x" * 600], 0, 1) == (None, 0)
+
+
+def test_those_who_found_no_memory_are_called_once_there_is_some() -> None:
+    memory, called = PendingBytes(10), []
+    memory.free -= 25
+    memory.waiting.add(lambda: called.append("room"))
+    memory.release(10)
+    assert (memory.full, called) == (True, [])
+    memory.release(10)
+    assert (memory.full, called) == (False, ["room"])
+    memory.release(5)
+    assert called == ["room"]
+
+
+def test_what_threads_hand_over_counts_before_the_loop_has_it() -> None:
+    memory = PendingBytes(10, threads=True)
+    memory.crossing += 10
+    assert (memory.full, memory.free > 0) == (True, True)
+    memory.free -= 10
+    memory.crossed += 10
+    assert (memory.full, memory.used) == (True, 10)
+    memory.release(10)
+    assert not memory.full

@@ -21,6 +21,7 @@ from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.client.machines.outgoing.partition_router import PartitionRouter
+from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 
@@ -57,6 +58,11 @@ class Producer(Generic[T]):
     def options(self) -> ProducerOptions:
         """What it was opened with."""
         return self._options
+
+    @property
+    def memory(self) -> PendingBytes:
+        """That of the client's messages without a receipt."""
+        return self._environment.memory
 
     @property
     def partitions(self) -> int:

@@ -152,6 +152,7 @@ class TableSender:
         packing = None
         while start < len(picked):
             await sent.below(_FLIGHT_BYTES)
+            await one.room(of_memory=True)
             if turn >= _TURN_BYTES:
                 turn = 0
                 await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any, Final, Protocol
 
-from magnetar.client.errors import ClientTimeoutError, ConnectionLostError
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, MemoryFullError, QueueFullError
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
 
@@ -147,6 +147,19 @@ def lost_in_transaction(topic: str, error: Exception) -> ConnectionLostError:
         f"{topic}: the connection was lost before a message in a transaction had its receipt; it may be stored "
         f"({error}); abort the transaction, and begin it anew"
     )
+
+
+def no_room(topic: str, producer: str, messages: int) -> QueueFullError:
+    """Return what becomes of a message for which its queue has no room."""
+    return QueueFullError(
+        f"{topic}: {messages} messages of producer {producer} wait for their receipts; "
+        "await some of them, raise max_pending_messages or turn block_if_queue_full on"
+    )
+
+
+def no_memory(topic: str, limit: int) -> MemoryFullError:
+    """Return what becomes of a message for which its client has no memory."""
+    return MemoryFullError(topic, limit)
 
 
 def no_receipt(topic: str, producer: str, seconds: float) -> ClientTimeoutError:

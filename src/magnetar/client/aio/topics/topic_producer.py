@@ -17,13 +17,7 @@ from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.topics import receipt as receipts
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.aio.topics.receipt import FateToken, Receipt
-from magnetar.client.errors import (
-    AlreadyClosedError,
-    ClientTimeoutError,
-    ConnectionLostError,
-    QueueFullError,
-    RefusedError,
-)
+from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.client.machines.outgoing.batch_wait import NEVER
 from magnetar.client.machines.outgoing.entry_fate import EntryFate, PublishCounters
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
@@ -56,6 +50,7 @@ class TopicProducer:
         self._room: asyncio.Event = asyncio.Event()
         self._idle: asyncio.Event = asyncio.Event()
         self._writing = False
+        self._memory = environment.memory
         self._messages_max = options.limits.pending_messages or sys.maxsize
         self._batch_timer: asyncio.TimerHandle | None = None
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -120,12 +115,9 @@ class TopicProducer:
         queue = self._queue
         if queue is None:
             queue = Publication(
-                self.topic,
-                maker,
-                options.limits,
-                connection.max_message_size,
-                overhead=sealer.overhead if sealer else 0,
-            )
+                self.topic, maker, options.limits, connection.max_message_size,
+                overhead=sealer.overhead if sealer else 0, memory=self._memory,
+            )  # fmt: skip
             self._queue = queue
             begin = -1 if options.initial_sequence_id is None else options.initial_sequence_id
             queue.last_sequence_id = answer.last_sequence_id if options.initial_sequence_id is None else begin
@@ -153,7 +145,8 @@ class TopicProducer:
     def add_content(self, content: bytes) -> Receipt:
         """Add a message that is bytes alone; its receipt gets the message's id. Raises as `add`."""
         queue = self._queue
-        if queue is not None and queue.messages < self._messages_max and self._failure is None:
+        free = self._memory.free > 0
+        if free and queue is not None and queue.messages < self._messages_max and self._failure is None:
             fate = queue.join(content)
             if fate is not None:
                 return Receipt(fate, fate.messages - 1, self._loop)
@@ -165,13 +158,14 @@ class TopicProducer:
         Raises as `add`, but not for want of room; those before the one that is refused were added.
         """
         room = max(self._messages_max - self.usable().messages, 0)
-        add = self.add_content
-        return [add(content) for content in contents[:room]]
+        add, memory = self.add_content, self._memory
+        return [add(content) for content in contents[:room] if memory.free > 0]
 
     def add_content_with(self, content: bytes, token: FateToken) -> None:
         """Add a message that is bytes alone, whose fate ``token`` gets. Raises as `add`."""
         queue = self._queue
-        if queue is not None and queue.messages < self._messages_max and self._failure is None:
+        free = self._memory.free > 0
+        if free and queue is not None and queue.messages < self._messages_max and self._failure is None:
             fate = queue.join(content)
             if fate is not None:
                 fate.tokens.append((fate.messages - 1, token))
@@ -192,10 +186,10 @@ class TopicProducer:
     def _add(self, message: OutgoingMessage, token: FateToken | None) -> EntryFate:
         queue = self.usable()
         if queue.full:
-            raise QueueFullError(
-                f"{self.topic}: {queue.messages} messages of producer {self.name} wait for their receipts; "
-                "await some of them, raise max_pending_messages or turn block_if_queue_full on"
-            )
+            raise receipts.no_room(self.topic, self.name, queue.messages)
+        memory = self._memory
+        if memory.free <= 0 or (token is None and memory.full):  # what threads have let in has a token
+            raise receipts.no_memory(self.topic, memory.limit)
         now = self._loop.time()
         fate = queue.add(message, token, now, self._environment.clock.now_ms())
         self._after_adding(queue, now)
@@ -234,12 +228,15 @@ class TopicProducer:
     @property
     def full(self) -> bool:
         """Whether a message would be refused for want of room. Raises why the producer ended."""
-        return self.usable().full
+        return self.usable().full or self._memory.full
 
-    async def room(self) -> None:
-        """Wait until a message may be added. Raises why the producer ended."""
-        while self.usable().full:
+    async def room(self, *, of_memory: bool = False) -> None:
+        """Wait until a message may be added, or only until memory is free. Raises why the producer ended."""
+        memory = self._memory
+        while (self.usable().full and not of_memory) or memory.full:
             self._room.clear()
+            if memory.full:
+                memory.waiting.add(self._room.set)
             await self._room.wait()
 
     async def flush(self) -> None:

@@ -8,6 +8,7 @@ In reading order:
 * ``open_batches``     messages that wait for company, by default together, or by key
 * ``batch_wait``       how long they wait
 * ``unconfirmed_entry``  one entry without a receipt
+* ``pending_bytes``    how much memory all that has met no fate takes, of one client
 * ``publication``      the queue of one producer: sequence ids, receipts in order, sending again, time-outs
 * ``partition_router`` which partition a message goes to
 """

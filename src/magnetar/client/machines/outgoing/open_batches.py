@@ -133,14 +133,15 @@ class OpenBatches:
         return fate
 
     def join_many(
-        self, contents: Sequence[bytes], at: int, stop: int, sequence_id: int
+        self, contents: Sequence[bytes], at: int, stop: int, sequence_id: int, room: int
     ) -> tuple[EntryFate | None, int]:
-        """Do the same with those of ``contents`` from ``at`` until ``stop``; returns how many of them joined."""
+        """Do the same with those of ``contents`` from ``at`` until ``stop`` that are ``room`` bytes at most; returns
+        how many of them joined."""
         batch = self._plain
         if batch is None:
             return None, 0
         part = contents[at : min(stop, at + max(self._messages_max - 1 - self.messages, 0))]
-        room = self.bytes_max - 1 - self.size
+        room = min(self.bytes_max - 1 - self.size, room)
         size = sum(map(len, part)) + PLAIN_NUMBERS * len(part)
         if size > room:
             sizes = list(accumulate(len(one) + PLAIN_NUMBERS for one in part))

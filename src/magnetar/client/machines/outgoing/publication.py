@@ -22,7 +22,8 @@ from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
 from magnetar.client.machines.outgoing.batch_wait import NEVER, BatchWait
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.open_batches import FullBatch, OpenBatches
-from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
+from magnetar.client.machines.outgoing.outgoing_message import PLAIN_NUMBERS, EntryMaker, OutgoingMessage
+from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
 from magnetar.client.machines.outgoing.unconfirmed_entry import UnconfirmedEntry
 from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
 from magnetar.protocol import commands as c
@@ -59,9 +60,17 @@ class Publication:
     """One producer's queue; the caller owns time, bytes on the wire and tokens."""
 
     def __init__(
-        self, topic: str, maker: EntryMaker, limits: PublicationLimits, max_message_size: int, *, overhead: int = 0
+        self,
+        topic: str,
+        maker: EntryMaker,
+        limits: PublicationLimits,
+        max_message_size: int,
+        *,
+        overhead: int = 0,
+        memory: PendingBytes | None = None,
     ) -> None:
-        """``overhead``: bytes that encryption adds to an entry at most."""
+        """``overhead``: bytes that encryption adds to an entry at most; ``memory``: that of all queues of a client."""
+        self._memory = PendingBytes() if memory is None else memory
         self.topic = topic
         self.maker = maker
         self.max_message_size = max_message_size
@@ -133,6 +142,7 @@ class Publication:
         if not self._open.messages:
             self._wait.begin(now)
         self.messages += 1
+        self._memory.free -= message.weight
         fate, full = self._open.add(message, sequence_id, token)
         if full:
             self.close_batches(now, now_ms)
@@ -151,11 +161,14 @@ class Publication:
         if fate is not None:
             self._next_sequence_id = sequence_id + 1
             self.messages += 1
+            self._memory.free -= len(content) + PLAIN_NUMBERS
         return fate
 
     def join_many(self, contents: Sequence[bytes], at: int, stop: int) -> tuple[EntryFate | None, int]:
         """Add those from ``at`` until ``stop`` as long as `join` would; returns how many that is, and their fate."""
-        fate, count = self._open.join_many(contents, at, stop, self._next_sequence_id)
+        before = self._open.size
+        fate, count = self._open.join_many(contents, at, stop, self._next_sequence_id, self._memory.free)
+        self._memory.free -= self._open.size - before
         self._next_sequence_id += count
         self.messages += count
         return fate, count
@@ -163,6 +176,7 @@ class Publication:
     def close_batches(self, now: float, now_ms: int) -> None:
         """Make entries of what is open."""
         since = self._wait.end(self._open.messages)
+        self._memory.free += self._open.size  # weighed at most; what is made of it is known exactly
         for batch in self._open.take():
             self._append_batch(batch, since, now_ms)
 
@@ -172,6 +186,7 @@ class Publication:
         pending = UnconfirmedEntry(ids[0], ids[1], entry, batch.fate, self._deadline(since), size=len(batch.payload))
         pending.since = since
         pending.txn = batch.first.txn
+        self._memory.free -= pending.size
         self._pending.append(pending)
 
     def _add_alone(self, message: OutgoingMessage, token: Any, now: float, now_ms: int) -> EntryFate:
@@ -204,6 +219,7 @@ class Publication:
             pending.is_chunk = len(entries) > 1
             pending.places = places
             pending.txn = txn
+            self._memory.free -= pending.size
             self._pending.append(pending)
 
     @property
@@ -275,6 +291,7 @@ class Publication:
             else:
                 kept.append(one)
         self._pending = kept
+        self._memory.release(sum(one.size for one in failed))
         return failed
 
     def frames(self, bytes_max: int) -> list[bytes]:
@@ -319,6 +336,7 @@ class Publication:
         done = self._pending.popleft()
         if done.entry is not None:
             self.messages -= done.messages
+            self._memory.release(done.size)
         if not self._pending:
             self._wait.nothing_else()
         return done
@@ -340,6 +358,7 @@ class Publication:
             if place < self._written:
                 kept.append(one.without_bytes())
         self._pending = kept
+        self._memory.release(sum(one.size for one in expired))
         return expired
 
     def give_up(self) -> list[UnconfirmedEntry]:
@@ -349,7 +368,13 @@ class Publication:
         self._pending.clear()
         self._written = 0
         self.messages = 0
+        self._memory.release(sum(one.size for one in left))
         return left
+
+    @property
+    def size(self) -> int:
+        """Bytes of what has met no fate, as the client's memory counts them."""
+        return self._open.size + sum(one.size for one in self._pending)
 
     def check(self) -> None:
         """Assert what must always hold."""

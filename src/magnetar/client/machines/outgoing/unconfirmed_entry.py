@@ -24,7 +24,7 @@ class UnconfirmedEntry:
         self.fate = fate
         self.deadline = deadline
         self.size = size
-        """Bytes of the payloads, for the caller's bound on memory."""
+        """Bytes of the payloads, as the client's memory counts them; 0 once it timed out."""
         self.since = 0.0
         """When its first message was handed in."""
         self.is_chunk = False
