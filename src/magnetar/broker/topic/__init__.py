@@ -5,4 +5,5 @@ a topic composes. Reading order: ``ports`` (what a topic needs from storage and 
 (what a topic calls in its features), ``topic_api`` (what connections need of a topic), ``topic``, then the rooms
 ``publish``, ``dispatch``, ``subscription``, ``transactions``, ``compaction``, ``cleanup``, ``nonpersistent``;
 ``limits`` says who may subscribe, and ``position_search`` finds an entry by its publish time.
+``throughput`` is what each of them passed on, and how fast at the last look of statistics.
 """
