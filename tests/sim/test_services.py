@@ -8,7 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from magnetar.client.aio.client import Client
+from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.aio.services.auto_cluster_failover import AutoClusterFailover
 from magnetar.client.aio.services.service_info import ServiceInfo
@@ -19,7 +22,7 @@ from magnetar.config.settings import Settings
 from magnetar.protocol.commands import InitialPosition
 from magnetar.testing.broker import PORT, BrokerMachine
 from magnetar.testing.simloop import SimClock
-from tests.sim.world import T, World, run_seeds
+from tests.sim.world import T, World, caught, run_seeds
 
 FIRST, SECOND = f"pulsar://broker:{PORT}", f"pulsar://second:{PORT}"
 
@@ -190,12 +193,22 @@ async def a_silent_link(world: World) -> None:
         before = world.loop.time()
         await producer.send(b"1")
         waited = world.loop.time() - before
-        assert interval < waited < 3 * interval + 5.5, waited
+        assert interval < waited < 3 * interval + 5.5, f"noticed after {waited} s"
     assert await stored(world, FIRST) == [0, 1]
 
 
 def test_a_silent_link() -> None:
     run_seeds(a_silent_link, 3)
+
+
+def test_a_client_that_waits_too_long_for_a_sign_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = WireConnection._keep_alive
+
+    def patient(self: WireConnection) -> None:
+        self._pinger = self._loop.call_later(10 * self._patience, whole, self)
+
+    monkeypatch.setattr(WireConnection, "_keep_alive", patient)
+    caught(a_silent_link, lambda _: None, 2, saying="noticed after")
 
 
 class Provider(ServiceInfoProvider):
