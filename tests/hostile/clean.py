@@ -138,6 +138,7 @@ def _rest(target: Target, topic: str) -> None:
         ("GET", "/admin/v2/persistent/public/default", None, 200),
         ("GET", "/admin/v2/brokers/health", None, 200),
         ("GET", "/metrics", None, 200),
+        ("GET", "/openapi.json", None, 200),
     ):
         status, answer = target.rest(method, path, body)
         assert status == wanted, f"{method} {path}: {status} {str(answer)[:300]}"
