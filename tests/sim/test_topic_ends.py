@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from magnetar.admin.local_broker.broker import local_ports
-from magnetar.admin.ports import BrokerPorts
 from magnetar.broker.topic.cleanup.termination import Termination
 from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.errors import MagnetarError, TopicTerminatedError
@@ -19,15 +17,10 @@ from magnetar.storage.store import LedgerStore
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.sim.clients import Publisher
-from tests.sim.world import World, caught, run_seeds
+from tests.sim.world import World, caught, ports_of, run_seeds
 from tests.support.late_metadata import late_metadata
 
 LOST = (ConnectionError, RawClientError, TimeoutError, MagnetarError, asyncio.CancelledError)
-
-
-def ports_of(world: World) -> BrokerPorts:
-    broker = world.machine.broker
-    return local_ports(broker.service, broker.rates, broker.connections)
 
 
 async def terminated(world: World, name: TopicName) -> bool:

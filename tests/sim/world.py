@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
+from magnetar.admin.local_broker.broker import local_ports
+from magnetar.admin.ports import BrokerPorts
 from magnetar.config.settings import Settings
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.storage.store_settings import StoreSettings
@@ -170,6 +172,12 @@ def run_seeds(simulation: Simulation, count: int, **options: Any) -> None:
             raise AssertionError(
                 f"{place} failed with seed {seed}: {error}\nreplay: MAGNETAR_SEED={seed} make test (or pytest -k …)"
             ) from error
+
+
+def ports_of(world: World) -> BrokerPorts:
+    """What an administrator of the running broker can do."""
+    broker = world.machine.broker
+    return local_ports(broker.service, broker.rates, broker.connections)
 
 
 def caught(simulation: Simulation, tamper: Tamper, count: int, *, saying: str = "", **options: Any) -> int:

@@ -14,8 +14,7 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
-from tests.sim.test_topic_ends import ports_of
-from tests.sim.world import T
+from tests.sim.world import T, ports_of
 from tests.support.delivery_stage import DLQ, RETRY, S, Stage, nothing, play
 
 

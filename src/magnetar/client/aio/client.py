@@ -262,14 +262,13 @@ class Client(ClientLife):
             subscription_name=subscription_name, consumer_type=consumer_type, schema=schema,
             receiver_queue_size=receiver_queue_size, consumer_name=consumer_name,
             delivery=delivery_options(SubType(consumer_type), self._rng, **other),
-            is_read_compacted=is_read_compacted, properties=properties,
-            initial_position=initial_position,
+            is_read_compacted=is_read_compacted, properties=properties, initial_position=initial_position,
             replicate_subscription_state_enabled=replicate_subscription_state_enabled,
             max_pending_chunked_message=max_pending_chunked_message,
             auto_ack_oldest_chunked_message_on_queue_full=auto_ack_oldest_chunked_message_on_queue_full,
             key_shared_policy=key_shared_policy, batch_index_ack_enabled=batch_index_ack_enabled,
-            priority_level=priority_level, subscription_properties=subscription_properties,
-            durable=durable, start_message_id_inclusive=start_message_id_inclusive,
+            priority_level=priority_level, subscription_properties=subscription_properties, durable=durable,
+            start_message_id_inclusive=start_message_id_inclusive,
             unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
         )  # fmt: skip
         made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
@@ -285,13 +284,11 @@ class Client(ClientLife):
             name, find = ",".join(names), lambda: self._internal(every)
         self._begin()
         topics = await find()
-        across = max_total_receiver_queue_size_across_partitions
-        options = with_shared_queue(options, len(topics), across)
+        options = with_shared_queue(options, len(topics), max_total_receiver_queue_size_across_partitions)
         consumer = made(name, self._environment, options, self._open_outlet)
         await consumer.add(topics)
         await self._open.keep(consumer)
-        leave = isinstance(topic, re.Pattern)
-        self._open.watch(consumer, lambda: follow(consumer, find, leave=leave), period)
+        self._open.watch(consumer, lambda: follow(consumer, find, leave=isinstance(topic, re.Pattern)), period)
         return consumer
 
     async def _internal(self, names: Sequence[str], *, create: bool = True) -> list[str]:
