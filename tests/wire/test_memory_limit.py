@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import Any
 
@@ -123,3 +124,27 @@ def test_none_is_no_limit(server: Server, topic: str) -> None:
         memory = client.create_producer(topic).twin.memory
         memory.free -= 1 << 40
         assert not memory.full
+
+
+def test_threads_that_send_at_the_same_moment_are_all_counted(server: Server, topic: str) -> None:
+    """A thread that is put aside while it counts would take back what another one counted meanwhile."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with magnetar.Client(server.broker_url) as client:
+            producer = client.create_producer(topic, batching_enabled=True, max_pending_messages=0)
+
+            def send() -> None:
+                for _ in range(4_000):
+                    producer.send_async(b"xyz", lambda *_: None)
+
+            threads = [threading.Thread(target=send) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            producer.flush()
+            memory = producer._queue._memory
+            assert memory.crossing == memory.crossed == 6 * 4_000 * 3
+    finally:
+        sys.setswitchinterval(interval)

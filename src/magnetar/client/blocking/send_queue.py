@@ -186,9 +186,10 @@ class SendQueue:
         left = memory.free + memory.crossed - memory.crossing
         if left <= memory.floor or self._sent - self._fated >= self._most:
             self._wait_for_room()
+        size = len(waiting) if type(waiting) is bytes else _size(waiting)
         # No thread of CPython is put aside between reading and writing a counter: it is on jumps and calls only.
         self._sent += 1
-        memory.crossing += len(waiting) if type(waiting) is bytes else _size(waiting)
+        memory.crossing += size
         self._waiting.append(waiting)
         if hurried:
             self._hurried = True  # only now: the loop looks at this before it takes what waits
