@@ -32,9 +32,17 @@ def native(server: Server) -> Iterator[magnetar.Client]:
 
 
 def _status_of_child(body: Callable[[], object]) -> int:
-    """Run something in a child, which ends without running anything else of the test."""
+    """Run something in a child, which ends without running anything else of the test, after a minute at the latest.
+
+    What other tests left is collected before: the official client's consumer, ended in a child, waits for ever for the
+    threads that only its parent has.
+    """
+    gc.collect()
     process = os.fork()
     if process == 0:
+        gc.disable()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(60)
         status = 1
         try:
             body()
@@ -227,7 +235,8 @@ def test_clients_leave_nothing_behind(server: Server, topic: str) -> None:
     assert len(_threads()) == threads
     files_now, objects_now = held()
     assert files_now <= files
-    assert objects_now - objects < 3 * CYCLES
+    # up to four of the last clients, of 159 objects each, are still there; a leak would be one of each cycle
+    assert objects_now - objects < 25 * CYCLES
 
 
 def test_a_client_cannot_be_pickled(native: magnetar.Client) -> None:
