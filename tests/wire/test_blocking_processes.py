@@ -137,7 +137,8 @@ def test_a_client_that_is_not_closed_ends_with_the_interpreter(server: Server) -
                 pass
 
         threading.Thread(target=wait, daemon=True).start()
-        client.create_producer("left-open").send_async(b"x", None)
+        producer = client.create_producer("left-open", batching_enabled=True, batching_max_publish_delay_ms=60_000)
+        producer.send_async(b"x", None)
         print("bye")
         """,
         server,
