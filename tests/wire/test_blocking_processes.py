@@ -20,6 +20,7 @@ from tools.servers.process import Server
 import magnetar
 import magnetar.exceptions
 from magnetar.client.errors import ClientTimeoutError, ForkedClientError
+from tests.support.forked_child import forked
 
 PATIENCE_MS = 10_000
 CYCLES = 40
@@ -32,24 +33,7 @@ def native(server: Server) -> Iterator[magnetar.Client]:
 
 
 def _status_of_child(body: Callable[[], object]) -> int:
-    """Run something in a child, which ends without running anything else of the test, after a minute at the latest.
-
-    What other tests left is collected before: the official client's consumer, ended in a child, waits for ever for the
-    threads that only its parent has.
-    """
-    gc.collect()
-    process = os.fork()
-    if process == 0:
-        gc.disable()
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(60)
-        status = 1
-        try:
-            body()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    return os.waitstatus_to_exitcode(os.waitpid(forked(body), 0)[1])
 
 
 def _program(text: str, server: Server) -> subprocess.CompletedProcess[str]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import re
-import signal
 import threading
-import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -19,6 +16,7 @@ import magnetar
 from magnetar import aio
 from magnetar.client.errors import ClientError, ConnectionLostError, ForkedClientError, RefusedError
 from magnetar.model.errors import ServerError
+from tests.support.forked_child import forked
 from tests.support.live_broker import free_port
 
 PATIENCE_MS = 10_000
@@ -142,20 +140,7 @@ def test_an_asyncio_client_is_refused_in_a_child_at_once_and_the_parent_goes_on(
                 for closing in (producer, consumer, reader, client):
                     await closing.close()
 
-            gc.collect()  # the official client's objects of other tests cannot end in a child
-            process = os.fork()
-            if process == 0:
-                gc.disable()
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.alarm(60)
-                status = 1
-                try:
-                    asyncio.run(use())
-                    status = 0
-                except BaseException:
-                    traceback.print_exc()
-                finally:
-                    os._exit(status)
+            process = forked(lambda: asyncio.run(use()))
             waiting = asyncio.get_running_loop().run_in_executor(None, os.waitpid, process, 0)
             assert os.waitstatus_to_exitcode((await waiting)[1]) == 0
             await producer.send(b"3")
