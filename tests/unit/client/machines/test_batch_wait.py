@@ -46,6 +46,15 @@ def test_a_long_delay_is_wanted() -> None:
     assert wait.until == 5.0
 
 
+def test_two_messages_that_a_late_timer_brings_together_do_not_make_the_third_wait() -> None:
+    """Timers of an event loop are late by up to a millisecond: of two neighbours the rate cannot be told."""
+    wait = BatchWait(0.001)
+    for now in (0.000, 0.001, 0.002, 0.0039, 0.0040, 0.005, 0.0069, 0.0070, 0.0071, 0.008):
+        wait.begin(now)
+        assert wait.until == now
+        wait.end(1)
+
+
 @given(
     st.floats(0, 2),
     st.lists(

@@ -1,17 +1,20 @@
 """How long the open batches of one producer wait for company (rule 3.5.1).
 
-Who sends little waits for nothing: a batch to which hardly anything would come, at the rate of the one before, is due
+Who sends little waits for nothing: a batch to which hardly anything would come, at the rate of the last few, is due
 at once, and goes at the end of the turn. Who sends much has full batches. Whoever waits for a receipt does not wait
 for company as well: such a batch goes as soon as nothing else is on its way.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 NEVER: Final = float("inf")
 _COMPANY_MIN: Final = 4
 """Messages of a batch from which waiting for them pays."""
+_BATCHES_LOOKED_AT: Final = 4
+"""How many of the last batches say the rate: one alone would overstate it where a late timer brought two together."""
 _UNASKED_DELAY_MAX: Final = 0.01
 """Seconds that batches wait where nobody has asked for more; a longer delay is wanted, and kept."""
 
@@ -29,13 +32,14 @@ class BatchWait:
         """When they are to be sent; `NEVER` if no batch is open."""
         self._delay = delay
         self._hurried = False
-        self._before, self._messages_before = -NEVER, 0
-        """When the batches before these were begun, and how many messages they had."""
+        self._before = deque([(-NEVER, 0)] * _BATCHES_LOOKED_AT, _BATCHES_LOOKED_AT)
+        """When each of the last batches was begun, and how many messages it had."""
+        self._messages_before = 0
 
     def begin(self, now: float) -> None:
         """Note the first message."""
         delay = self._delay
-        lonely = self._messages_before * delay < _COMPANY_MIN * (now - self._before)
+        lonely = self._messages_before * delay < _COMPANY_MIN * (now - self._before[0][0])
         self.since = now
         self.until = now if lonely and delay <= _UNASKED_DELAY_MAX else now + delay
 
@@ -43,7 +47,8 @@ class BatchWait:
         """Note that they are sent, with so many messages; returns when the first one came."""
         since, self.since, self.until = self.since, NEVER, NEVER
         if messages:
-            self._before, self._messages_before = since, messages
+            self._messages_before += messages - self._before[0][1]
+            self._before.append((since, messages))
         self._hurried = False
         return since
 
