@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import signal
 import sys
 import time
@@ -194,11 +195,16 @@ def start_magnetar_compiled(directory: Path) -> Server:
 
 
 def start_magnetar_before(directory: Path) -> Server:
-    """The code of another checkout, named by ``MAGNETAR_BEFORE``. Raises BrokerError."""
+    """The code of another checkout, named by ``MAGNETAR_BEFORE``; with the Python of its `.venv`, if it has one.
+
+    Raises BrokerError.
+    """
     checkout = Path(os.environ.get("MAGNETAR_BEFORE", ""))
     if not (checkout / "src" / "magnetar").is_dir():
         raise BrokerError("MAGNETAR_BEFORE must name a checkout; git worktree add /tmp/before HEAD~9 makes one")
-    return magnetar.start(directory, checkout=checkout)
+    python = checkout / ".venv" / "bin" / "python"
+    command = f"{shlex.quote(str(python))} -m magnetar.app.main standalone" if python.exists() else magnetar.COMMAND
+    return magnetar.start(directory, checkout=checkout, command=command)
 
 
 def start_apache_pulsar(directory: Path, **settings: str) -> Server:
