@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from magnetar.testing.kit.broker_faults import BrokerFaults, Chaos, FullDiskFault
     from magnetar.testing.kit.broker_thread import BrokerClosedError, WouldBlockError
     from magnetar.testing.kit.fault import Fault
+    from magnetar.testing.kit.foreign_clocks import ForeignClockWarning
     from magnetar.testing.kit.message_explanation import MessageExplanation
     from magnetar.testing.kit.pulsar_broker import PulsarBroker
     from magnetar.testing.kit.rest_detector import RestlessError
@@ -32,6 +33,7 @@ __all__ = [
     "BrokerFaults",
     "Chaos",
     "Fault",
+    "ForeignClockWarning",
     "FullDiskFault",
     "InspectedProducer",
     "InspectedSubscription",
@@ -47,6 +49,7 @@ _HOMES: Final = {
     "broker_faults": ("BrokerFaults", "Chaos", "FullDiskFault"),
     "broker_thread": ("BrokerClosedError", "WouldBlockError"),
     "fault": ("Fault",),
+    "foreign_clocks": ("ForeignClockWarning",),
     "message_explanation": ("MessageExplanation",),
     "pulsar_broker": ("PulsarBroker",),
     "rest_detector": ("RestlessError",),

@@ -129,11 +129,12 @@ class Client(ClientLife):
             keep_alive=keep_alive_interval_seconds, per_broker=connections_per_broker, listener=listener_name,
             backoff_ms=(initial_backoff_interval_ms, max_backoff_interval_ms), dial=dial,
         )  # fmt: skip
-        super().__init__(connections, OpenHandles(stats_interval_in_seconds))
+        time = clock or SystemClock()
+        super().__init__(connections, OpenHandles(stats_interval_in_seconds), time)
         self._lookup = connections.lookup
         opening = opening_timeout_seconds or operation_timeout_seconds
         memory = PendingBytes(memory_limit_bytes, threads=for_threads)
-        self._environment = Environment(self._lookup, clock or SystemClock(), self._rng, opening, bounds, memory)
+        self._environment = Environment(self._lookup, time, self._rng, opening, bounds, memory)
         self._coordinator = CoordinatorSession(self._lookup)
 
     def twin(self) -> Client:

@@ -10,12 +10,15 @@ from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.services.client_connections import ClientConnections
 from magnetar.client.aio.services.service_info import ServiceInfo
 from magnetar.client.errors import ForkedClientError
+from magnetar.runtime.clock import Clock
 
 
 class ClientLife:
-    """From the first connection to the last."""
+    """A client from its first connection to its last."""
 
-    def __init__(self, connections: ClientConnections, handles: OpenHandles) -> None:
+    def __init__(self, connections: ClientConnections, handles: OpenHandles, clock: Clock) -> None:
+        self.clock = clock
+        """What its messages and time-outs are dated by."""
         self._connections = connections
         self._open = handles
         opened_here(self)
@@ -35,6 +38,11 @@ class ClientLife:
         """Refuse everything in a process that was forked off, where this client has no connections."""
         self._connections.forked(error)
         self._open.forked(error)
+
+    @property
+    def closed(self) -> bool:
+        """Whether everything of it is closed, or about to be."""
+        return self._open.closed
 
     def get_service_info(self) -> ServiceInfo:
         """Return the cluster that is used now."""

@@ -27,6 +27,11 @@ def opened_here(client: ForkedClient) -> None:
     _OPEN.add(client)
 
 
+def clients_here() -> list[ForkedClient]:
+    """Return the clients of this process that are still referenced, closed ones too; blocking clients have one each."""
+    return list(_OPEN)
+
+
 def _forked() -> None:
     for client in list(_OPEN):
         client.forked(ForkedClientError("this asyncio client"))

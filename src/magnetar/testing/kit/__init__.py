@@ -9,6 +9,7 @@ Reading order:
 * ``virtual_loop``        event loops on real sockets whose time can be skipped
 * ``rest_detector``       waits until all of them are at rest
 * ``broker_thread``       the thread of a broker, and the ways into it
+* ``foreign_clocks``      warns of clients whose time stays
 * ``virtual_clock``       moves the time
 * ``frame_cutter``        frames of commands out of the bytes of a socket
 * ``fault``               which frames a fault meets, and what it does to them

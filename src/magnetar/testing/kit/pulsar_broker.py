@@ -77,7 +77,7 @@ class PulsarBroker:
         timeline = Timeline()
         self._thread = thread = BrokerThread(timeline)
         self.clock = VirtualClock(thread, timeline)
-        self._embedded = EmbeddedBroker(thread.loop, given, self.clock, random.Random(self.seed))
+        self._embedded = embedded = EmbeddedBroker(thread.loop, given, self.clock, random.Random(self.seed))
         self.faults = BrokerFaults(self._embedded, thread, random.Random(f"{self.seed} faults"))
         active = self._embedded.faults
         self.clock.detector.traffic = lambda: active.traffic
@@ -92,6 +92,7 @@ class PulsarBroker:
             self._closed = True
             thread.end()
             raise
+        self.clock.service_url = lambda: f"pulsar://{HOST}:{embedded.port}"
         _open.add(self)
 
     # its life ----------------------------------------------------------------------------------------------------

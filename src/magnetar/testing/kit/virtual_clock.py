@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import datetime
 import math
+from collections.abc import Callable
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import SystemClock
 from magnetar.testing.kit.broker_thread import BrokerThread, WouldBlockError
+from magnetar.testing.kit.foreign_clocks import warn_of_foreign_clocks
 from magnetar.testing.kit.rest_detector import RestDetector
 from magnetar.testing.kit.virtual_loop import Timeline
 
@@ -38,6 +40,8 @@ class VirtualClock:
         self._machine = SystemClock()
         self.detector = RestDetector(thread.loop, timeline)
         self._moving = asyncio.Lock()
+        self.service_url: Callable[[], str] | None = None
+        """Where the clients of the broker are, once it listens."""
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch."""
@@ -72,9 +76,10 @@ class VirtualClock:
 
         What is due up to 30 milliseconds later has happened, too, since clocks count whole ones.
         Raises InvalidValueError, WouldBlockError within an event loop (await :meth:`advance_async` there),
-        BrokerClosedError, RestlessError.
+        BrokerClosedError, RestlessError. Warns of clients that do not follow (`ForeignClockWarning`).
         """
         span = _seconds(seconds, minutes, hours, days)
+        self._warn(span)
         if _in_a_loop() and not self._thread.inside:
             raise WouldBlockError("within an event loop: await broker.clock.advance_async(…), so that the loop runs on")
         self._thread.call(lambda: self._advance(span))
@@ -89,6 +94,7 @@ class VirtualClock:
     ) -> None:
         """Do as :meth:`advance`, while the event loop of the caller runs on."""
         span = _seconds(seconds, minutes, hours, days)
+        self._warn(span)
         await self._thread.await_(lambda: self._advance(span))
 
     def settle(self) -> None:
@@ -98,6 +104,10 @@ class VirtualClock:
     async def settle_async(self) -> None:
         """Do as :meth:`settle`, while the event loop of the caller runs on."""
         await self.advance_async(0)
+
+    def _warn(self, span: float) -> None:
+        if span and self.service_url is not None:
+            warn_of_foreign_clocks(self.service_url(), self, level=3)
 
     async def _advance(self, seconds: float) -> None:
         async with self._moving:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+import magnetar
 from magnetar import aio
 from magnetar.model.errors import InvalidValueError
-from magnetar.testing import BrokerClosedError, PulsarBroker, WouldBlockError
+from magnetar.testing import BrokerClosedError, ForeignClockWarning, PulsarBroker, WouldBlockError
 from magnetar.testing.kit.virtual_clock import late_seconds
 
 Scenario = Callable[[PulsarBroker, aio.Client], Coroutine[Any, Any, None]]
@@ -134,10 +135,26 @@ def test_a_loop_whose_time_cannot_be_moved_is_refused() -> None:
         # its timers stay real, and it works
         async with aio.Client(broker.service_url) as client:
             await (await client.create_producer("t")).send(b"x")
+            with pytest.warns(ForeignClockWarning, match="does not move"):
+                await broker.clock.advance_async(hours=1)
         await broker.clock.advance_async(hours=1)
 
     with PulsarBroker() as broker, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main(broker))
+
+
+def test_a_client_with_the_machines_clock_is_named_where_time_is_moved() -> None:
+    """A program makes its client from the URL, and its negative acknowledgements would silently wait a real minute."""
+    with PulsarBroker() as broker, broker.client() as ours, magnetar.Client(broker.service_url) as stranger:
+        broker.clock.advance(0)
+        broker.clock.settle()
+        with pytest.warns(ForeignClockWarning, match=r"^1 open client.*broker\.client\(\)") as warned:
+            broker.clock.advance(minutes=1)
+        assert [one.filename for one in warned] == [__file__]
+        assert broker.clock.skipped_seconds >= 60
+        stranger.close()
+        broker.clock.advance(minutes=1)
+        assert ours.get_service_info().service_url == broker.service_url
 
 
 def test_other_timers_of_the_loop_fire_in_their_order() -> None:
