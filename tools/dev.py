@@ -164,8 +164,6 @@ def compiled(arguments: Sequence[str]) -> None:
 
 def test(arguments: Sequence[str]) -> None:
     """check and every test, several runs side by side (arguments are pytest's: then in one)"""
-    # in the background of a script SIGINT is ignored, by what is started too: no lane could be stopped by it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     ensure_java()
     if arguments:
         check([])
@@ -341,6 +339,9 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
 
 
 def main() -> None:
+    # in the background of a script SIGINT is ignored, by what is started too: neither a lane could be stopped by it nor
+    # a test that sends it to itself
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", nargs="?", default="help", choices=["help", *COMMANDS])
     known, rest = parser.parse_known_args()
