@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import tracemalloc
 
 import pytest
 
 from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, StoredRun, cut
 
-OVERHEAD = 64
+ENTRY = 44
+OVERHEAD = 336 + ENTRY
+"""Of a run of one entry."""
 
 
 def run(first: int, sizes: list[int], counts: list[int] | None = None) -> StoredRun:
@@ -28,9 +32,30 @@ def test_the_account_counts_bytes_and_what_python_adds() -> None:
     cache, cached = EntryCache(1 << 20), CachedRuns()
     assert cache.bytes == 0
     put(cache, cached, 0, [10, 20, 30])
-    assert cache.bytes == 60 + 3 * OVERHEAD
+    assert cache.bytes == 60 + OVERHEAD + 2 * ENTRY
     put(cache, cached, 3, [5])
-    assert cache.bytes == 65 + 4 * OVERHEAD
+    assert cache.bytes == 65 + 2 * OVERHEAD + 2 * ENTRY
+
+
+@pytest.mark.parametrize("entries", [1, 2, 1000])
+def test_the_account_is_what_the_memory_is(entries: int) -> None:
+    """Within a quarter, also where every entry came alone: the budget was for a third of what such entries took."""
+    cache, logs, number = EntryCache(1 << 30), [CachedRuns() for _ in range(100)], 20_000
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for first in range(0, number // len(logs), entries):
+            for log in logs:
+                place = 1_000_000 + first
+                data = [bytes([place % 256]) * 140 for _ in range(entries)]
+                cache.put(log, StoredRun(place, 10_000 + place % 7, place + 300, data, None), 140 * entries)
+        used = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    held = sum(len(piece.entries) for log in logs for piece in log.runs)
+    assert held >= number
+    assert cache.bytes == pytest.approx(used, rel=0.25)
 
 
 def test_what_is_over_the_budget_goes_in_the_order_it_came_and_one_piece_stays() -> None:
