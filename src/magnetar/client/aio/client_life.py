@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from magnetar.client.aio.forks import opened_here
+from magnetar.client.aio.forks import clients_here, opened_here
 from magnetar.client.aio.open_handles import OpenHandles
 from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.services.client_connections import ClientConnections
@@ -39,11 +39,6 @@ class ClientLife:
         self._connections.forked(error)
         self._open.forked(error)
 
-    @property
-    def closed(self) -> bool:
-        """Whether everything of it is closed, or about to be."""
-        return self._open.closed
-
     def get_service_info(self) -> ServiceInfo:
         """Return the cluster that is used now."""
         return self._connections.switch.info
@@ -76,3 +71,14 @@ class ClientLife:
     async def wait_closed(self) -> None:
         """Wait until everything has ended that `shutdown` has left."""
         await self._open.ended()
+
+
+def open_clients(service_url: str) -> list[ClientLife]:
+    """Return the clients of this process that use a cluster and are not closed; blocking clients have one each."""
+    return [
+        client
+        for client in clients_here()
+        if isinstance(client, ClientLife)
+        and not client._open.closed
+        and client.get_service_info().service_url == service_url
+    ]

@@ -28,7 +28,7 @@ def opened_here(client: ForkedClient) -> None:
 
 
 def clients_here() -> list[ForkedClient]:
-    """Return the clients of this process that are still referenced, closed ones too; blocking clients have one each."""
+    """Return the clients of this process that are still referenced, closed ones too."""
     return list(_OPEN)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from magnetar.client.aio.client_life import ClientLife
-from magnetar.client.aio.forks import clients_here
+from magnetar.client.aio.client_life import open_clients
 from magnetar.runtime.clock import Clock
 
 
@@ -18,14 +17,7 @@ def warn_of_foreign_clocks(service_url: str, clock: Clock, level: int) -> None:
 
     ``level`` is how many calls above this one the place is. Only clients of magnetar in this process are seen.
     """
-    strangers = [
-        client
-        for client in clients_here()
-        if isinstance(client, ClientLife)
-        and not client.closed
-        and client.clock is not clock
-        and client.get_service_info().service_url == service_url
-    ]
+    strangers = [client for client in open_clients(service_url) if client.clock is not clock]
     if strangers:
         warnings.warn(
             f"{len(strangers)} open client(s) of {service_url} have a clock of their own, which does not move: "
