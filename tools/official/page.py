@@ -15,8 +15,8 @@ passwords and tokens, in a network of its own where Linux allows that. `MAGNETAR
 directory.
 
 Of its {total} tests {passing} pass; the others are these. The list is exact: the command exits with 1 if another test
-fails, or if one of these passes. It stands in `tools/official/cannot_pass.tsv`, and `python -m tools.official.page`
-makes this page of it.
+fails, or if one of these passes that does not pass "by chance". It stands in `tools/official/cannot_pass.tsv`, and
+`python -m tools.official.page` makes this page of it.
 
 | test | why it does not pass |
 |---|---|

@@ -84,8 +84,9 @@ def result(test: str, outcome: runner.Outcome) -> runner.Result:
 
 def test_the_list_of_what_cannot_pass_is_exact() -> None:
     good, bad = runner.Outcome.PASSED, runner.Outcome.TIMED_OUT
-    expected = {"a": "why a", "b": "why b", "c": "why c"}
-    results = [result("a", bad), result("b", good), result("x", bad), result("y", runner.Outcome.SKIPPED)]
+    expected = {"a": "why a", "b": "why b", "c": "why c", "d": "by chance: why d"}
+    results = [result("a", bad), *(result(one, good) for one in "bd"), result("x", bad)]
+    results.append(result("y", runner.Outcome.SKIPPED))
     assert expectations.differences(results, expected) == [
         "fails and is not listed: x  ValueError: no", "is listed and passes: b",
     ]  # fmt: skip

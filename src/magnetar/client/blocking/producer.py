@@ -17,6 +17,7 @@ from magnetar.client.machines.message import T
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.model.errors import InvalidValueError
+from magnetar.protocol.commands import ProducerAccessMode
 
 
 class Producer(Generic[T]):
@@ -29,7 +30,9 @@ class Producer(Generic[T]):
         self._bare = bytes if twin.options.values is None else None
         """The type of what needs no message around it."""
         self._queue = SendQueue(thread, twin)
-        thread.closes_with(self, twin)
+        if twin.options.access_mode is ProducerAccessMode.Shared:
+            thread.closes_with(self, twin)
+        # a topic that is taken for one producer alone is kept, as by the official client, until the client is closed
 
     def __enter__(self) -> Producer[T]:
         return self

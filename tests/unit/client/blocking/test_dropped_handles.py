@@ -43,6 +43,18 @@ def test_what_nobody_has_any_more_is_closed_while_the_client_lives(broker: Pulsa
         assert client.create_producer("t", "name").send(b"2").entry_id() >= 0
 
 
+def test_a_topic_that_was_taken_for_one_producer_stays_taken(broker: PulsarBroker) -> None:
+    """Otherwise the next program would get it, and none would know; the client's end gives it back."""
+    exclusive = magnetar.ProducerAccessMode.Exclusive
+    with broker.client() as client:
+        client.create_producer("t", "first", access_mode=exclusive)
+        broker.clock.settle()
+        with pytest.raises(magnetar.ProducerFenced):
+            client.create_producer("t", "second", access_mode=exclusive)
+    with broker.client() as client:
+        assert client.create_producer("t", "second", access_mode=exclusive).send(b"1").entry_id() >= 0
+
+
 def test_what_was_sent_before_its_producer_was_dropped_is_stored(broker: PulsarBroker) -> None:
     with broker.client() as client:
         heard: list[object] = []
