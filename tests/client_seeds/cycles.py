@@ -54,7 +54,7 @@ def blocking(what: str, url: str, count: int) -> list[dict[str, int]]:
 
 
 async def in_a_loop(what: str, url: str, count: int) -> list[dict[str, int]]:
-    """The same with asyncio."""
+    """Open and close them with asyncio."""
     found = []
     opener: Callable[[Any], Awaitable[Any]]
     async with aio.Client(url) as client:

@@ -100,7 +100,7 @@ def test_ours_reads_what_java_wrote(broker: PulsarBroker, keys: dict[str, str], 
     ids=lambda one: one.name,
 )
 def test_ours_writes_the_bytes_of_java(encoding: Encoding) -> None:
-    """The same values have the same payload."""
+    """Equal values have equal payloads in both clients."""
     for declared in (False, True):
         values = PythonJobs("magnetar", with_dataclasses=declared).values
         schema = values.schema(encoding.schema, producing=True)

@@ -95,7 +95,7 @@ class TopicBench:
 
 
 class SilentConnection:
-    """Where a client was."""
+    """The connection of a client that has left."""
 
     def dropped(self, count: int) -> None: ...
 

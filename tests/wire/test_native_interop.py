@@ -31,7 +31,7 @@ def fields(number: int) -> dict[str, Any]:
 
 
 def fields_of(message: Any) -> tuple[object, ...]:
-    """The same for a message of either client."""
+    """Return what a message says, in terms that both clients have."""
     return (
         message.data(), dict(message.properties()), message.partition_key(), message.ordering_key(),
         message.event_timestamp(), message.producer_name(),

@@ -55,7 +55,7 @@ async def with_asyncio(client: aio.Client, topic: str) -> None:
 
 
 def with_threads(client: magnetar.Client, topic: str) -> None:
-    """The same of the blocking client."""
+    """Use each type with the blocking client."""
     pair = schema.KeyValueSchema(schema.StringSchema(), schema.AvroSchema(Point))
     producer = client.create_producer(topic, schema=pair)
     producer.send(schema.KeyValue("k", Point(x=1.0)))

@@ -16,7 +16,7 @@ _EARLY: Final = 0.001
 
 
 class AckPace:
-    """Of one consumer on one topic."""
+    """The pace of one consumer on one topic."""
 
     __slots__ = ("_at_once", "_group_size", "_group_time", "_since", "_written")
 

@@ -80,7 +80,7 @@ class ChunkBuffer:
 
     @property
     def places(self) -> list[Place]:
-        """Where the chunks of incomplete messages are."""
+        """The places of the chunks of incomplete messages."""
         return [place for places in self._places.values() for place in places]
 
     def clear(self) -> None:

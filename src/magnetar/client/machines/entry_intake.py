@@ -35,7 +35,7 @@ class Intake(NamedTuple):
 
 
 class ConsumeCounters:
-    """Of one partition's consumer."""
+    """The counters of one partition's consumer."""
 
     __slots__ = ("acks_sent", "bytes_received", "messages_received", "rejected")
 

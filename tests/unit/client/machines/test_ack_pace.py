@@ -8,7 +8,7 @@ from magnetar.client.machines.ack_pace import PACE, AckPace
 
 
 def written(pace: AckPace, times: list[float]) -> list[float]:
-    """When something is written, if one acknowledgement comes at each of these times and timers are on time."""
+    """Return when something is written, if one acknowledgement comes at each of these times and timers are on time."""
     found, count, due = list[float](), 0, float("inf")
     for now in [*times, float("inf")]:
         while count and due <= now:

@@ -118,6 +118,6 @@ def test_what_has_no_definition_says_why(given: Any, reason: str) -> None:
     "text", ["", "[", "[]", '["null", "string"]', '{"type": "record"}', '{"type":"record","name":3}', b"\xff"]
 )
 def test_what_is_no_definition_is_refused(text: Any) -> None:
-    """With a reason, and at once."""
+    """A SchemaError comes at once."""
     with pytest.raises(schema.SchemaError):
         schema.AvroSchema(None, text)

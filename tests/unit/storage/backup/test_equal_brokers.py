@@ -42,7 +42,7 @@ async def asked(broker: RealBroker, method: str, path: str, body: object = None)
 
 
 async def set_policies(broker: RealBroker) -> None:
-    """Of a tenant, a namespace, a topic, and a partitioned topic."""
+    """Set policies of a tenant, a namespace, a topic, and a partitioned topic."""
     cluster = (await asked(broker, "GET", f"{ADMIN}/clusters"))[0]
     tenant = {"adminRoles": ["boss"], "allowedClusters": [cluster]}
     await asked(broker, "PUT", f"{ADMIN}/tenants/acme", tenant)

@@ -108,7 +108,7 @@ _PLACES: Final = {column.attribute: place for place, column in enumerate(familie
 
 
 class NamespaceSums:
-    """Of all namespaces; ``bundle_of`` names the bundle of a topic where bundles are shown."""
+    """The sums of all namespaces; ``bundle_of`` names the bundle of a topic where bundles are shown."""
 
     def __init__(self, settings: Settings, host: str, bundle_of: Callable[[TopicCounters], str] | None) -> None:
         self._settings = settings
@@ -120,7 +120,7 @@ class NamespaceSums:
 
     @property
     def all(self) -> Sums:
-        """Of all namespaces together."""
+        """The sums of all namespaces together."""
         found = Sums()
         for one in self.by_namespace.values():
             found.merge(one)

@@ -56,7 +56,7 @@ def _anti_affinity_route(router: RouteGroup, resources: Resources, permissions: 
     async def list_anti_affinity_v1(
         cluster: PathText, group: PathText, request: Request, property: str | None = None
     ) -> Response:
-        """The same at the path that the admin client of Apache Pulsar's Java tools still asks."""
+        """List them at the path that the admin client of Apache Pulsar's Java tools still asks."""
         return found(cluster, group, request, property)
 
     def found(cluster: str, group: str, request: Request, tenant: str | None) -> Response:

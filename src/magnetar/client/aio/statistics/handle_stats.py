@@ -16,7 +16,7 @@ _STEPS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """Of all partitions together, since the producer was opened."""
+    """What a producer has sent since it was opened, all partitions together."""
 
     seconds: float
     """How long that is."""
@@ -47,7 +47,7 @@ class ProducerStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ConsumptionStatistics:
-    """Of all topics and partitions together, since the consumer was opened."""
+    """What a consumer has received since it was opened, all topics and partitions together."""
 
     seconds: float
     """How long that is."""

@@ -66,7 +66,7 @@ class EntryFate:
 
 
 class PublishCounters:
-    """Of one partition's producer."""
+    """The counters of one partition's producer."""
 
     __slots__ = ("bytes_sent", "failed", "latencies", "messages_sent")
 
