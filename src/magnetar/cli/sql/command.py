@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 
 from magnetar.cli.messages import flags
+from magnetar.cli.sql.engine_thread import engine_at_work
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands
 
@@ -79,8 +80,7 @@ def sql(
         with interrupts() as signals:
             rows = query.run(signals)
         if rows is None:
-            sys.stdout.flush()
-            os._exit(INTERRUPTED)  # a thread may be in the engine, which cannot be left otherwise
+            leave_with(INTERRUPTED)
         show(rows, sys.stdout, as_json=as_json, as_csv=as_csv, parquet=parquet)
         sys.stdout.flush()
 
@@ -103,4 +103,13 @@ def _failures() -> Iterator[None]:
         )
     except (MagnetarError, OSError) as error:
         typer.echo(f"magnetar: {str(error).replace('failOnDataLoss=false', '--skip-lost')}", err=True)
-    raise typer.Exit(FAILED)
+    leave_with(FAILED)
+
+
+def leave_with(code: int) -> NoReturn:
+    """End the command: at once where the engine is at work, which nothing else ends. Raises typer.Exit."""
+    if not engine_at_work():
+        raise typer.Exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

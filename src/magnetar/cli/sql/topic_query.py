@@ -12,6 +12,7 @@ from polars.exceptions import PolarsError
 
 from magnetar.cli.messages.interrupts import Interrupts
 from magnetar.cli.output.waiting_line import WaitingLine
+from magnetar.cli.sql.engine_thread import start_engine
 from magnetar.cli.sql.read_bounds import ReadBounds
 from magnetar.cli.sql.statement import TABLES_MAX, check_plan, hint, metadata_columns, topic_of, unknown_table
 from magnetar.cli.sql.topic_table import KNOWN, TopicTable, place
@@ -47,7 +48,7 @@ class Query:
             finally:
                 done.set()
 
-        threading.Thread(target=work, name="sql", daemon=True).start()
+        start_engine(work)
         with WaitingLine("reading") as line:
             while not done.wait(_TURN):
                 if signals.heard:
