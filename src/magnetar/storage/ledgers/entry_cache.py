@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections import deque
 from typing import Final, NamedTuple
 
-_ENTRY_OVERHEAD: Final = 44
-"""What CPython adds to an entry's bytes: the object's header and its place in a list."""
-_RUN_OVERHEAD: Final = 336
+_ENTRY_OVERHEAD: Final = 64
+"""What CPython adds to the bytes of an entry, rounded up: the header of the object and its place in a list."""
+_RUN_OVERHEAD: Final = 320
 """What CPython adds to a run: the tuple, its numbers and list, its places among its log's runs and in the order. Where
 a thousand topics get a message each in turn, every entry is a run."""
 

@@ -10,8 +10,8 @@ import pytest
 
 from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, StoredRun, cut
 
-ENTRY = 44
-OVERHEAD = 336 + ENTRY
+ENTRY = 64
+OVERHEAD = 320 + ENTRY
 """Of a run of one entry."""
 
 
