@@ -274,6 +274,7 @@ def test_removing_the_old_view_first_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
     async def removing(self: Compactor, retain_keyless: bool) -> int:
         self._delete(self._generation)
+        await asyncio.sleep(1.5)  # a run takes that long, so that some crash meets it whatever the schedule is
         return await compact(self, retain_keyless)
 
     monkeypatch.setattr(Compactor, "_compact", removing)
