@@ -320,20 +320,20 @@ def patient(broker: Broker) -> None:
 @pytest.mark.parametrize("wrong", [never_expired, closed_instead_of_asked])
 @pytest.mark.parametrize("simulation", [flow, expiry])
 def test_expiry_that_nobody_looks_at_and_nobody_may_mend_is_noticed(simulation: Any, wrong: Tamper) -> None:
-    assert caught(simulation, wrong, 2, settings=Settings(**SETTINGS)) == 2
+    caught(simulation, wrong, by_each_of=2, settings=Settings(**SETTINGS))
 
 
 def test_clients_that_never_answer_and_stay_are_noticed() -> None:
-    assert caught(expiry, patient, 2, settings=Settings(**SETTINGS)) == 2
+    caught(expiry, patient, by_each_of=2, settings=Settings(**SETTINGS))
 
 
 def test_new_credentials_that_are_not_looked_at_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def trusting(session: Session, login: Login, identity: Identity | None, error: MagnetarError | None) -> None: ...
 
     monkeypatch.setattr(handshake, "_refreshed", trusting)
-    assert caught(expiry, lambda broker: None, 2, settings=Settings(**SETTINGS)) == 2
+    caught(expiry, lambda broker: None, by_each_of=2, settings=Settings(**SETTINGS))
 
 
 @pytest.mark.parametrize("wrong", [never_revoked, not_read_again, all_are_closed])
 def test_revocations_that_reach_nobody_or_everybody_are_noticed(revocable: Settings, wrong: Tamper) -> None:
-    assert caught(revocation, wrong, 2, settings=revocable) == 2
+    caught(revocation, wrong, by_each_of=2, settings=revocable)

@@ -232,4 +232,4 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_a_wrong_build_is_noticed(what: str) -> None:
     tamper, name = WRONG[what]
-    caught(asked_of_a_hung_disk(PROMISES[name]), tamper, 1, settings=SETTINGS)
+    caught(asked_of_a_hung_disk(PROMISES[name]), tamper, settings=SETTINGS)

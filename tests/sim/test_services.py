@@ -208,7 +208,7 @@ def test_a_client_that_waits_too_long_for_a_sign_is_noticed(monkeypatch: pytest.
         self._pinger = self._loop.call_later(10 * self._patience, whole, self)
 
     monkeypatch.setattr(WireConnection, "_keep_alive", patient)
-    caught(a_silent_link, lambda _: None, 2, saying="noticed after")
+    caught(a_silent_link, lambda _: None, saying="noticed after")
 
 
 class Provider(ServiceInfoProvider):

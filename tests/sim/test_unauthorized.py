@@ -180,14 +180,14 @@ def test_a_check_that_is_left_out_is_noticed(kind: type, monkeypatch: pytest.Mon
     async def says_it(world: World) -> None:
         await says(world, [said] * FRAMES_OF_ONE)
 
-    assert caught(says_it, believing, 3, settings=SETTINGS)
+    caught(says_it, believing, settings=SETTINGS)
 
 
 def test_transactions_that_belong_to_nobody_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     from magnetar.broker.connection.handlers import transaction_commands
 
     monkeypatch.setattr(transaction_commands, "owner_of", lambda session: None)
-    assert caught(says_everything, believing, 6, settings=SETTINGS)
+    caught(says_everything, believing, settings=SETTINGS)
 
 
 def test_refusals_are_errors() -> None:
