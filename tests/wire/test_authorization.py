@@ -31,6 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "authorizationEnabled": "true",
         "superUserRoles": "admin",
         "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+        "allowAclChangesOnNonExistentTopics": "true",
         "auditLogFile": str(directory / "audit.log"),
     }
     with magnetar.start(directory, settings=settings) as running:
@@ -106,6 +107,15 @@ def test_a_grant_on_a_partitioned_topic_holds_for_its_partitions(server: Server,
     assert sorted(consumer.receive(PATIENCE_MS).data() for _ in range(4)) == [b"0", b"1", b"2", b"3"]
     with pytest.raises(pulsar.AuthorizationError):
         carol.create_producer("public/default/other")
+
+
+def test_a_grant_waits_for_its_topic(server: Server, clients: Any) -> None:
+    """With allowAclChangesOnNonExistentTopics a role is let in before the topic exists, and makes it (rule 11.4.7)."""
+    ask(server, "POST", "/admin/v2/persistent/public/default/to-come/permissions/erin", ["produce"])
+    erin = clients("erin")
+    erin.create_producer("public/default/to-come").send(b"first")
+    with pytest.raises(pulsar.AuthorizationError):
+        erin.create_producer("public/default/to-come-2")
 
 
 def test_the_audit_log_has_the_refusals_and_the_grants(server: Server, clients: Any) -> None:

@@ -42,9 +42,9 @@ class AuthorizationSettings:
     )
     allowAclChangesOnNonExistentTopics: bool = setting(
         False,
-        "Whether permissions of a topic can be granted and revoked that does not exist.",
+        "Whether permissions of a topic that does not exist are shown, granted and revoked; else they are a 404. "
+        "Several topics at once (`grantPermissionsOnTopics`) have to exist in any case.",
         _AUTHORIZATION,
-        effect=False,
     )
 
     brokerClientAuthenticationPlugin: str = setting(

@@ -111,8 +111,7 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
 NOT_NEEDED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
-            *("allowAclChangesOnNonExistentTopics", "athenzDomainNames"),
-            "kinitCommand",
+            *("athenzDomainNames", "kinitCommand"),
             *("inflightSaslContextExpiryMs", "maxInflightSaslContext", "saslJaasClientAllowedIds"),
             *("saslJaasServerRoleTokenSignerSecretPath", "saslJaasServerSectionName"),
         ),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from magnetar.admin.values import grants
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import NamespaceName, TopicName
 from tests.admin.fake_broker import FakeBroker
@@ -201,6 +202,25 @@ def test_what_does_not_exist(rest: RestClient, topic: TopicName) -> None:
     ]:
         refused = rest.request(method, path, json=["produce"] if method == "POST" else None)
         assert (refused.status_code, refused.json()["reason"]) == (404, text), (method, path)
+
+
+@pytest.mark.parametrize("settings", [Settings(allowAclChangesOnNonExistentTopics=True)])
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+def test_a_topic_need_not_exist_if_so_set(rest: RestClient, resources: Resources, domain: str) -> None:
+    """The setting opens the routes of one topic; its namespace has to exist, and several topics, too (rule 11.4.7)."""
+    absent = TopicName.parse(f"{domain}://ref/main/none")
+    path = path_of(absent)
+    assert rest.get(path).json() == {}
+    assert rest.post(path + "/alice", json=["produce"]).status_code == 204
+    assert rest.get(path).json() == {"alice": ["produce"]}
+    assert stored(resources)["destination_auth"] == {absent.fqn: {"alice": ["produce"]}}
+    several = [{"topic": absent.fqn, "role": "alice", "actions": ["consume"]}]
+    for verb in ("grant", "revoke"):
+        assert rest.post(f"/admin/v2/namespaces/{verb}PermissionsOnTopics", json=several).status_code == 404
+    assert rest.delete(path + "/alice").status_code == 204
+    assert stored(resources)["destination_auth"] == {}
+    nowhere = path_of(TopicName.parse(f"{domain}://ref/none/t"))
+    assert rest.post(nowhere + "/alice", json=["produce"]).status_code == 404
 
 
 def test_a_namespace_begins_with_the_grants_that_it_is_given(rest: RestClient) -> None:
