@@ -32,7 +32,7 @@ For Prometheus: a job named `pulsar` with `targets: ["127.0.0.1:8080"]`.
   very many topics set `exposeTopicLevelMetricsInPrometheus=false`: then there is one line for each namespace and name.
   The answer is made in pieces between which clients are served, and compressed for whoever says
   `Accept-Encoding: gzip` (Prometheus does).
-- **What may be left out.** Families of a feature that nobody uses are not shown: compaction of a topic that was never
+- **What may be left out.** Families of an unused feature are not shown: compaction of a topic that was never
   compacted, resource groups, subscriptions whose dispatching no limit is about, logins without authentication.
   `exposePreciseBacklogInPrometheus` changes nothing: backlogs are always exact here.
 - `python -m tools.coverage metrics` counts what is served of Apache Pulsar's families and fails on a difference.

@@ -30,7 +30,7 @@ _HEADER: Final = "x-pulsar-"
 
 @dataclass(frozen=True, slots=True)
 class PeekedMessage:
-    """A stored message: its bytes as they were published, which may be a whole batch, and what tells the rest."""
+    """A stored message: its bytes as they were published, which may be a whole batch, and what says the rest."""
 
     payload: bytes
     headers: Mapping[str, str]

@@ -1,6 +1,6 @@
 """The command that would allow what was refused, ready to be pasted into a shell.
 
-Granting replaces what a role had (as in Apache Pulsar), so a remedy repeats that; it therefore tells about other
+Granting replaces what a role had (as in Apache Pulsar), so a remedy repeats that; it therefore shows other
 roles, and is for those who may read grants, not for the one who was refused.
 """
 

@@ -1,4 +1,4 @@
-"""What belongs to whoever runs a broker, and is asked through it: its ports' counters, its passes, its end."""
+"""What belongs to the process that runs a broker, and is asked through it: its ports' counters, its passes, its end."""
 
 from __future__ import annotations
 

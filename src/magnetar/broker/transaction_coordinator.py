@@ -296,7 +296,7 @@ class TransactionCoordinator:
         self._telling = None
         late, self._late = self._late, 0
         if late:
-            log.info("%d transactions are aborted: nobody ended them in time", late)
+            log.info("%d transactions are aborted: they were not ended in time", late)
             self._telling = asyncio.get_running_loop().call_later(_TELL_S, self._tell)
 
 

@@ -102,7 +102,7 @@ def _check(columns: Sequence[str], keys: Sequence[str], order: Sequence[str]) ->
     missing = [name for name in order if name not in columns]
     if missing:
         raise InvalidValueError(
-            f"which change of a key is the last cannot be told without {', '.join(missing)}: ask the source for them "
+            f"which change of a key is the last cannot be known without {', '.join(missing)}: ask the source for them "
             "(option metadata) and select them too, or name other columns with order=[...]"
         )
 

@@ -99,7 +99,7 @@ def _check_log(path: str) -> None:
             bad = offset
         if good and bad is not None:
             raise MetadataError(
-                f"{path} is damaged at offset {bad}, and what was written later stands behind it: restore "
+                f"{path} is damaged at offset {bad}, and what was written later follows it: restore "
                 "metadata.sqlite and metadata.sqlite-wal from a copy; opening them as they are would undo changes"
             )
 

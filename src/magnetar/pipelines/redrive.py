@@ -175,7 +175,7 @@ def _carried_out(
         except UnreplayableError as error:
             raise InvalidValueError(
                 f"replay {plan.number} was broken off, and dead letters or original messages that it had put back are "
-                "gone since, or the file has other sources or keys: what is left of it cannot be told. To give it up, "
+                "gone since, or the file has other sources or keys: what is left of it cannot be known. To give it up, "
                 f'set "done" to true in {_file_of(checkpoint, plan)}: what it has not put back stays out, and later '
                 "dead letters are put back as ever"
             ) from error

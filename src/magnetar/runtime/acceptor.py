@@ -120,7 +120,7 @@ class Acceptor:
     def at(
         entrance: Entrance, connection_limit: ConnectionLimit, make: Make, refusal: Callable[[str], bytes]
     ) -> Acceptor:
-        """Return the owner of an entrance; with TLS a client that is one too many is not told why."""
+        """Return the owner of an entrance; with TLS a client that is one too many gets no reason."""
         if entrance.around is not None:
             make, refusal = entrance.around(make), _no_words
         acceptor = Acceptor(entrance.name, entrance.listening, connection_limit, make, refusal)

@@ -11,7 +11,7 @@ _PROC: Final = Path("/proc")
 _STARTED: Final = 19
 _VIRTUAL: Final = 20
 _RESIDENT: Final = 21
-"""Places of fields in /proc/self/stat behind the name of the program."""
+"""Places of fields in /proc/self/stat after the name of the program."""
 
 
 def process_figures(proc: Path = _PROC) -> dict[str, float]:

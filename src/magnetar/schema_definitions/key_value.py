@@ -27,7 +27,7 @@ def split(pair: SchemaDefinition) -> SchemaPair:
     key, rest = _cut(pair.data, "key")
     value, rest = _cut(rest, "value")
     if rest:
-        raise _invalid(f"{len(rest)} bytes behind the value's schema")
+        raise _invalid(f"{len(rest)} bytes follow the value's schema")
     return SchemaPair(_part(pair.properties, "key", key), _part(pair.properties, "value", value))
 
 

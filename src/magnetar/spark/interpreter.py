@@ -2,7 +2,7 @@
 
 Spark puts ``pyspark.zip`` before everything else on the path of every Python process that it starts. Modules in a
 zip have no compiled form, so each process compiles some two hundred of them again: 0.47 of its 0.68 s (measured with
-pyspark 4.3.0). Behind it comes the jar of Spark's core, in which every import is looked for, too. The driver starts one
+pyspark 4.3.0). After it comes the jar of Spark's core, in which every import is looked for, too. The driver starts one
 such process for the source of each query and one for each kind of planning. Where both are parts of a pyspark that is
 installed and that the interpreter finds anyway, as with PyPI's, they are left out.
 

@@ -32,4 +32,4 @@ def test_a_crowd_of_unused_topics_is_named_by_its_first(tmp_path: Path, caplog: 
         asyncio.run(scenario())
     said = [record.getMessage() for record in caplog.records if record.name == "magnetar.broker.upkeep.inactive_topics"]
     assert len(said) == NAMED_PER_PASS + 1
-    assert said[-1].startswith(f"{crowd} topics that nobody has used were deleted")
+    assert said[-1].startswith(f"{crowd} unused topics were deleted")

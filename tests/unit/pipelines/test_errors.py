@@ -46,7 +46,7 @@ def test_a_failure_is_one_paragraph(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     write_whole(tmp_path / "work/offsets/3", "v1\n{}")
     assert "in micro-batch 3" in explanation(pipeline, None)
     write_whole(tmp_path / "work/commits/3", "v1\n{}")
-    assert "behind micro-batch 3" in explanation(pipeline, None)
+    assert "after micro-batch 3" in explanation(pipeline, None)
 
 
 def test_the_first_signal_asks_and_the_second_insists() -> None:

@@ -93,7 +93,7 @@ def test_a_pair_is_valid_if_both_parts_are() -> None:
     )
     assert "KEY_VALUE schema caused by 0 bytes where the length" in refused(SchemaType.KEY_VALUE)
     assert "should have 9 bytes, 1 are there" in refused(SchemaType.KEY_VALUE, b"\0\0\0\x09x")
-    assert "1 bytes behind the value's schema" in refused(SchemaType.KEY_VALUE, key_value.join(b"", b"") + b"x")
+    assert "1 bytes follow the value's schema" in refused(SchemaType.KEY_VALUE, key_value.join(b"", b"") + b"x")
     assert "'NOPE', which is no schema type" in refused(SchemaType.KEY_VALUE, pair, key_schema_type="NOPE")
     assert "a pair inside a pair" in refused(SchemaType.KEY_VALUE, pair, key_schema_type="KEY_VALUE")
 

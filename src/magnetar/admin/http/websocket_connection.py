@@ -53,7 +53,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         await super().send(message)
         if message["type"] == "websocket.send":
-            await self.writable.wait()  # whoever sends counts a frame until the peer has taken it
+            await self.writable.wait()  # the sender counts a frame until the peer has taken it
         if self.writable.is_set():
             self._moved = self.loop.time()
 

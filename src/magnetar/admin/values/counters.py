@@ -191,4 +191,4 @@ class Measured(NamedTuple):
     value: float
     labels: tuple[tuple[str, str], ...] = ()
     suffix: str = ""
-    """What the sample's name has behind the family's, such as ``_count``."""
+    """What the sample's name has after the family's, such as ``_count``."""

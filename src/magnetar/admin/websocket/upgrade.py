@@ -68,7 +68,7 @@ class Socket:
             self._abort()
 
     async def close(self, code: int, reason: str = "") -> None:
-        """End it; the peer is told why."""
+        """End it, and give the peer the reason."""
         if not self._closed:
             self._closed = True
             try:
@@ -92,7 +92,7 @@ class Socket:
         if not self.accepted:
             shown = {**message, "type": f"websocket.{message['type']}"}
             if shown.get("status") == 401 and "caller" in self._state:
-                shown["status"] = 403  # who asks is known: Pulsar's WebSocket tells both apart, its REST does not
+                shown["status"] = 403  # who asks is known: Pulsar's WebSocket distinguishes both, its REST does not
             await self._send(shown)
 
 

@@ -80,7 +80,7 @@ class OfflineCursor(ApiModel):
 
 
 class OfflineTopicStatistics(ApiModel):
-    """Backlogs, as the metadata tells them."""
+    """Backlogs, as the metadata has them."""
 
     storage_size: int = 0
     total_messages: int = 0

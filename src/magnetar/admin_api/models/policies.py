@@ -93,7 +93,7 @@ class DelayedDeliveryPolicies(ApiModel):
 
 
 class InactiveTopicPolicies(ApiModel):
-    """Deletion of topics that nobody uses."""
+    """Deletion of unused topics."""
 
     inactive_topic_delete_mode: Literal["delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"] = (
         "delete_when_no_subscriptions"

@@ -62,7 +62,7 @@ _ROWS: Final = (
         unset=0, body=False,
     ),
     PolicyRow("entryFilters", EntryFilters, "the entry filters", {"entryFilterNames": ""}),
-    PolicyRow("inactiveTopicPolicies", InactiveTopicPolicies, "when it is deleted because nobody uses it", INACTIVE),
+    PolicyRow("inactiveTopicPolicies", InactiveTopicPolicies, "when it is deleted because it is unused", INACTIVE),
     _number("maxConsumers", "the most consumers"),
     _number("maxConsumersPerSubscription", "the most consumers of a subscription", unset=204),
     PolicyRow(

@@ -1925,7 +1925,7 @@ class AsyncTopicPoliciesGroup:
     async def get_inactive_topic_policies(
         self, topic: str, *, applied: bool | None = None, is_global: bool | None = None
     ) -> InactiveTopicPolicies | None:
-        """Show when it is deleted because nobody uses it of a topic.
+        """Show when it is deleted because it is unused of a topic.
 
         An answer without a body: it is not set.
         """
@@ -1937,11 +1937,11 @@ class AsyncTopicPoliciesGroup:
     async def set_inactive_topic_policies(
         self, topic: str, value: InactiveTopicPolicies, *, is_global: bool | None = None
     ) -> None:
-        """Set when it is deleted because nobody uses it of a topic."""
+        """Set when it is deleted because it is unused of a topic."""
         await self._ask("topic_policies.set_inactive_topic_policies", {"topic": topic}, {"isGlobal": is_global}, value)
 
     async def remove_inactive_topic_policies(self, topic: str, *, is_global: bool | None = None) -> None:
-        """Remove when it is deleted because nobody uses it from a topic."""
+        """Remove when it is deleted because it is unused from a topic."""
         await self._ask("topic_policies.remove_inactive_topic_policies", {"topic": topic}, {"isGlobal": is_global})
 
     async def get_max_consumers(

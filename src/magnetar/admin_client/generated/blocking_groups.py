@@ -1885,7 +1885,7 @@ class TopicPoliciesGroup:
     def get_inactive_topic_policies(
         self, topic: str, *, applied: bool | None = None, is_global: bool | None = None
     ) -> InactiveTopicPolicies | None:
-        """Show when it is deleted because nobody uses it of a topic.
+        """Show when it is deleted because it is unused of a topic.
 
         An answer without a body: it is not set.
         """
@@ -1897,11 +1897,11 @@ class TopicPoliciesGroup:
     def set_inactive_topic_policies(
         self, topic: str, value: InactiveTopicPolicies, *, is_global: bool | None = None
     ) -> None:
-        """Set when it is deleted because nobody uses it of a topic."""
+        """Set when it is deleted because it is unused of a topic."""
         self._ask("topic_policies.set_inactive_topic_policies", {"topic": topic}, {"isGlobal": is_global}, value)
 
     def remove_inactive_topic_policies(self, topic: str, *, is_global: bool | None = None) -> None:
-        """Remove when it is deleted because nobody uses it from a topic."""
+        """Remove when it is deleted because it is unused from a topic."""
         self._ask("topic_policies.remove_inactive_topic_policies", {"topic": topic}, {"isGlobal": is_global})
 
     def get_max_consumers(

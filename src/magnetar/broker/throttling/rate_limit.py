@@ -1,9 +1,9 @@
 """One limit of a rate, by messages, bytes or both, and the line of those who wait for its tokens.
 
-Lives on the event loop. A limit has one timer, and only while somebody waits; whoever waits is woken in the order of
-coming. Those who take their tokens while they are woken (subscriptions) are served as long as tokens are there. Those
-who take them later (connections: what they send must come first) are served a few at a time, twice as many
-in each turn of the loop in which tokens are left.
+Lives on the event loop. A limit has one timer, and only while something waits; those that wait are woken in the order
+of coming. Those who take their tokens while they are woken (subscriptions) are served as long as tokens are there.
+Those who take them later (connections: what they send must come first) are served a few at a time, twice as many in
+each turn of the loop in which tokens are left.
 """
 
 from __future__ import annotations

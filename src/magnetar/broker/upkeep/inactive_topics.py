@@ -29,7 +29,7 @@ _DELETED_PER_TURN: Final = 20
 class InactiveTopicRemoval:
     """Notes at each topic since when it has been idle, and deletes those that have been for too long; called by upkeep.
 
-    Nothing here holds a topic, which whoever deletes it otherwise expects to be gone.
+    Nothing here holds a topic, which another deletion of it expects to be gone.
     """
 
     def __init__(self, service: BrokerService) -> None:
@@ -59,7 +59,7 @@ class InactiveTopicRemoval:
                 await self._parent_goes(topic.name)
                 gone += 1
         if gone > NAMED_PER_PASS:
-            log.info("%d topics that nobody has used were deleted; the first %d are named", gone, NAMED_PER_PASS)
+            log.info("%d unused topics were deleted; the first %d are named", gone, NAMED_PER_PASS)
         return gone
 
     async def _parent_goes(self, name: TopicName) -> None:

@@ -29,7 +29,7 @@ def question_path(
 
 
 def short_form(operation: str, target: str) -> dict[str, str]:
-    """What an object is called whose kind the operation tells: ``orders/sub1`` for one on subscriptions of topics.
+    """What an object is called whose kind the operation implies: ``orders/sub1`` for one on subscriptions of topics.
 
     On a topic: ``topic``, ``topic/subscription``, ``tenant/namespace/topic``, ``tenant/namespace/topic/subscription``,
     or a full name with ``://``, after which a subscription may follow. Otherwise ``tenant/namespace`` or ``tenant``.

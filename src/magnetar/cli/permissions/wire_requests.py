@@ -11,7 +11,7 @@ from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 
 _TXN: Final = c.TxnId(0, 1 << 40)
-"""A transaction that nobody has begun."""
+"""A transaction that was never begun."""
 _SCHEMA: Final = c.Schema(name="self-test", type=c.SchemaType.STRING, schema_data=b"")
 
 _MADE: Final[Mapping[type, Callable[[int, int, TopicName], c.Command]]] = {

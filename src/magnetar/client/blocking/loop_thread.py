@@ -245,7 +245,7 @@ async def _closed(handle: Closable) -> None:
     try:
         await handle.close()
     except Exception as error:
-        _LOG.info("a handle that nobody has any more could not be closed: %s", error)
+        _LOG.info("an abandoned handle could not be closed: %s", error)
 
 
 class _Call:

@@ -40,7 +40,7 @@ class PostedMessage:
         self._callback = callback
 
     def done(self) -> bool:
-        """Whether nobody waits any more: never so."""
+        """Whether the sender has given up: never so."""
         return False
 
     def set_result(self, result: MessageId, /) -> None:
@@ -81,7 +81,7 @@ class AwaitedMessage:
         self._error: Exception | None = None
 
     def done(self) -> bool:
-        """Whether nobody waits any more: never so."""
+        """Whether the sender has given up: never so."""
         return False
 
     def set_result(self, result: MessageId, /) -> None:
@@ -118,7 +118,7 @@ class UnheardMessages:
         self.count = 0
 
     def done(self) -> bool:
-        """Whether nobody waits any more: never so."""
+        """Whether the sender has given up: never so."""
         return False
 
     def set_result(self, _: MessageId, /) -> None:

@@ -268,7 +268,7 @@ class Consumption:
         """Hand everything back to the broker of which nothing was taken; returns whether there was something.
 
         On an ordered subscription it comes again with all that is not acknowledged, of which the application gets what
-        it has not had; otherwise it alone comes again, to whoever has permits, and counts as redelivered.
+        it has not had; otherwise it alone comes again, to a consumer that has permits, and counts as redelivered.
         """
         chunks = self._chunks.places
         places = [each for one in self.queue.drop_untouched() for each in one.envelope.places] + chunks

@@ -25,7 +25,7 @@ class ConsumptionLimits:
     pending_chunked_messages: int = 10
     acknowledge_oldest_chunked: bool = False
     one_at_hand: bool = False
-    """Whether `used_up` is to be called after each message, for whoever has to know when one was taken."""
+    """Whether `used_up` is to be called after each message, for those that have to know when one was taken."""
 
 
 class Unsealer(Protocol):

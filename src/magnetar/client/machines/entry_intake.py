@@ -28,7 +28,7 @@ class Intake(NamedTuple):
 
     entry: QueuedEntry | None = None
     released: int = 0
-    """Permits of messages that nobody will take from it."""
+    """Permits of messages that will not be taken from it."""
     rejected: c.ValidationError | None = None
     acknowledged: tuple[Place, ...] = ()
     """What is to be acknowledged, since it will never be a message."""

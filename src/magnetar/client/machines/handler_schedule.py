@@ -2,7 +2,7 @@
 
     add -> waiting -> started -> done
               ^          |
-              +- held <--+      it is to be tried again later, and what has the same key waits behind it
+              +- held <--+      it is to be tried again later, and what has the same key waits for it
 
 Items are the caller's and hashable; times are seconds of any clock.
 """

@@ -3,7 +3,7 @@
     entries, whole -> messages of the first one -> at hand -> application
 
 An entry stays whole until its first message is asked for. What is at hand is part of one entry, or of several for
-other threads; whoever takes a message, from the list itself, has nothing to count until it has taken the last.
+other threads; a caller that takes a message, from the list itself, has nothing to count until it has taken the last.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class MessageQueue:
     def __init__(self, cut: Callable[[QueuedEntry], list[Message]]) -> None:
         """``cut`` makes messages of an entry, the last one first; none of one that is damaged."""
         self.at_hand: list[Message] = []
-        """What may be taken now, the next message last; it is this very list for life. Whoever takes the last one calls
-        `used_up`."""
+        """What may be taken now, the next message last; it is this very list for life. The one who takes the
+        last message calls `used_up`."""
         self.queued = 0
         """How many messages wait that are not at hand."""
         self.lent = 0

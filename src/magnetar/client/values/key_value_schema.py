@@ -162,7 +162,7 @@ def split_inline(data: bytes) -> tuple[bytes | None, bytes | None]:
         parts.append(None if size < 0 else data[at : at + size])
         at += max(size, 0)
     if at != len(data):
-        raise SchemaError(f"{len(data) - at} bytes behind the value")
+        raise SchemaError(f"{len(data) - at} bytes follow the value")
     return parts[0], parts[1]
 
 

@@ -65,7 +65,7 @@ class Json:
         for shape in shapes:
             if shape.storage == "union":
                 raise InvalidValueError(
-                    f"{shape.path}: {describe(shape.schema)} cannot be told from JSON; read it with value=string"
+                    f"{shape.path}: {describe(shape.schema)} cannot be inferred from JSON; read it with value=string"
                 )
         self._slow = any(shape.storage in _SLOW for shape in shapes)
         self._enums = any(shape.storage == "enum" for shape in shapes)

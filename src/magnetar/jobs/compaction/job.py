@@ -113,7 +113,7 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Comp
     units = [*before, *direct_units(found, log, start, stop, answer["horizon"])]
     for unit in units:
         if unit.lost:
-            raise DataLossError(f"{unit.topic}: {unit.start.ledger}:{unit.start.entry} and behind: {unit.lost}")
+            raise DataLossError(f"{unit.topic}: {unit.start.ledger}:{unit.start.entry} and after: {unit.lost}")
     if log.end < answer["horizon"]:
         raise ConflictError(f"{topic}: the directory shows less than the broker has; try again in a moment")
     url = to or answer["url"]

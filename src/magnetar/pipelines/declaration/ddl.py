@@ -96,7 +96,7 @@ class _Words:
             self._take(":")
             found.append(DdlColumn(name, self._type(name, depth)))
             if self._take("not") and not self._take("null"):
-                raise DdlError(f"NOT stands behind the type of {name!r} without NULL")
+                raise DdlError(f"NOT follows the type of {name!r} without NULL")
             if self._take("comment"):
                 while self._peek()[:1] in ("'", '"'):
                     self._next()
@@ -106,8 +106,8 @@ class _Words:
                 self._next()
                 return found
             what = self._peek()
-            raise DdlError(f"there is {what!r} behind the column {name!r}; a comma separates columns" if what else
-                           f"it ends within the columns of a STRUCT<...>, behind {name!r}")  # fmt: skip
+            raise DdlError(f"there is {what!r} after the column {name!r}; a comma separates columns" if what else
+                           f"it ends within the columns of a STRUCT<...>, after {name!r}")  # fmt: skip
 
     def _type(self, column: str, depth: int) -> str:
         if depth > _DEPTH:

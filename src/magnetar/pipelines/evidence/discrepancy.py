@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 LISTED_MAX: Final = 5
 """Numbers, rows or messages that a text names before it says how many more there are."""
-NO_MANIFEST: Final = "no manifest tells of it: manifests were removed, or the checkpoint was set back"
+NO_MANIFEST: Final = "no manifest names it: manifests were removed, or the checkpoint was set back"
 
 
 class Discrepancy(NamedTuple):

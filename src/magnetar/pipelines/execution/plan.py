@@ -134,7 +134,7 @@ def analyse(spark: SparkSession, pipeline: Pipeline) -> Analysis:
     names = " and ".join(step.name for step in with_state)
     raise StepError(
         f"{with_state[-1].where}: steps {names} keep state, and not all of that goes through the last one: "
-        "sinks and expectations behind an earlier one need a pipeline of their own"
+        "sinks and expectations after an earlier one need a pipeline of their own"
     )
 
 
@@ -223,7 +223,7 @@ def text(pipeline: Pipeline, analysis: Analysis) -> list[str]:
         state = ", ".join(dict.fromkeys(state_of(frames.views[analysis.streamed])))
         lines.append(
             f"  step {analysis.streamed} keeps state ({state}), output mode {pipeline.output_mode}: the stream "
-            "computes it, and everything behind it is computed per micro-batch"
+            "computes it, and everything after it is computed per micro-batch"
         )
     else:
         lines.append("  no step keeps state: each micro-batch is computed from its range of the topics alone")

@@ -233,7 +233,7 @@ def explanation(pipeline: Pipeline, error: BaseException | None) -> str:
     """Return one paragraph: what happened, where, and what to do."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     begun, done = max(checkpoint.batches(), default=-1), checkpoint.committed()
-    where = f"in micro-batch {begun}" if begun > done else f"behind micro-batch {done}" if done >= 0 else "at its start"
+    where = f"in micro-batch {begun}" if begun > done else f"after micro-batch {done}" if done >= 0 else "at its start"
     cause = redact(cause_of(error) if error is not None else "unknown").rstrip(".")
     return (
         f"pipeline {pipeline.name} has failed {where}: {cause}. Nothing is lost: `magnetar pipeline run "

@@ -99,7 +99,7 @@ class RevocationList:
         return self._revoked.include(identity)
 
     def has_subject(self, role: str) -> bool:
-        """Whether whoever is named so is revoked, without credentials that could be looked at."""
+        """Whether the principal of this name is revoked, without credentials that could be looked at."""
         return role in self._revoked.subjects
 
     def __len__(self) -> int:

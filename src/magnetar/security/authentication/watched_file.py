@@ -1,8 +1,8 @@
 """A file that is read again when it has changed.
 
 Who writes a file in place truncates it first, so that a look in between finds it empty or without its end, and nothing
-tells that from a file that somebody made shorter. So a change is told twice: when it is seen, and when the next look
-finds nothing newer, which is when what is missing counts as removed.
+distinguishes that from a file that somebody made shorter. So a change is reported twice: when it is seen, and when the
+next look finds nothing newer, which is when what is missing counts as removed.
 """
 
 from __future__ import annotations

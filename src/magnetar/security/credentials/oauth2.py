@@ -50,7 +50,7 @@ class OAuth2Credentials:
 
     def data(self, stale: bytes | None = None) -> bytes:
         shared = _shared(self)
-        # whoever wants the same token waits for the same request; other credentials have an issuer of their own
+        # all that want the same token wait for the same request; other credentials have an issuer of their own
         with shared.lock:
             known = shared.issued
             if known is None or steady_seconds() >= shared.replaced_at or known.token.encode() == stale:

@@ -213,7 +213,7 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
                 self.give_up(f"more than {HANDSHAKE_BYTES_MAX} bytes and no end of the TLS handshake", "large")
             return
         except ssl.SSLError as error:
-            self._flush()  # the alert that tells the client why
+            self._flush()  # the alert that gives the client the reason
             self.give_up(failure(error), error.reason or "handshake")
             return
         self._flush()
@@ -232,7 +232,7 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         protocol = self._protocol = self._make(self._release)
         protocol.connection_made(self)
         if early or self._incoming.pending:
-            # what came behind the handshake is decrypted slice by slice like all that follows
+            # what came after the handshake is decrypted slice by slice like all that follows
             self.data_received(self._incoming.read() + early)
 
     def _expired(self) -> bool:

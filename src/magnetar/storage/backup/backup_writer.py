@@ -26,7 +26,7 @@ class BackupPart(NamedTuple):
 
 
 class BackupWriter:
-    """Blocks; one thread at a time. Whoever ends it early calls :meth:`close` and removes what was written."""
+    """Blocks; one thread at a time. To end it early, call :meth:`close` and remove what was written."""
 
     def __init__(self, source: FileSystem, target: FileSystem, parts: Sequence[BackupPart], taken_ms: int) -> None:
         self._source = source

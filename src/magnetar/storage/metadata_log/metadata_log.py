@@ -165,7 +165,7 @@ class MetadataLog:
         for text in self.damage:
             log.error("metadata: %s; what it held is taken from the other copy where that has it", text)
         for text in found.facts.torn:
-            log.warning("metadata: %s: a change that was cut off, nobody was told that it had succeeded", text)
+            log.warning("metadata: %s: a change that was cut off, its success was not reported to anyone", text)
 
     def _open(self, found: Examined) -> None:
         """Put aside what is damaged, write anew what is not whole; a disk that refuses that is asked again later."""

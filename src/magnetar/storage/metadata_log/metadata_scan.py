@@ -239,7 +239,7 @@ def together(copies: list[ScannedCopy]) -> JoinedCopies:
             found.aside.append(copy.name)
     if both_tails and found.doubt is None:
         names = " and ".join(copy.name for copy in copies)
-        found.doubt = f"the end of {names} is unreadable: changes behind number {found.last} may be lost"
+        found.doubt = f"the end of {names} is unreadable: changes after number {found.last} may be lost"
         found.damage.append(found.doubt)
     return found
 

@@ -154,7 +154,7 @@ class SegmentCleaner:
             except (PersistenceError, OSError) as error:
                 self._damaged.add(use.number)
                 self._home.occupancy.stays(use.number)
-                log.error("%s stays as it is, with what nobody needs of it: %s", segment_name(use.number), error)
+                log.error("%s stays as it is, with what is not needed of it: %s", segment_name(use.number), error)
         log.info("emptied %d segments: %d bytes were moved", self.emptied - emptied, self.moved_bytes - moved)
 
     async def _empty(self, number: int, logs: dict[int, ManagedLedger]) -> None:

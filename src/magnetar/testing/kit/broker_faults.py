@@ -115,7 +115,7 @@ class BrokerFaults:
         subscription: str | None = None,
         chance: float = 1.0,
     ) -> Fault:
-        """Hold commands up, and all that come behind them on the connection; seconds of the broker's clock."""
+        """Hold commands up, and all that follow them on the connection; seconds of the broker's clock."""
         if not 0 <= seconds <= _DELAY_MAX:
             raise InvalidValueError(f"a delay has 0 seconds to a year, not {seconds!r}")
         return self._switch_on(Deed.DELAY, command, times, topic, subscription, chance, seconds)

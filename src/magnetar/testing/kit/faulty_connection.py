@@ -1,7 +1,7 @@
 """The socket of one client as faults see it: frames in and out may be dropped, held up, refused or cost the connection.
 
 It stands between asyncio's transport and the broker's own protocol, which both know nothing of it. Frames keep their
-order in each direction: behind one that is held up all wait.
+order in each direction: all that follow one that is held up wait.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class FaultyConnection(asyncio.Protocol):
             self._write(answer)
 
     def abort(self) -> None:
-        """Cut it, as a network does: neither side is told why."""
+        """Cut it, as a network does: neither side hears why."""
         self.cut = True
         self._transport.abort()
 

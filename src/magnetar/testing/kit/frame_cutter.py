@@ -46,7 +46,7 @@ class FrameCutter:
 
 
 def number_of(frame: bytes) -> int:
-    """Return the number of a frame's command, 0 if it cannot be told."""
+    """Return the number of a frame's command, 0 if it cannot be known."""
     return frame[9] if len(frame) > 9 and frame[8] == _TYPE_FIELD else 0
 
 

@@ -202,7 +202,7 @@ def test_hostile_lists_are_refused() -> None:
 def test_bytes_behind_a_value_are_an_error() -> None:
     """They were written with another schema, so nothing of it is to be believed."""
     of = schema.AvroSchema(Shirt)
-    with pytest.raises(schema.SchemaError, match="1 of 36 bytes are behind the value"):
+    with pytest.raises(schema.SchemaError, match="1 of 36 bytes follow the value"):
         of.decode(of.encode(SHIRT) + b"\0")
 
 

@@ -175,7 +175,7 @@ def test_columns_are_written_so_that_they_are_read_again() -> None:
 
 
 def test_a_union_of_several_types_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match=r"the value|value: union of int, string cannot be told"):
+    with pytest.raises(InvalidValueError, match=r"the value|value: union of int, string cannot be inferred"):
         reader(["int", "string"])
 
 

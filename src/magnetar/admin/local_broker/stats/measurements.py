@@ -1,4 +1,4 @@
-"""The numbers of the broker as a whole that /metrics shows, by family; those that nobody counted yet are left out."""
+"""The numbers of the broker as a whole that /metrics shows, by family; those that are not counted yet are left out."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
 
 
 async def _times(topic: Topic) -> JsonObject:
-    """When the topic was made and last published to, as far as what is retained tells (members of Pulsar 4.1)."""
+    """When the topic was made and last published to, as far as what is retained shows (members of Pulsar 4.1)."""
     log = topic.log
     return {
         "topicCreationTimeStamp": log.table.ledgers[0].opened_ms,

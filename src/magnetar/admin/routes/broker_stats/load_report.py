@@ -1,4 +1,4 @@
-"""What a load manager would be told: how much of the machine is used, and by which bundles."""
+"""What a broker reports to a load manager: how much of the machine is used, and by which bundles."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ MEASURED: Final = (
         pulsar_txn_created_total gauge [coordinator_id] Transactions begun since the start.
         pulsar_txn_committed_total gauge [coordinator_id] Transactions committed since the start.
         pulsar_txn_aborted_total gauge [coordinator_id] Transactions aborted since the start.
-        pulsar_txn_timeout_total gauge [coordinator_id] Transactions that nobody ended in time, since the start.
+        pulsar_txn_timeout_total gauge [coordinator_id] Transactions that were not ended in time, since the start.
         pulsar_txn_append_log_total gauge [coordinator_id] Changes written to the transaction log since the start.
         pulsar_authentication_success_total counter [auth_method] Logins that succeeded.
         pulsar_authentication_failures_total counter [auth_method] Logins that failed.

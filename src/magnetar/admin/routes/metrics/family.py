@@ -1,4 +1,4 @@
-"""A family of series: a name, what its numbers mean, and how they are told apart."""
+"""A family of series: a name, what its numbers mean, and what distinguishes them."""
 
 from __future__ import annotations
 

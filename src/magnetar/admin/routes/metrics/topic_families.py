@@ -205,7 +205,7 @@ PRODUCER: Final = _columns(
 CURSOR: Final = _columns(
     "namespace ledger_name cursor_name",
     """
-    pulsar_ml_cursor_nonContiguousDeletedMessagesRange ranges Stretches of acknowledged entries behind a gap.
+    pulsar_ml_cursor_nonContiguousDeletedMessagesRange ranges Ranges of acknowledged entries after a gap.
     pulsar_ml_cursor_persistLedgerSucceed written Records with acknowledgements that were written since the start.
     pulsar_ml_cursor_persistLedgerErrors lost Records with acknowledgements that the disk refused since the start.
     pulsar_ml_cursor_writeLedgerSize bytes Bytes of the records with acknowledgements since the start.

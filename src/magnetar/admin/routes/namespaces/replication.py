@@ -1,6 +1,6 @@
 """Which clusters may be named as those that a namespace or a topic is replicated to.
 
-Geo-replication is not built: to be told yes, and to find the other cluster empty later, would be worse than a refusal
+Geo-replication is not built: to hear yes, and to find the other cluster empty later, would be worse than a refusal
 (decision 034). The checks before it are Pulsar's, in its order and with its texts.
 """
 

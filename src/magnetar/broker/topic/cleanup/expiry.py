@@ -53,7 +53,7 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
         pieces = 1000
     if unknown:
         logger.warning(
-            "%s, subscription %s: %d entries have metadata that nobody can read; they expire with what stands behind",
+            "%s, subscription %s: %d entries have unreadable metadata; they expire with the entries that follow them",
             subscription.topic.name, subscription.name, unknown,
         )  # fmt: skip
     # while the disk was read a consumer may have sought back, and what stands there now was not looked at

@@ -255,7 +255,7 @@ class Compactor(TopicFeature):
                 f"began with {generation}"
             )
         if not start < horizon <= self._readable_end():
-            raise ConflictError(f"{self._log.name} cannot be compacted up to {horizon}, only behind {start}")
+            raise ConflictError(f"{self._log.name} cannot be compacted up to {horizon}, only beyond {start}")
         self._begin(lambda: self._adopt(horizon, removed, pieces))
 
     async def _adopt(self, horizon: int, removed: int, pieces: Pieces) -> int:

@@ -41,7 +41,7 @@ class NonPersistentTopics:
         self.in_flight = InFlight(in_flight_max)
         self.by_name: dict[str, NonPersistentTopic] = {}
         self.on_change: Callable[[TopicName, bool], object] = lambda name, there: None
-        """Told which topic is there now, or is not any more."""
+        """Called with a topic that is there now, or is not any more."""
 
     def make(self, name: TopicName) -> NonPersistentTopic:
         """The caller has seen that it does not exist and may."""

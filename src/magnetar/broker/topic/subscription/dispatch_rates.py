@@ -31,7 +31,7 @@ def limits_dispatch(policies: TopicPolicies, shared: SharedLimits) -> bool:
 
 
 class DispatchRates(TopicFeature):
-    """One topic's; ``published`` tells how many messages and bytes were published to it since it was loaded."""
+    """One topic's; ``published`` returns how many messages and bytes were published to it since it was loaded."""
 
     def __init__(
         self, subscriptions: Subscriptions, policies: TopicPolicies, shared: SharedLimits,

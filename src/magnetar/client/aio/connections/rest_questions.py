@@ -1,7 +1,7 @@
 """The questions of a client whose service URL is http or https, asked by REST (rule 2.20).
 
 They are asked in threads, since REST's client waits. A redirect is followed, as another broker may serve the topic, but
-never from https to http, which would show the credentials to whoever listens.
+never from https to http, which would show the credentials to anyone who listens.
 """
 
 from __future__ import annotations

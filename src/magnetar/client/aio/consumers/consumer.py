@@ -285,7 +285,7 @@ class Consumer(Settlement[T]):
     def _moved(self, done: asyncio.Task[None]) -> None:
         self._moving = None
         if not done.cancelled():
-            done.exception()  # whoever waits for it has it
+            done.exception()  # those who wait for it have it
 
     async def _seek(self, messageid: MessageId | int) -> None:
         members = self._open()

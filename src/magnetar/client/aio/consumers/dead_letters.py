@@ -132,7 +132,7 @@ class DeadLetterSender:
 
     def _failed(self, source: LetterSource, dead: DeadMessage, error: BaseException | None) -> None:
         if self._closed:
-            return  # it was not acknowledged, and comes again to whoever is there
+            return  # it was not acknowledged, and comes again to a consumer that is there
         message_id = dead.message.message_id()
         failures = self._failures.pop((source.topic, message_id), 0) + 1
         self._failures[source.topic, message_id] = failures
@@ -156,7 +156,7 @@ class DeadLetterSender:
         )  # fmt: skip
 
     async def close(self) -> None:
-        """Wait for the copies that are on their way; what waits still comes again to whoever is there."""
+        """Wait for the copies that are on their way; what waits still comes again to a consumer that is there."""
         self._closed = True
         self._queue.clear()
         worker = self._worker

@@ -117,7 +117,7 @@ class ReadyMessages(Generic[T]):
         if self._at_hand:
             self._ready[0].used_up(self._at_hand[0], back=True)  # it was counted for the loop alone
         at_hand = self._refill(across=True)
-        self._at_hand = []  # whoever takes on the loop takes back first what is lent
+        self._at_hand = []  # a taker on the loop first takes back what is lent
         if at_hand:
             self._lending = self._ready[0], at_hand[0]
         return at_hand

@@ -31,7 +31,7 @@ class Receipt:
     __slots__ = ("_fate", "_future", "_index", "_loop")
 
     _asyncio_future_blocking: Final = False
-    """By this asyncio tells futures."""
+    """By this asyncio recognizes futures."""
 
     def __init__(self, fate: EntryFate, index: int, loop: asyncio.AbstractEventLoop) -> None:
         self._fate = fate
@@ -62,11 +62,11 @@ class Receipt:
         return future
 
     def done(self) -> bool:
-        """Whether the fate of the message is known, or nobody wants to know any more."""
+        """Whether the fate of the message is known, or the sender has given up."""
         return self._fate.known if self._future is None else self._future.done()
 
     def cancelled(self) -> bool:
-        """Whether nobody wants to know any more; the message is on its way all the same."""
+        """Whether the sender has given up; the message is on its way all the same."""
         return self._future is not None and self._future.cancelled()
 
     def cancel(self, msg: Any | None = None) -> bool:
@@ -97,7 +97,7 @@ class Receipt:
         self.as_future().add_done_callback(call, context=context)
 
     def follow(self, token: Any) -> None:
-        """Have a token hear the fate of the message, whoever else waits for it or does not."""
+        """Have a token hear the fate of the message, no matter who else waits for it."""
         fate = self._fate
         if not fate.known:
             fate.tokens.append((self._index, token))

@@ -1,6 +1,6 @@
 """Entries that wait until the definition of the schema they were written with is here.
 
-While one waits, all behind it do: messages keep their order. The broker's permits bound how many there are.
+While one waits, all that follow it do: messages keep their order. The broker's permits bound how many there are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long the open batches of one producer wait for company (rule 3.5.1).
 
 Who sends little waits for nothing: a batch to which hardly anything would come, at the rate of the last few, is due
-at once, and goes at the end of the turn. Who sends much has full batches. Whoever waits for a receipt does not wait
-for company as well: such a batch goes as soon as nothing else is on its way.
+at once, and goes at the end of the turn. Who sends much has full batches. A sender that waits for a receipt does not
+wait for company as well: such a batch goes as soon as nothing else is on its way.
 """
 
 from __future__ import annotations

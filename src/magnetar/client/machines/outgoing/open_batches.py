@@ -49,7 +49,7 @@ class _Open:
         """The sequence id of the first of them; the others follow in a row."""
 
     def close_run(self) -> None:
-        """Write the contents, with what stands before each, behind the parts."""
+        """Write the contents, with what stands before each, after the parts."""
         if self.contents:
             self.parts.append(join_plain(self.contents, self.contents_from))
             self.highest = self.contents_from + len(self.contents) - 1

@@ -38,7 +38,7 @@ class Permits:
         self.granted -= messages if self._size else live
 
     def free(self, permits: int) -> None:
-        """Note permits of messages that nobody will take."""
+        """Note permits of messages that will not be taken."""
         if self._size:
             self.freed += permits
 

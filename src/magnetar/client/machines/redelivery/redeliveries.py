@@ -41,7 +41,7 @@ class Redeliveries:
         self.timeouts = None if limits.ack_timeout is None else AckTimeouts(limits.ack_timeout)
         self.last = None if limits.max_redeliver_count is None else LastDeliveries(limits.max_redeliver_count)
         self.dead: list[DeadMessage] = []
-        """What is to be copied to a dead letter topic, by whoever takes it from here."""
+        """What is to be copied to a dead letter topic, by the consumer that takes it from here."""
         self.done: Callable[[Place], None] = self._done
         """To be called with an entry that is acknowledged."""
         if self.timeouts is None and self.last is None:

@@ -2,7 +2,7 @@
 
 A pair of schemas is compiled once into functions, one for each type: ``read(data, at) -> (value, behind)``. What the
 reader lacks is read over, what the writer lacked has its default, numbers are promoted. A value that a writer's union
-or enum allows and the reader has no place for is an error of that value alone. Bytes behind the value are an error,
+or enum allows and the reader has no place for is an error of that value alone. Bytes after the value are an error,
 too: they were written with another schema.
 """
 
@@ -61,7 +61,7 @@ class AvroDecoder:
             raise error if isinstance(error, SchemaError) else SchemaError(str(error)) from error
         if end != len(data):
             raise SchemaError(
-                f"{len(data) - end} of {len(data)} bytes are behind the value: it was written with another schema"
+                f"{len(data) - end} of {len(data)} bytes follow the value: it was written with another schema"
             )
         return value
 

@@ -31,7 +31,7 @@ _REASONS: Final = {
     k.BRANCH: "a union has no such branch",
     k.SYMBOL: "an enum has no such symbol",
     k.NO_TEXT: "a string is no UTF-8",
-    k.LEFT_OVER: "bytes are left over behind the value",
+    k.LEFT_OVER: "bytes are left over after the value",
     k.RANGE: "a number is too large for its type",
     k.NO_BOOLEAN: "a boolean is neither 0 nor 1",
     k.BIG_DECIMAL: "a decimal is larger than 128 bits",
