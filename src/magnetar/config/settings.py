@@ -95,6 +95,15 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         1,
         _INT_MAX,
     )
+    connectionLivenessCheckTimeoutMillis: int = _setting(
+        5000,
+        "Milliseconds in which a connection that holds what another client wants (a producer's name, the place of an "
+        "Exclusive consumer, a hash range of a Key_Shared one) has to answer a PING before it is closed; 0 or less: it "
+        "is not asked, and the other one is refused.",
+        "Server",
+        -1,
+        _INT_MAX,
+    )
     brokerMaxConnections: int = _setting(
         0,
         "Most connections of clients; 0: as many as there are file descriptors (`ulimit -n`, raised to its hard limit "

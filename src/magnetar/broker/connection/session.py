@@ -37,9 +37,6 @@ from magnetar.runtime.teardown import call_all
 
 log = logging.getLogger(__name__)
 
-PROBE_SECONDS: Final = 5.0
-"""How long a silent connection gets to prove that it is alive (rules 5.3.1, 3.1.2)."""
-
 LEAVE_AT_ONCE: Final = 50
 """Producers, consumers and watches of a lost connection that leave in one turn: a consumer among a thousand Key_Shared
 ones takes a quarter of a millisecond."""
@@ -292,22 +289,34 @@ class Session(PausableSocket):
         return bool(self._probes)
 
     def probe(self, answer: Callable[[bool], None]) -> None:
-        """Ask the client for a sign of life; ``answer(False)`` and eviction after PROBE_SECONDS of silence."""
+        """Ask the client for a sign of life, for another one that wants its place (rules 3.1.2, 5.3.1, 5.6.8).
+
+        After ``connectionLivenessCheckTimeoutMillis`` of silence it is evicted, and the answer is False. Nobody is
+        asked if that is 0 or less: the answer is True at once, unless the connection has ended already.
+        """
         if self._leaving:
             self._probes.append(answer)
             return
         if self.closed:
             self.loop.call_soon(answer, False)
             return
+        patience_ms = self.service.settings.connectionLivenessCheckTimeoutMillis
+        if patience_ms <= 0:
+            answer(True)
+            return
         self._probes.append(answer)
         if self._probe_timer is None:
             self.send(c.CommandPing())
-            self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._dead)
+            self._probe_timer = self.loop.call_later(patience_ms / 1000, self._silent, patience_ms)
 
-    def _dead(self) -> None:
+    def _silent(self, patience_ms: int) -> None:
         self._probe_timer = None
+        if not self.reading and not self.stuck:
+            # it may have given a sign: it is not read, for a reason of the broker's own
+            self.alive()
+            return
         probes, self._probes = self._probes, []
-        self.close(f"no sign of life for {PROBE_SECONDS:g} s while another client wants its place")
+        self.close(f"no sign of life for {patience_ms} ms while another client wants its place")
         self._probes = probes
         self.lost()
 

@@ -1,7 +1,7 @@
 """SUBSCRIBE: find or make the topic, find or make the subscription, join it (rules 5.1, 4.3).
 
 Three waits may lie between the command and its SUCCESS: for a new topic, for a new cursor, and for the sign of life of
-an Exclusive consumer that holds the place.
+a consumer that holds the place: an Exclusive one, or one that declared hash ranges.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.schema_commands import admit_consumer, takes_any_schema
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
-from magnetar.broker.delivery.sticky_keys.sticky_ranges import check_count
+from magnetar.broker.delivery.sticky_keys.sticky_ranges import RangeTakenError, check_count
 from magnetar.broker.policies.subscribe_rate_limiter import ConsumerIdentifier
 from magnetar.broker.topic.topic_api import SubscriptionApi, TopicApi
 from magnetar.model.cursor_properties import REPLICATED
@@ -208,7 +208,7 @@ class _Joining:
                 epoch=command.consumer_epoch,
                 info=self._info(),
             )
-        except ConsumerBusyError as busy:
+        except (ConsumerBusyError, RangeTakenError) as busy:
             self._busy(subscription, busy, retry=retry)
             return
         except MagnetarError as error:
@@ -217,21 +217,21 @@ class _Joining:
         session.consumers[command.consumer_id] = OpenConsumer(self._topic, subscription, consumer)
         session.send(c.CommandSuccess(command.request_id))
 
-    def _busy(self, subscription: SubscriptionApi, busy: ConsumerBusyError, *, retry: bool) -> None:
-        """An Exclusive consumer holds the place: it has to give a sign of life (rule 5.3.1)."""
-        active = subscription.active_consumer
-        connection = active.connection if active is not None else None
-        wanted = self._command.sub_type
-        if (
-            not retry
-            or wanted is not c.SubType.Exclusive
-            or subscription.sub_type is not SubType.Exclusive
-            or not isinstance(connection, ConsumerOutbox)
-            or connection.session is self._session
-        ):
+    def _busy(self, subscription: SubscriptionApi, busy: ConsumerBusyError | RangeTakenError, *, retry: bool) -> None:
+        """Another consumer holds the place: it has to give a sign of life (rules 5.3.1, 5.6.8)."""
+        connection = self._holder(subscription, busy)
+        if not retry or not isinstance(connection, ConsumerOutbox) or connection.session is self._session:
             self._give_up(busy)
             return
         connection.session.probe(lambda alive: self._give_up(busy) if alive else self._join(subscription, retry=False))
+
+    def _holder(self, subscription: SubscriptionApi, busy: ConsumerBusyError | RangeTakenError) -> object:
+        """The connection of the one consumer that is in the way, None if it is not about one."""
+        if isinstance(busy, RangeTakenError):
+            return busy.holder.connection
+        active = subscription.active_consumer
+        exclusive = self._command.sub_type is c.SubType.Exclusive and subscription.sub_type is SubType.Exclusive
+        return active.connection if exclusive and active is not None else None
 
     def _info(self) -> dict[str, Any]:
         return {

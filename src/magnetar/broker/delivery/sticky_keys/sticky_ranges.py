@@ -20,6 +20,14 @@ _FEW: Final = 16
 """Up to so many ranges are inserted one by one; more are merged with the list."""
 
 
+class RangeTakenError(ConsumerAssignError):
+    """A range that a consumer declares overlaps with one of ``holder``."""
+
+    def __init__(self, holder: ConsumerState) -> None:
+        super().__init__(f"Range conflict with consumer {holder.description}")
+        self.holder = holder
+
+
 def check_count(ranges: Collection[object]) -> None:
     """Raise ConsumerAssignError for more ranges than there are slots; called before they are used otherwise."""
     if len(ranges) > RANGE_SIZE:
@@ -63,7 +71,7 @@ class StickyRanges:
             for start, end in ordered:
                 other = self._overlapping(start, end)
                 if other is not None:
-                    raise ConsumerAssignError(f"Range conflict with consumer {other.description}")
+                    raise RangeTakenError(other)
         self._taken.update((start, (end, consumer)) for start, end in ordered)
         if len(ordered) <= _FEW:
             for start, _ in ordered:
