@@ -59,6 +59,9 @@ class CountingConnection:
     def deliver(self, run: Any, start: int, stop: int, epoch: int | None) -> None:
         self.entries += stop - start
 
+    def deliver_picked(self, run: Any, indexes: Sequence[int], epoch: int | None) -> None:
+        self.entries += len(indexes)
+
     def deliver_one(self, run: Any, index: int, count: int, ack_set: tuple[int, ...], epoch: int | None) -> None:
         self.entries += 1
 

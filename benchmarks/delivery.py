@@ -75,6 +75,9 @@ class CountingConnection:
     def deliver(self, run: AnyRun, start: int, stop: int, epoch: int | None) -> None:
         self.slices.append((run.first + start, run.first + stop))
 
+    def deliver_picked(self, run: AnyRun, indexes: Sequence[int], epoch: int | None) -> None:
+        self.slices.extend((run.first + index, run.first + index + 1) for index in indexes)
+
     def deliver_one(
         self, run: AnyRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:

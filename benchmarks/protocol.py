@@ -66,7 +66,11 @@ def main() -> None:
     entries = [entry] * COUNT
     measure("MESSAGE header", lambda: deliveries.header(LEDGER, 77_777, 100))
     measure("MESSAGE header, redelivered", lambda: deliveries.header(LEDGER, 77_777, 100, 1))
-    measure("MESSAGE frames, 500 entries", lambda: deliveries.frames(LEDGER, 77_777, entries, []), COUNT)
+    measure(
+        "MESSAGE frames, 500 entries",
+        lambda: deliveries.frames(LEDGER, range(77_777, 77_777 + len(entries)), entries, []),
+        COUNT,
+    )
     measure("encode SUCCESS (codec)", lambda: encode(CommandSuccess(1)))
     measure("publish_time", lambda: publish_time(entry))
     measure("sticky_key", lambda: sticky_key(entry))

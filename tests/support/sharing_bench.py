@@ -137,7 +137,7 @@ class SharingBench:
 
     def judge(self, slices: list[Slice], allowed: set[int]) -> None:
         keys = {state: key for key, state in self.states.items()}
-        sent = [(ordinal, keys[state]) for state, start, stop in slices for ordinal in range(start, stop)]
+        sent = [(ordinal, keys[piece.consumer]) for piece in slices for ordinal in piece.ordinals]
         for key in self.states:
             mine = [ordinal for ordinal, to in sent if to == key]
             assert mine == sorted(mine)

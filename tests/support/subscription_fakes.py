@@ -166,6 +166,11 @@ class FakeConnection:
         for i in range(start, stop):
             self._take(run, i, 0, (), epoch)
 
+    def deliver_picked(self, run: EntryRun, indexes: Sequence[int], epoch: int | None) -> None:
+        assert list(indexes) == sorted(set(indexes))
+        for i in indexes:
+            self._take(run, i, 0, (), epoch)
+
     def deliver_one(
         self, run: EntryRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:

@@ -112,7 +112,10 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
         sends = [
             c.CommandSend(
                 sequence_id % topics, sequence_id, 1, None, False, None, False, None,
-                make_entry(b"x" * 100, producer="p", sequence_id=sequence_id),
+                make_entry(
+                    b"x" * 100, producer="p", sequence_id=sequence_id,
+                    key=f"{sequence_id * 7919 % 1000:04}" if sub_type == c.SubType.Key_Shared else "",
+                ),
             )
             for sequence_id in range(first, first + MESSAGES)
         ]  # fmt: skip
@@ -142,8 +145,13 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the numbers are of the instructions of Python 3.11")
 @pytest.mark.parametrize(
     ("topics", "consumers", "sub_type", "most"),
-    [(1, 1, c.SubType.Exclusive, 1505), (1, 4, c.SubType.Shared, 1665), (100, 1, c.SubType.Exclusive, 3626)],
-    ids=["exclusive", "shared", "many topics"],
+    [
+        (1, 1, c.SubType.Exclusive, 1486),
+        (1, 4, c.SubType.Shared, 1648),
+        (1, 2, c.SubType.Key_Shared, 1912),
+        (100, 1, c.SubType.Exclusive, 3627),
+    ],
+    ids=["exclusive", "shared", "key shared", "many topics"],
 )
 def test_an_entry_costs_what_it_did(
     tmp_path: Path, topics: int, consumers: int, sub_type: c.SubType, most: int

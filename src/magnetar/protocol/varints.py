@@ -20,6 +20,8 @@ _BITS: Final = 14
 _MASK: Final = (1 << _BITS) - 1
 _ENDING: Final = [bytes((value,)) for value in range(128)]
 """What a varint ends with. The rest of these tables, 1.4 MB, is made when a larger number comes."""
+_GOES_ON: Final = [bytes((value | 128,)) for value in range(128)]
+"""What a varint of more than one byte begins with."""
 _CONTINUED: Final[list[bytes]] = []
 """The lower 14 bits of a number that goes on."""
 
@@ -37,6 +39,14 @@ def varint(value: int) -> bytes:
             _CONTINUED.extend(bytes((low & 127 | 128, low >> 7 | 128)) for low in range(1 << _BITS))
         return _CONTINUED[value & _MASK] + varint(value >> _BITS)
     return _slow(unsigned(value))
+
+
+def varint_ends(number: int) -> tuple[list[bytes], bytes]:
+    """Return how the varints of 128 numbers begin, by their lowest seven bits, and how all of them end.
+
+    ``beginnings[n & 127] + end`` is the varint of each ``n`` whose ``n >> 7`` is that of ``number``.
+    """
+    return (_GOES_ON, varint(number >> 7)) if number > 127 else (_ENDING, b"")
 
 
 def varints(first: int, stop: int) -> list[bytes]:

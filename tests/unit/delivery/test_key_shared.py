@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
+from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.instructions import Do, Slice
 from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHash
 from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
-from tests.support.writable import consumer
+from magnetar.broker.delivery.sticky_keys.hash_ring import HashRing
+from magnetar.model.hashing import ring_slot
+from tests.support.writable import FakeWritable, consumer
 
 LOW, HIGH = 100, 60_000
 """Two consumers in range mode: LOW belongs to the second, HIGH stays with the first."""
@@ -117,3 +124,41 @@ def test_out_of_order_skips_all_guards() -> None:
     assert dispatcher.assign(1, 2, None, [LOW]) == ([Slice(b, 1, 2)], 2)
     assert dispatcher.acknowledged(b, [0, 1]) is False
     dispatcher.check()
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_what_goes_out_at_once_is_what_goes_out_one_by_one(ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given away together or one after the other, entries go to the same consumers and leave the same counters."""
+
+    def run(at_once: bool) -> list[object]:
+        made = KeyShared(
+            HashRing(), DispatchLimits(unacked_per_consumer=60, unacked_per_subscription=100), ordered=ordered
+        )
+        if not at_once:
+            monkeypatch.setattr(KeyShared, "_give_all", lambda *_: None)
+        states = [ConsumerState(name, FakeWritable()) for name in "abc"]
+        for state in states:
+            made.add(state)
+            made.flow(state, 70)
+        log: list[object] = []
+        rng, at = random.Random(7), 0
+        for step in range(60):
+            size = rng.randrange(1, 30)
+            counts = None if step % 3 else [rng.randrange(1, 4) for _ in range(size)]
+            slots = [ring_slot(b"%d" % rng.randrange(40)) for _ in range(size)]
+            pieces, reached = made.assign(at, at + size, counts, slots)
+            log.append([sorted((o, p.consumer.name) for p in pieces for o in p.ordinals), reached])
+            at = reached
+            for state in states:
+                out = list(state.pending)
+                made.acknowledged(state, [o for o in out if rng.random() < 0.7])
+                made.flow(state, rng.randrange(1, 30))
+            plan = made.plan_replay()
+            if plan:
+                pieces = made.replay(plan[0], plan[-1] + 1, None)
+                log.append(sorted((o, p.consumer.name) for p in pieces for o in p.ordinals))
+            made.check()
+            log.append([(s.permits, s.unacked, s.blocked, list(s.pending.items())) for s in states])
+        return log
+
+    assert run(at_once=True) == run(at_once=False)

@@ -57,6 +57,32 @@ def test_sticky_key(metadata: e.EntryMetadata, key: bytes) -> None:
     assert e.sticky_key(e.build_entry(metadata, b"x")) == key
 
 
+@settings(deadline=None)
+@given(
+    st.one_of(
+        instances(e.EntryMetadata),
+        st.builds(
+            e.EntryMetadata, producer_name=st.text(max_size=140), sequence_id=st.integers(0, 1 << 40),
+            publish_time=st.integers(1, 1 << 42), partition_key=st.text(max_size=130),
+            num_messages_in_batch=st.none() | st.integers(1, 1 << 30), event_time=st.integers(0, 1 << 40),
+            partition_key_b64_encoded=st.sampled_from([False, False, True]),
+        ),
+    ),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=2),
+    st.integers(0, 70),
+)  # fmt: skip
+def test_a_sticky_key_read_by_hand_is_what_protobuf_finds(
+    metadata: e.EntryMetadata, damage: list[tuple[int, int]], left: int
+) -> None:
+    """Whatever is damaged or missing: an entry with one key for one broker has it for all of them (rule 5.6.1)."""
+    entry = bytearray(e.build_entry(metadata, b"payload"))
+    for at, value in damage:
+        if at < len(entry):
+            entry[at] = value
+    for data in (bytes(entry), bytes(entry[:left])):
+        assert e.sticky_key(data) == e._sticky_key_by_protobuf(data)
+
+
 def test_sticky_key_of_an_unreadable_entry() -> None:
     assert e.sticky_key(with_checksum(b"\x00\x00\x00\x02\xff\xff")) == b"NONE_KEY"
     assert e.sticky_key(b"") == b"NONE_KEY"

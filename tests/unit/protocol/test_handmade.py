@@ -89,7 +89,8 @@ def test_message_frames_are_what_protobuf_writes(
     deliveries = Deliveries(9, partition)
     for epoch in [None, *epochs]:
         out: list[bytes] = []
-        deliveries.frames(ledger, first, batch, out, epoch)
+        numbers = range(first, first + len(batch))
+        deliveries.frames(ledger, numbers, batch, out, epoch)
         assert out[1::2] == batch
         single = Deliveries(9, partition)
         assert out[::2] == [

@@ -37,10 +37,24 @@ class ConsumerOutbox:
     def deliver(self, run: EntryRun, start: int, stop: int, epoch: int | None) -> None:
         """Send MESSAGE frames for consecutive entries."""
         entries = run.entries
+        if stop - start == 1:
+            entry, out = entries[start], self._out
+            header = self._deliveries.header(run.ledger, run.entry + start, len(entry), 0, (), epoch)
+            out.parts += header, entry
+            out.grew(len(entry) + _HEADER_ESTIMATE)
+            return
         if start or stop < len(entries):
             entries = entries[start:stop]
         out = self._out
-        self._deliveries.frames(run.ledger, run.entry + start, entries, out.parts, epoch)
+        numbers = range(run.entry + start, run.entry + stop)
+        self._deliveries.frames(run.ledger, numbers, entries, out.parts, epoch)
+        out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
+
+    def deliver_picked(self, run: EntryRun, indexes: Sequence[int], epoch: int | None) -> None:
+        """Send MESSAGE frames for these entries of ``run``, ascending."""
+        entries = [run.entries[index] for index in indexes]
+        first, out = run.entry, self._out
+        self._deliveries.frames(run.ledger, [first + index for index in indexes], entries, out.parts, epoch)
         out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
 
     def deliver_one(

@@ -6,6 +6,7 @@ happen outside is returned as these values and carried out in the order of the l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -18,6 +19,13 @@ class Slice(NamedTuple):
     consumer: ConsumerState
     start: int
     stop: int
+    picked: Sequence[int] = ()
+    """The ordinals that are meant, ascending, if they are not all from ``start`` to ``stop - 1``."""
+
+    @property
+    def ordinals(self) -> Sequence[int]:
+        """The entries, ascending."""
+        return self.picked or range(self.start, self.stop)
 
 
 class ActiveChange(NamedTuple):

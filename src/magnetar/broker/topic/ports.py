@@ -177,6 +177,10 @@ class ConsumerConnection(Protocol):
         """``run.entries[start:stop]``, whole and for the first time: the hot path."""
         ...
 
+    def deliver_picked(self, run: EntryRun, indexes: Sequence[int], epoch: int | None) -> None:
+        """The same for the entries of ``run`` at ``indexes``, ascending: what Key_Shared gives to one of several."""
+        ...
+
     def deliver_one(
         self, run: EntryRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
     ) -> None:

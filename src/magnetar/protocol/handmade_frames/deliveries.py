@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from magnetar.protocol.varints import varint
+from magnetar.protocol.varints import varint, varint_ends
 
 _LENGTHS: Final = 11
 
@@ -89,22 +89,29 @@ class Deliveries:
     def frames(
         self,
         ledger: int,
-        first_entry: int,
+        numbers: Sequence[int],
         entries: Sequence[bytes],
         out: list[bytes],
         consumer_epoch: int | None = None,
     ) -> None:
-        """Append header and entry of consecutive entries, none delivered before, to ``out``."""
+        """Append header and entry of ``entries``, none delivered before, to ``out``.
+
+        ``numbers`` are the entries' numbers in their ledger, ascending.
+        """
         if ledger != self._ledger or consumer_epoch != self._epoch:
             self._prepare(ledger, consumer_epoch)
         plains = self._plain
-        tail = self._tail
-        number = first_entry
-        for entry in entries:
-            varying = varint(number)
-            plain, size = plains[len(varying)]
-            out += (size + len(entry)).to_bytes(4, "big") + plain + varying + tail, entry
-            number += 1
+        tail, after, plain = self._tail, b"", b""
+        block = -1
+        size = 0
+        beginnings: list[bytes] = []
+        for number, entry in zip(numbers, entries, strict=True):
+            if number >> 7 != block:
+                block = number >> 7
+                beginnings, end = varint_ends(number)
+                plain, size = plains[1 + len(end)]
+                after = end + tail
+            out += (size + len(entry)).to_bytes(4, "big") + plain + beginnings[number & 127] + after, entry
 
     def alike(self, ledger: int, entry: int, entries: Sequence[bytes], out: list[bytes]) -> None:
         """Append header and entry of ``entries`` that all have the same id."""

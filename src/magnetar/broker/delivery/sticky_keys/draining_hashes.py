@@ -8,7 +8,8 @@ affected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
@@ -30,11 +31,16 @@ class DrainingHashesTracker:
     def __init__(self) -> None:
         self.holder: dict[int, ConsumerState] = {}
         """Slot to the consumer that has entries of it out."""
-        self.entries: dict[int, int] = {}
+        self.entries: Counter[int] = Counter()
         """Slot to the number of its entries that are out; never 0."""
         self.draining: dict[int, int] = {}
         """Draining slot to the number of deliveries that were held back."""
         self._cleared: dict[ConsumerState, int] = {}
+
+    def hold(self, slots: Sequence[int], holders: Sequence[ConsumerState]) -> None:
+        """An entry of each of ``slots`` went out to the consumer at the same place, none to two of them."""
+        self.holder.update(zip(slots, holders, strict=True))
+        self.entries.update(slots)
 
     def release(self, slot: int) -> bool:
         """One entry of ``slot`` came back or was acknowledged; returns whether that ends its draining."""
@@ -42,7 +48,7 @@ class DrainingHashesTracker:
         if left:
             self.entries[slot] = left
             return False
-        del self.entries[slot]
+        self.entries.pop(slot)
         holder = self.holder.pop(slot)
         if not self.draining or self.draining.pop(slot, None) is None:
             return False

@@ -83,8 +83,7 @@ class HashRanges:
     def select(self, slot: int) -> ConsumerState | None:
         return self._owners[bisect_left(self._uppers, slot)] if self._uppers else None
 
-    def key_slot(self, key: bytes) -> int:
-        return range_slot(key)
+    key_slot = staticmethod(range_slot)
 
     def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:
         lowers = [0, *(upper + 1 for upper in self._uppers)]

@@ -164,8 +164,7 @@ class HashRing:
                 return None
         return self._queues[point][0]
 
-    def key_slot(self, key: bytes) -> int:
-        return ring_slot(key)
+    key_slot = staticmethod(ring_slot)
 
     def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:
         """The ranges of all consumers, of slots 1 to 65535; adjacent ranges of one consumer are joined (rule

@@ -103,8 +103,7 @@ class StickyRanges:
     def select(self, slot: int) -> ConsumerState | None:
         return self._overlapping(slot, slot)
 
-    def key_slot(self, key: bytes) -> int:
-        return range_slot(key)
+    key_slot = staticmethod(range_slot)
 
     def ranges(self) -> dict[ConsumerState, list[tuple[int, int]]]:
         result: dict[ConsumerState, list[tuple[int, int]]] = {}

@@ -62,3 +62,8 @@ class BatchSizes:
         if run is None or run.first != ordinal:
             return None
         return max(run.counts[0], 1) if run.counts else 1
+
+
+def live_messages(words: Sequence[int]) -> int:
+    """Bits set in an ack set: messages not acknowledged (rule 5.7.6)."""
+    return sum((word & 0xFFFF_FFFF_FFFF_FFFF).bit_count() for word in words)

@@ -19,9 +19,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
+from magnetar.broker.delivery.dispatchers.shared import stretches
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.delivery.instructions import Slice
-from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes
+from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes, live_messages
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, DispatchFilter, DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
@@ -329,6 +330,9 @@ class Pump:
         return live
 
     def _send(self, dispatcher: Dispatcher, run: EntryRun, piece: Slice) -> None:
+        if piece.picked:
+            self._send_picked(dispatcher, run, piece)
+            return
         consumer = self.consumers[piece.consumer]
         low, high = piece.start - run.first, piece.stop - run.first
         counts = dispatcher.redelivery_counts()
@@ -340,6 +344,19 @@ class Pump:
             consumer.chunks_out += sum(1 for entry in run.entries[low:high] if self.chunk_of(entry) is not None)
         messages = high - low if run.counts is None else sum(run.counts[low:high])
         self.sent(consumer, high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
+
+    def _send_picked(self, dispatcher: Dispatcher, run: EntryRun, piece: Slice) -> None:
+        """Send what does not stand in one row; what needs a look at each entry goes row by row."""
+        if self.chunk_of is not None or self.parts.has_partial_batches or dispatcher.redelivery_counts():
+            for start, stop in stretches(piece.picked):
+                self._send(dispatcher, run, Slice(piece.consumer, start, stop))
+            return
+        consumer, first, entries, counts = self.consumers[piece.consumer], run.first, run.entries, run.counts
+        indexes = [ordinal - first for ordinal in piece.picked]
+        consumer.connection.deliver_picked(run, indexes, consumer.epoch)
+        size = sum([len(entries[index]) for index in indexes])
+        messages = len(indexes) if counts is None else sum([counts[index] for index in indexes])
+        self.sent(consumer, len(indexes), messages, size, self._clock.now_ms())
 
     def _send_marked(self, consumer: Consumer, run: EntryRun, low: int, high: int, counts: dict[int, int]) -> None:
         """Entries that carry a redelivery count or an ack set go one by one, the rest in slices."""
@@ -378,11 +395,6 @@ class Pump:
         if self._cursor.mark_delete < self._log.first - 1:
             self._cursor.trimmed()
         self.read_at = max(self.read_at, self._log.first)
-
-
-def live_messages(words: Sequence[int]) -> int:
-    """Bits set in an ack set: messages not acknowledged (rule 5.7.6)."""
-    return sum((word & 0xFFFF_FFFF_FFFF_FFFF).bit_count() for word in words)
 
 
 def _nothing() -> None: ...

@@ -171,13 +171,13 @@ class NonPersistentSubscription:
             now = self._clock.now_ms()
             for piece in self._choose(dispatcher, group):
                 consumer = consumers[piece.consumer]
-                entries = group.entries[piece.start : piece.stop]
+                entries = [group.entries[at] for at in piece.ordinals]
                 consumer.connection.deliver_unstored(entries)
                 counts = group.counts
-                messages = len(entries) if counts is None else sum(counts[piece.start : piece.stop])
+                messages = len(entries) if counts is None else sum([counts[at] for at in piece.ordinals])
                 consumer.sent(len(entries), messages, sum(map(len, entries)), now)
                 given += messages
-                dispatcher.acknowledged(piece.consumer, range(piece.start, piece.stop))
+                dispatcher.acknowledged(piece.consumer, piece.ordinals)
             if dispatcher.in_replay:
                 dispatcher.acknowledged_until(len(group.entries))
         self.dropped += group.messages - given

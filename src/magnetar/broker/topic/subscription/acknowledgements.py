@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from magnetar.broker.delivery.dispatchers.single_active_consumer import SingleActiveConsumer
+from magnetar.broker.topic.dispatch.batch_sizes import live_messages
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.dispatch.pump import Pump, live_messages
+from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.broker.topic.ports import Done, SubscriptionCursor, notify
 from magnetar.runtime.clock import Clock
 

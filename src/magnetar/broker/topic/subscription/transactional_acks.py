@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from magnetar.broker.topic.dispatch.batch_sizes import live_messages
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.dispatch.pump import Pump, live_messages
+from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.broker.topic.ports import RemainingIndexes, SubscriptionCursor
 from magnetar.transactions.pending_acks import PartialBatch
 
