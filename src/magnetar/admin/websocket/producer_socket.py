@@ -1,7 +1,7 @@
 """A producer's socket: each frame is a message, each answer says whether it is stored.
 
 What a peer may have under way is bounded in messages and bytes until its answers were taken; its next frame is not
-read before there is room.
+read before there is room. What all peers together have under way is bounded until it is stored (``produce_memory``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from magnetar.admin.websocket.frames import FAILED, FrameError, SentMessage, not_stored, sent_message, stored
+from magnetar.admin.websocket.produce_memory import ProduceMemory
 from magnetar.admin.websocket.upgrade import Socket
 from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.machines.message_id import MessageId
@@ -24,8 +25,12 @@ _BYTES_MAX: Final = 8 << 20
 class ProducerSocket:
     """One socket with its producer."""
 
-    def __init__(self, socket: Socket, producer: Producer, most: int) -> None:
-        """``most``: messages that may be under way."""
+    def __init__(self, socket: Socket, producer: Producer, most: int, memory: ProduceMemory) -> None:
+        """``most``: messages that may be under way; ``memory``: what all sockets share."""
+        self._memory = memory
+        self._unstored = 0
+        """Characters of its frames that count there."""
+        self._ended = False
         self._socket = socket
         self._producer = producer
         self._most = most
@@ -36,37 +41,58 @@ class ProducerSocket:
 
     async def run(self) -> None:
         """Serve the socket until the peer leaves, which is a SocketGoneError."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._answer())
-            while True:
-                while self._count >= self._most or self._held >= _BYTES_MAX:
-                    self._room.clear()
-                    await self._room.wait()
-                self._take(await self._socket.receive())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._answer())
+                while True:
+                    while self._count >= self._most or self._held >= _BYTES_MAX:
+                        self._room.clear()
+                        await self._room.wait()
+                    frame = await self._socket.receive()
+                    while self._unstored and self._memory.full:
+                        self._room.clear()
+                        self._memory.wait(self._room)
+                        await self._room.wait()
+                    self._take(frame)
+        finally:
+            self._ended = True
+            self._memory.leave(self._room, self._unstored)
 
     def _take(self, frame: str) -> None:
         size = len(frame)
         self._count += 1
         self._held += size
+        self._unstored += size
+        self._memory.take(self._room, size)
         try:
             message = sent_message(frame)
         except FrameError as error:
+            self._freed(size)
             self._say(not_stored(error.code, str(error), error.context), size)
             return
         context = message.context
         try:
             receipt = self._producer.send_nowait(_outgoing(self._producer, message))
         except MagnetarError as error:
+            self._freed(size)
             self._say(not_stored(FAILED, str(error), context), size)
             return
         receipt.add_done_callback(lambda done: self._met(done, context, size))
 
     def _met(self, receipt: asyncio.Future[MessageId], context: str | None, size: int) -> None:
         """A message has met its fate."""
+        self._freed(size)
         if not receipt.cancelled():
             error = receipt.exception()
             text = stored(receipt.result(), context) if error is None else not_stored(FAILED, str(error), context)
             self._say(text, size)
+
+    def _freed(self, size: int) -> None:
+        """A frame is not under way any more."""
+        if not self._ended:
+            self._unstored -= size
+            self._memory.give_back(size)
+            self._room.set()
 
     def _say(self, text: str, size: int) -> None:
         self._answers.put_nowait((text, size))

@@ -28,6 +28,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, MagnetarError
 
 if TYPE_CHECKING:
+    from magnetar.admin.websocket.produce_memory import ProduceMemory
     from magnetar.admin.websocket.query_parameters import ConsumingOptions, ReadingOptions
     from magnetar.admin.websocket.socket_memory import SocketMemory, SocketShare
 
@@ -36,6 +37,8 @@ _FAILED: Final = "Failed to create producer/consumer: "
 _TOPICS_MAX: Final = 1000
 MEMORY: Final = 64 << 20
 """Bytes of frames of all sockets together that their peers have not taken."""
+UNSTORED: Final = 64 << 20
+"""Characters of frames of all sockets together whose messages are not stored yet."""
 SHARE: Final = 1 << 20
 """Bytes of messages that may wait for one socket; one message may be larger."""
 PATIENCE: Final = 5.0
@@ -104,6 +107,7 @@ class _Sockets:
         self._clients = clients
         self._enabled = settings.webSocketServiceEnabled
         self._memory: SocketMemory | None = None
+        self._unstored: ProduceMemory | None = None
 
     def asked(self, request: Request) -> Socket:
         """The socket. Raises HTTPException if there is no service, or no handshake."""
@@ -114,14 +118,18 @@ class _Sockets:
     async def produce(self, topic: str, request: Request) -> Response:
         """Serve a producer to its end."""
         found = self.asked(request)
+        from magnetar.admin.websocket.produce_memory import ProduceMemory
         from magnetar.admin.websocket.producer_socket import ProducerSocket
         from magnetar.admin.websocket.query_parameters import pending_max, producer_options
 
         options, most = producer_options(request.query_params), pending_max(request.query_params)
+        if self._unstored is None:
+            self._unstored = ProduceMemory(UNSTORED)
+        unstored = self._unstored
         async with self._clients(peer_of(request)) as client:
             with _refusing():
                 producer = await client.create_producer(topic, max_pending_messages=most, **options)
-            await _serve(found, ProducerSocket(found, producer, most), producer.is_connected)
+            await _serve(found, ProducerSocket(found, producer, most, unstored), producer.is_connected)
         return done()
 
     async def consume(
