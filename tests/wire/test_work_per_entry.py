@@ -146,10 +146,10 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
 @pytest.mark.parametrize(
     ("topics", "consumers", "sub_type", "most"),
     [
-        (1, 1, c.SubType.Exclusive, 1486),
-        (1, 4, c.SubType.Shared, 1648),
-        (1, 2, c.SubType.Key_Shared, 1912),
-        (100, 1, c.SubType.Exclusive, 3627),
+        (1, 1, c.SubType.Exclusive, 1494),
+        (1, 4, c.SubType.Shared, 1657),
+        (1, 2, c.SubType.Key_Shared, 1919),
+        (100, 1, c.SubType.Exclusive, 3455),
     ],
     ids=["exclusive", "shared", "key shared", "many topics"],
 )

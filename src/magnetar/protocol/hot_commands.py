@@ -35,8 +35,8 @@ _INT32_MAX: Final = (1 << 31) - 1
 _LONG_MAX: Final = (1 << 63) - 1
 _ACK_TYPES: Final = (AckType.Individual, AckType.Cumulative)
 _INDIVIDUAL: Final = AckType.Individual
-_ONE_ID: Final = b"\x08\x10\x1a"
-"""Every second byte of what begins a short ACK: consumer id, type, message id."""
+_ONE_ID: Final = b"\x10\x00\x1a"
+"""What follows the consumer id in a short ACK: the type Individual, and how a message id begins."""
 
 _new: Callable[..., CommandSend] = tuple.__new__
 _new_message: Callable[..., CommandMessage] = tuple.__new__
@@ -58,10 +58,16 @@ def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
     i = start + 4
     # 32 <length> begin field 6; a longer length, or more after it, is for the codec.
     if i <= stop and data[start + 2] == 0x32 and i + data[start + 3] == stop:
-        # A producer id of one byte and a sequence id is all that most have to say.
-        if i + 3 < stop and data[i] == 0x08 and data[i + 2] == 0x10 and data[i + 1] < 128:
-            sequence_id = data[i + 3]
-            at = i + 4
+        # A producer id of one byte or two and a sequence id is all that most have to say.
+        producer_id = at = 0
+        if i + 4 < stop and data[i] == 0x08:
+            producer_id, at = data[i + 1], i + 2
+            if producer_id > 127 and data[at] < 128:
+                producer_id += (data[at] << 7) - 128
+                at += 1
+        if at and data[at] == 0x10:
+            sequence_id = data[at + 1]
+            at += 2
             if sequence_id > 127:
                 if at + 1 < stop and data[at] > 127 and data[at + 1] < 128:
                     # Three bytes, most sequence ids of a long-lived producer, without a call.
@@ -71,7 +77,7 @@ def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
                     sequence_id, at = read_varint(data, at - 1)
             if at == stop and sequence_id <= _LONG_MAX:
                 return _new(
-                    CommandSend, (data[i + 1], sequence_id, 1, None, False, None, False, None, entry, checksum_ok)
+                    CommandSend, (producer_id, sequence_id, 1, None, False, None, False, None, entry, checksum_ok)
                 )
         found = _send_fields(data, i, stop, entry, checksum_ok)
         if found is not None:
@@ -168,16 +174,18 @@ def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
     if i + 1 >= stop or data[i] != 0x52 or i + 2 + data[i + 1] != stop:
         return None
     i += 2
-    # A consumer id of one byte, the type Individual and one id is all that most have to say.
-    if (
-        i + 6 <= stop
-        and data[i + 5] + i + 6 == stop
-        and data[i : i + 5 : 2] == _ONE_ID
-        and data[i + 1] < 128
-        and data[i + 3] == 0
-        and (only := _id(data, i + 6, stop)) is not None
-    ):
-        return _new_ack(CommandAck, (data[i + 1], _INDIVIDUAL, (only,), None, (), None, None))
+    # A consumer id of one byte or two, the type Individual and one id is all that most have to say.
+    if i + 8 <= stop and data[i] == 0x08:
+        consumer, at = data[i + 1], i + 2
+        if consumer > 127 and data[at] < 128:
+            consumer += (data[at] << 7) - 128
+            at += 1
+        if (
+            data[at : at + 3] == _ONE_ID
+            and data[at + 3] + at + 4 == stop
+            and (only := _id(data, at + 4, stop)) is not None
+        ):
+            return _new_ack(CommandAck, (consumer, _INDIVIDUAL, (only,), None, (), None, None))
     consumer_id = kind = -1
     request_id: int | None = None
     ids: list[MessageIdData] = []

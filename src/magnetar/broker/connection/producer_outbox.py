@@ -47,6 +47,10 @@ class ProducerOutbox:
         receipts = self._receipts
         if receipts.ledger != ledger:
             receipts = self._receipts = Receipts(self._producer_id, ledger)
+        if len(results) == 1:
+            only = results[0]
+            self._out.put(receipts(only.sequence_id, first_entry, only.highest_sequence_id))
+            return
         self._out.put(
             receipts.run([r.sequence_id for r in results], first_entry, [r.highest_sequence_id for r in results])
         )

@@ -188,10 +188,15 @@ class Cursor:
             self.bytes_written += len(record)
             return record
         mark = self.acked.mark_delete
-        ranges = coalesce([ordinal for ordinal in self._fresh if ordinal > mark])
-        partial = [(o, _words(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
-        self._fresh.clear()
-        self._dirty_partial.clear()
+        ranges: list[tuple[int, int]] = []
+        partial: list[tuple[int, Sequence[int]]] = []
+        if self._fresh:
+            if above := [ordinal for ordinal in self._fresh if ordinal > mark]:
+                ranges = coalesce(above)
+            self._fresh.clear()
+        if self._dirty_partial:
+            partial = [(o, _words(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
+            self._dirty_partial.clear()
         state = records.CursorState(self._log.id, self.id, mark, ranges, partial)
         record = records.record(records.RecordKind.ACKS, records.cursor_state(state))
         self.times_written += 1

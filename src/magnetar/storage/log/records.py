@@ -164,7 +164,7 @@ def page_end(at: int) -> int:
 def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | None) -> tuple[list[bytes], int]:
     """An extent's record as chunks to write, and its size in bytes."""
     n = len(entries)
-    lengths = struct.pack(f"<{n}I", *map(len, entries))
+    lengths = _U32.pack(len(entries[0])) if n == 1 else struct.pack(f"<{n}I", *map(len, entries))
     fixed = _EXTENT.pack(*head) + lengths
     flags = 0
     if counts is not None:
@@ -326,10 +326,10 @@ class CursorState(NamedTuple):
 
 def cursor_state(state: CursorState) -> bytes:
     """Body of an ACKS record, and the tail of a CURSOR record."""
-    parts = [
-        _ACKS.pack(state.log, state.cursor, state.mark_delete, len(state.ranges), len(state.partial)),
-        struct.pack(f"<{2 * len(state.ranges)}Q", *(bound for pair in state.ranges for bound in pair)),
-    ]
+    head = _ACKS.pack(state.log, state.cursor, state.mark_delete, len(state.ranges), len(state.partial))
+    if not state.ranges and not state.partial:
+        return head
+    parts = [head, struct.pack(f"<{2 * len(state.ranges)}Q", *(bound for pair in state.ranges for bound in pair))]
     for ordinal, words in state.partial:
         parts.append(struct.pack(f"<QI{len(words)}Q", ordinal, len(words), *words))
     return b"".join(parts)

@@ -32,6 +32,15 @@ class PublishResults:
         self.msg_in += n if counts is None else sum(counts)
         self.bytes_in += extent.size
         (self.written or self.counted()).stored(extent)
+        if n == 1:
+            producer = results[0].producer
+            producer.msg_in += 1 if counts is None else counts[0]
+            producer.bytes_in += extent.size
+            if producer.open:
+                producer.connection.receipts(extent.ledger, extent.entry, results)
+            else:
+                producer.connection.dropped(1)
+            return
         start = 0
         while start < n:
             producer = results[start].producer
