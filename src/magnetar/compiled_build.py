@@ -27,6 +27,7 @@ COMPILED: Final = (
     "magnetar.protocol.server",
     "magnetar.runtime.distributions",
     "magnetar.storage.log.write_group",
+    "magnetar.storage.log.write_latency",
     "magnetar.storage.log.records",
     "magnetar.storage.log.journal",
     "magnetar.storage.log.segment",

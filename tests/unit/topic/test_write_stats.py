@@ -15,11 +15,10 @@ from magnetar.broker.topic.publish.write_stats import ENTRY_BYTES, SINGLES, Writ
 from magnetar.storage.log.write_group import WRITE_BOUNDS_MS, ExtentOwner, PendingExtent, WriteTimes
 
 
-def extent(*sizes: int, waited_ms: float = 0.0, wrote_ms: float = 0.0) -> PendingExtent:
+def extent(*sizes: int) -> PendingExtent:
     made = PendingExtent(cast("ExtentOwner", None), 1, 0, 0, 0, 0)
     made.entries = [b"x" * size for size in sizes]
     made.size = sum(sizes)
-    made.times = WriteTimes(waited_ms, wrote_ms)
     return made
 
 
@@ -32,7 +31,7 @@ def shown(stats: WriteStats) -> dict[str, float]:
 @pytest.mark.parametrize(("place", "bound"), list(enumerate((*WRITE_BOUNDS_MS, 2000.0))))
 def test_each_latency_has_its_bucket(place: int, bound: float) -> None:
     stats = WriteStats()
-    stats.stored(extent(1, 1, waited_ms=bound * 0.9 - 0.01, wrote_ms=bound * 0.9))
+    stats.stored(extent(1, 1), WriteTimes(bound * 0.9 - 0.01, bound * 0.9))
     found = shown(stats)
     for prefix in ("pulsar_storage_write_latency_", "pulsar_storage_ledger_write_latency_"):
         buckets = [number for name, number in found.items() if name.startswith(prefix)]
@@ -44,7 +43,7 @@ def test_each_latency_has_its_bucket(place: int, bound: float) -> None:
 @pytest.mark.parametrize(("place", "bound"), list(enumerate((*ENTRY_BYTES, 2 << 20))))
 def test_each_size_has_its_bucket(place: int, bound: int) -> None:
     stats = WriteStats()
-    stats.stored(extent(bound))
+    stats.stored(extent(bound), WriteTimes(0.0, 0.0))
     found = shown(stats)
     sizes = [number for name, number in found.items() if name.startswith("pulsar_entry_size_")]
     assert [at for at, number in enumerate(sizes[:9]) if number] == [place]
@@ -53,7 +52,7 @@ def test_each_size_has_its_bucket(place: int, bound: int) -> None:
 
 def test_a_period_shows_what_it_brought_and_no_more() -> None:
     stats = WriteStats()
-    stats.stored(extent(10))
+    stats.stored(extent(10), WriteTimes(0.0, 0.0))
     stats.refused(extent(1, 1))
     stats.turn()
     assert (sum(stats.last.latency[:-1]), stats.last.failed) == (1, 2)
@@ -68,9 +67,9 @@ def test_entries_that_come_alone_count_like_those_that_come_together() -> None:
         sizes = [rng.randrange(1, 3000) for _ in range(count)]
         alone, together = WriteStats(), WriteStats()
         for size in sizes:
-            alone.stored(extent(size, waited_ms=7.0, wrote_ms=0.7))
+            alone.stored(extent(size), WriteTimes(7.0, 0.7))
             assert len(alone._single) < SINGLES
-        together.stored(extent(*sizes, waited_ms=7.0, wrote_ms=0.7))
+        together.stored(extent(*sizes), WriteTimes(7.0, 0.7))
         one, other = shown(alone), shown(together)
         assert one == pytest.approx(other)
         assert sum(alone.last.latency[:-1]) == count
@@ -86,7 +85,7 @@ def test_a_group_of_a_thousand_costs_as_many_calls_as_one_of_ten() -> None:
 
         sys.setprofile(counted)
         try:
-            stats.stored(made)
+            stats.stored(made, WriteTimes(0.0, 0.0))
         finally:
             sys.setprofile(None)
         return count

@@ -81,6 +81,7 @@ class Topic:
         self.results = results = PublishResults(self.producers)
         log.on_durable, log.on_failed = results.durable, results.failed
         log.on_group = self.subscriptions.entries_appended
+        log.on_counted = results.stored
 
         self._shared = shared or SharedLimits()
         self.checks = PublishChecks(

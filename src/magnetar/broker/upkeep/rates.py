@@ -102,7 +102,7 @@ class Rates:
         loaded = service.activity.loads.count
         self.loads, self._loaded = (loaded - self._loaded) / seconds, loaded
         service.activity.turn()
-        service.store.journal.publish_latency.turn()
+        service.store.journal.latency.summary.turn()
         missed, service.store.reader.missed = service.store.reader.missed, {}
         self._missed = {
             log: Missed(entries / seconds, size / seconds, failures, reads)

@@ -19,7 +19,7 @@ from magnetar.storage.ledgers.ledger import Ledger, LedgerTable, Rollover
 from magnetar.storage.ledgers.offloadable_ledgers import CopyHome, OffloadableLedgers
 from magnetar.storage.ledgers.span_table import SpanHome, SpanTable
 from magnetar.storage.log import records
-from magnetar.storage.log.write_group import PendingExtent
+from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 
 _EXTENT_BYTES: Final = 256 << 10
 """An extent is closed when it is larger: it is also what one read takes from the disk at least."""
@@ -52,8 +52,8 @@ class ManagedLedger(OffloadableLedgers):
     __slots__ = (
         "_extent", "_ledger_bytes", "_ledger_ready", "_next", "_next_index", "_room", "ahead_from", "cached_runs",
         "cursors", "deleted", "end", "entries_added", "feature_states", "feature_states_at", "hidden", "hidden_size",
-        "home", "id", "index", "name", "newest_read", "on_durable", "on_failed", "on_group", "properties", "read_end",
-        "spans", "table",
+        "home", "id", "index", "name", "newest_read", "on_counted", "on_durable", "on_failed", "on_group", "properties",
+        "read_end", "spans", "table",
     )  # fmt: skip
 
     def __init__(self, home: LogHome, log_id: int, name: str) -> None:
@@ -95,6 +95,7 @@ class ManagedLedger(OffloadableLedgers):
         self.on_durable: Callable[[PendingExtent], None] = _nothing
         self.on_failed: Callable[[PendingExtent, PersistenceError], None] = _nothing_failed
         self.on_group: Callable[[], None] = _nothing_happened
+        self.on_counted: Callable[[PendingExtent, WriteTimes], None] = _nothing_counted
 
     @property
     def first(self) -> int:
@@ -386,6 +387,7 @@ class ManagedLedger(OffloadableLedgers):
         self.cursors.clear()
         self.feature_states.clear()
         self.on_durable, self.on_failed, self.on_group = _nothing, _nothing_failed, _nothing_happened
+        self.on_counted = _nothing_counted
 
     def retained_bytes(self) -> int:
         """Entry bytes in all retained ledgers."""
@@ -395,3 +397,4 @@ class ManagedLedger(OffloadableLedgers):
 def _nothing(extent: PendingExtent) -> None: ...
 def _nothing_failed(extent: PendingExtent, error: PersistenceError) -> None: ...
 def _nothing_happened() -> None: ...
+def _nothing_counted(extent: PendingExtent, times: WriteTimes) -> None: ...

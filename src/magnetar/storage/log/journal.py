@@ -20,12 +20,10 @@ from typing import Final
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import Clock
-from magnetar.runtime.distributions import Quantiles
 from magnetar.storage.backends.journal_backend import Chunk, SegmentWriter, is_full, segment_name
 from magnetar.storage.log import records
 from magnetar.storage.log.write_group import (
     CALLBACK_FAILED,
-    UNWRITTEN,
     DirtyCursor,
     DirtyFeatureState,
     Done,
@@ -37,6 +35,7 @@ from magnetar.storage.log.write_group import (
     by_log,
     call_all,
 )
+from magnetar.storage.log.write_latency import WriteLatency
 
 log = logging.getLogger(__name__)
 
@@ -87,9 +86,8 @@ class Journal:
         """Why no entries are taken, though everything else is: what is left of the disk is for what makes space."""
         self.on_full: Callable[[], object] = _nothing
         """Called when a write failed because the disk is full."""
-        self.writes = self.entries_written = 0
-        self.publish_latency = Quantiles()
-        """Milliseconds from the oldest entry of a group to the group's receipts, counted for each of its entries."""
+        self.writes = 0
+        self.latency = WriteLatency()
         self.bytes_written = self.moved_bytes = 0
         """Bytes written, and those of them that were there already."""
         self._rolling = False
@@ -312,13 +310,9 @@ class Journal:
     def _hand_out(self, group: WriteGroup) -> None:
         owners: dict[ExtentOwner, None] = {}
         segment, extents = self.segment, group.extents
-        times = UNWRITTEN
-        if extents:
-            times, entries = group.measured(perf_counter())
-            self.entries_written += entries
-            self.publish_latency.add(times.waited_ms, entries)
+        group.ended = perf_counter()
         for _, extent in extents:
-            extent.segment, extent.times = segment, times
+            extent.segment = segment
             self.pending_bytes -= extent.size
             owners[extent.owner] = None
             try:
@@ -330,6 +324,9 @@ class Journal:
             call_all([partial(move.done, segment, move.offset)])
         call_all([done for done, _ in group.waiters])
         call_all([owner.group_finished for owner in owners])
+        if extents:
+            # after what was put into outboxes just now is written
+            self._loop.call_soon(self.latency.count, group)
         self._release()
 
     def _write_failed(self, group: WriteGroup, cause: BaseException) -> None:

@@ -28,6 +28,9 @@ Failed = Callable[[PersistenceError], None]
 class ExtentOwner(Protocol):
     """The managed ledger, as the journal sees it."""
 
+    on_counted: Callable[[PendingExtent, WriteTimes], None]
+    """Called with an extent that is durable and how long its group took, some time after its results are out."""
+
     def extent_closed(self) -> None:
         """The open extent is being written: nothing may be added to it any more."""
         ...
@@ -83,15 +86,12 @@ class WriteTimes:
         self.places = bisect_left(WRITE_BOUNDS_MS, waited_ms), bisect_left(WRITE_BOUNDS_MS, wrote_ms)
 
 
-UNWRITTEN: Final = WriteTimes(0.0, 0.0)
-
-
 class PendingExtent:
     """Entries of one ledger that will lie next to each other; once durable it serves as a piece of the cache."""
 
     __slots__ = (
         "counts", "entries", "entry", "index", "ledger", "length", "offset", "ordinal", "owner", "published_ms",
-        "segment", "size", "tags", "times",
+        "segment", "size", "tags",
     )  # fmt: skip
 
     def __init__(self, owner: ExtentOwner, ledger: int, entry: int, ordinal: int, index: int, now: int) -> None:
@@ -101,8 +101,6 @@ class PendingExtent:
         self.ordinal = ordinal
         self.index = index
         self.published_ms = now
-        self.times = UNWRITTEN
-        """How long its group took, once it is durable."""
         self.entries: list[bytes] = []
         self.counts: list[int] | None = None
         self.tags: list[object] = []
@@ -128,7 +126,9 @@ class PendingMove:
 class WriteGroup:
     """What one write will make durable."""
 
-    __slots__ = ("began", "cursors", "extents", "feature_states", "kept", "move", "oldest", "records", "waiters")
+    __slots__ = (
+        "began", "cursors", "ended", "extents", "feature_states", "kept", "move", "oldest", "records", "waiters",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.feature_states: dict[DirtyFeatureState, None] = {}
@@ -143,10 +143,12 @@ class WriteGroup:
         """When its writing began, in seconds of a steady clock that measures and decides nothing."""
         self.oldest = 0.0
         """When its first entry came."""
+        self.ended = 0.0
+        """When it was durable."""
 
-    def measured(self, now: float) -> tuple[WriteTimes, int]:
-        """How long it took until ``now``, and how many entries it had."""
-        times = WriteTimes((now - self.oldest) * 1000, (now - self.began) * 1000)
+    def measured(self) -> tuple[WriteTimes, int]:
+        """How long it took, and how many entries it had."""
+        times = WriteTimes((self.ended - self.oldest) * 1000, (self.ended - self.began) * 1000)
         return times, sum(map(len, map(_ENTRIES, map(_EXTENT, self.extents))))
 
     def __bool__(self) -> bool:

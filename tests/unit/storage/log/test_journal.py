@@ -11,6 +11,7 @@ from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import File, OsFileSystem
 from magnetar.storage.backends.journal_backend import Chunk, Committed
 from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 from magnetar.storage.store_settings import StoreSettings
 
 
@@ -56,6 +57,48 @@ def test_an_unawaited_ack_that_rode_along_does_not_stop_later_writes(tmp_path: P
         assert len(waiting) == 1, "the second entry was never written"
         waiting.pop()(None)
         assert managed.end == 2
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_what_was_put_into_outboxes_is_written_before_the_group_is_counted(tmp_path: Path) -> None:
+    """Nobody's receipt waits for statistics, and nobody's statistics are lost by another's mistake."""
+
+    async def main() -> None:
+        made: list[Held] = []
+
+        def hold(spare: Committer) -> Held:
+            made.append(Held(spare))
+            return made[0]
+
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings(), committer=hold)
+        store.open()
+        managed = store.open_log("a")
+        await store.journal.drain()
+        seen: list[object] = []
+        loop = asyncio.get_running_loop()
+
+        def mistake(extent: PendingExtent, times: WriteTimes) -> None:
+            seen.append((len(extent.entries), times.wrote_ms > 0, times.waited_ms >= times.wrote_ms))
+            raise ValueError
+
+        def result(extent: PendingExtent) -> None:
+            seen.append("result")
+            loop.call_soon(seen.append, "written")  # as a connection's outbox writes the receipts of one wake-up
+
+        managed.on_durable = result
+        managed.on_counted = mistake
+        for count in (3, 1):
+            for _ in range(count):
+                managed.append(b"x", 1, None)
+            await asyncio.sleep(0)
+            made[0].waiting.pop()(None)
+            assert seen == ["result"]
+            await asyncio.sleep(0)
+            assert seen == ["result", "written", (count, True, True)]
+            seen.clear()
+        assert (store.journal.latency.entries, store.journal.latency.summary.count) == (4, 4)
         await store.close()
 
     asyncio.run(main())

@@ -77,7 +77,7 @@ def _connections(service: BrokerService, connections: Connections) -> Iterator[M
 
 def _requests(service: BrokerService, rates: Rates) -> Iterator[Measured]:
     activity = service.activity
-    yield from _summary("pulsar_broker_publish_latency", service.store.journal.publish_latency)
+    yield from _summary("pulsar_broker_publish_latency", service.store.journal.latency.summary)
     yield from _summary("pulsar_broker_lookup", activity.lookups)
     yield Measured("pulsar_broker_lookup_answers", activity.lookups.count - activity.lookup_failures, (), "_total")
     yield Measured("pulsar_broker_lookup_failures", activity.lookup_failures, (), "_total")
@@ -162,7 +162,7 @@ def _store(service: BrokerService) -> Iterator[Measured]:
     yield Measured("pulsar_ml_cache_pendingreads_missed", reader.begun, (), "_total")
     yield Measured("magnetar_cache_limit_bytes", cache.bytes_max)
     yield Measured("magnetar_journal_writes_total", journal.writes)
-    yield Measured("magnetar_journal_entries_total", journal.entries_written)
+    yield Measured("magnetar_journal_entries_total", journal.latency.entries)
     yield Measured("magnetar_journal_syncs_total", journal.writes if journal.sync_data else 0)
     yield Measured("magnetar_journal_written_bytes_total", journal.bytes_written)
     yield Measured("magnetar_journal_pending_bytes", journal.pending_bytes)

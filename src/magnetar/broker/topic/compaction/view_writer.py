@@ -26,7 +26,7 @@ class ViewWriter:
         """Those of which something stays, in the end."""
         self.written = WriteStats()
         self.bytes = 0
-        target.on_durable = self.written.stored
+        target.on_counted = self.written.stored
         target.on_failed = lambda extent, error: self._lost(error)
 
     async def write(self, ordinal: int, ledger: int, entry: int, data: bytes, count: int) -> None:
@@ -51,6 +51,7 @@ class ViewWriter:
 
         self._target.barrier(done, lambda error: self._lost(error, answer))
         await answer
+        await asyncio.sleep(0)  # what the last group took is counted after those who wait for it
         self._unwritten = 0
         if self._failed is not None:
             raise self._failed

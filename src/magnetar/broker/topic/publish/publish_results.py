@@ -9,7 +9,7 @@ from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.publish.write_stats import WriteStats
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.log.write_group import PendingExtent
+from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 
 
 class PublishResults:
@@ -31,7 +31,6 @@ class PublishResults:
         n = len(results)
         self.msg_in += n if counts is None else sum(counts)
         self.bytes_in += extent.size
-        (self.written or self.counted()).stored(extent)
         if n == 1:
             producer = results[0].producer
             producer.msg_in += 1 if counts is None else counts[0]
@@ -55,6 +54,10 @@ class PublishResults:
                 producer.connection.dropped(stop - start)
             start = stop
 
+    def stored(self, extent: PendingExtent, times: WriteTimes) -> None:
+        """Count entries that were made durable, and how long their group took."""
+        (self.written or self.counted()).stored(extent, times)
+
     def failed(self, extent: PendingExtent, error: PersistenceError) -> None:
         """The disk refused: errors for these entries, then every producer has to come again (rule 3.3.5)."""
         self.counted().refused(extent)
@@ -77,7 +80,7 @@ def detach(log: ManagedLedger) -> None:
     """The topic is closed and its producers with it: entries in flight are only counted down on their connections."""
     log.on_durable = _closed
     log.on_failed = _closed_and_failed
-    log.on_group = _nothing
+    log.on_group = log.on_counted = _nothing
 
 
 def _closed(extent: PendingExtent) -> None:
@@ -89,4 +92,4 @@ def _closed_and_failed(extent: PendingExtent, error: PersistenceError) -> None:
     _closed(extent)
 
 
-def _nothing() -> None: ...
+def _nothing(*_: object) -> None: ...

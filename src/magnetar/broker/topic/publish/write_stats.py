@@ -52,19 +52,18 @@ class WriteStats:
         self.last = self._taken()
         """What is shown."""
 
-    def stored(self, extent: PendingExtent) -> None:
-        """Entries are on disk."""
+    def stored(self, extent: PendingExtent, times: WriteTimes) -> None:
+        """Count entries that were made durable, and how long their group took."""
         entries = extent.entries
         n = len(entries)
         if n == 1:
             # where a thousand topics get a message each in turn, this is once per message: counted by the dozen
             sizes = self._single_sizes
-            self._single.append(extent.times)
+            self._single.append(times)
             sizes.append(extent.size)
             if len(sizes) >= SINGLES:
                 self._count_singles()
             return
-        times = extent.times
         self._places[times.places] += n
         self._waited_ms += times.waited_ms * n
         self._wrote_ms += times.wrote_ms * n
