@@ -50,6 +50,7 @@ class Kind:
     start: Callable[[Path], Server] | None  # given its directory; None: somebody else started it
     tls: bool = False  # whether it is driven through its port with TLS
     login: bool = False  # whether its clients show a token
+    bare: bool = False  # no broker: the generator writes and syncs itself, in the workloads of latency only
 
 
 class Broker:
@@ -305,8 +306,9 @@ KINDS = (
         start_apache_pulsar_with_tls_and_sync,
         tls=True,
     ),
+    Kind("bare-sync", "no broker: 4 KB are appended and synced at the same rate, by the generator", None, bare=True),
     Kind("sink", "stores nothing: the generator measured against a server that only answers", start_sink),
 )
 BROKERS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
-DEFAULT = ("magnetar", "pulsar-lite", "apache-pulsar")
+DEFAULT = ("magnetar", "pulsar-lite", "apache-pulsar", "bare-sync")
 RUNNING = Kind("running", "not known: somebody else's broker, only driven", None)

@@ -19,7 +19,8 @@ from magnetar.broker.topic.ports import EntryRun as AnyRun
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.ids import Position
 from magnetar.model.subscription_types import AUTO_SPLIT, SubType
-from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
+from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.protocol.sticky_key import sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.entry_cache import StoredRun, cut

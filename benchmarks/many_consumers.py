@@ -17,7 +17,7 @@ from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import AUTO_SPLIT, IntRange, KeySharedMeta, KeySharedMode, SubType
-from magnetar.protocol.entries import sticky_key
+from magnetar.protocol.sticky_key import sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.cursor import Cursor
 

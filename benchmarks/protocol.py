@@ -21,9 +21,10 @@ from magnetar.protocol.commands import (
     TxnId,
 )
 from magnetar.protocol.decoder import Decoder
-from magnetar.protocol.entries import EntryMetadata, build_entry, metadata_of, publish_time, sticky_key
+from magnetar.protocol.entries import EntryMetadata, build_entry, metadata_of, publish_time
 from magnetar.protocol.handmade_frames.deliveries import Deliveries
 from magnetar.protocol.handmade_frames.receipts import Receipts
+from magnetar.protocol.sticky_key import sticky_key
 
 COUNT = 500
 FIRST = 123_456

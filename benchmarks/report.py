@@ -211,13 +211,16 @@ def ratio_table(results: Results) -> str:
                 for reference in references
             ]
             mine = median(ours, key)
-            known = [value for value in theirs if value]
-            if not mine or not known:
+            if not mine or not any(theirs):
                 continue
-            best = min(known) if low_is_good else max(known)
+            rivals = zip(theirs, references, strict=True)
+            known = [value for value, reference in rivals if value and not results.brokers[reference].get("bare")]
+            best = (min if low_is_good else max)(known, default=0.0)
             cells = [f"{mine / value:.2f}" if value else "-" for value in theirs]
             label = {"entries_per_second": "rate", "broker_cpu_us_per_entry": "CPU"}.get(key, key)
-            rows.append([name, label, *cells, *([f"{mine / best:.2f}"] if len(references) > 1 else [])])
+            rows.append(
+                [name, label, *cells, *([f"{mine / best:.2f}" if best else "-"] if len(references) > 1 else [])]
+            )
     return _grid(rows) if len(rows) > 1 else ""
 
 

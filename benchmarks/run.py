@@ -32,7 +32,7 @@ from benchmarks.brokers import BROKERS, DEFAULT, ROOT, RUNNING, Broker, BrokerEr
 from benchmarks.load.connection import Address
 from benchmarks.load.loop import LoadTimeout
 from benchmarks.load.wire import WireError
-from benchmarks.workloads import WORKLOADS, Meter, Outcome, Workload
+from benchmarks.workloads import WORKLOADS, Meter, Outcome, Workload, bare_latency
 
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -75,6 +75,13 @@ def profiled(broker: Broker, path: Path | None) -> Iterator[None]:
         sampler.wait(30)
 
 
+def run(broker: Broker, workload: Workload, count: int, meter: Meter) -> Outcome:
+    """Run the workload on the broker, or on the disk alone."""
+    if broker.kind.bare:
+        return bare_latency(workload, broker.directory, count, meter)
+    return workload.run(workload, broker.address, count, meter)
+
+
 def measure(broker: Broker, workload: Workload, round_: int, options: argparse.Namespace) -> report.Sample:
     """One turn of one broker: warm-up, then the workload with the broker's CPU and memory over the same time."""
     cpu = 0.0
@@ -93,9 +100,9 @@ def measure(broker: Broker, workload: Workload, round_: int, options: argparse.N
     try:
         with broker.turn():
             if options.warm_up:
-                workload.run(workload, broker.address, max(1, int(count * options.warm_up)), Meter())
+                run(broker, workload, max(1, int(count * options.warm_up)), Meter())
             with profiled(broker, profile):
-                outcome: Outcome = workload.run(workload, broker.address, count, Meter(on_start, on_stop))
+                outcome = run(broker, workload, count, Meter(on_start, on_stop))
             peak = broker.peak_bytes()
         broker.check()
     except TimeoutError:
@@ -114,6 +121,7 @@ def start(brokers: list[Broker]) -> dict[str, dict[str, object]]:
         broker.start()
         about[broker.name] = {
             "durability": broker.kind.durability,
+            "bare": broker.kind.bare,
             "start_seconds": broker.start_seconds,
             "resident_mb_after_start": broker.resident_bytes() / report.MEGA,
         }
@@ -131,7 +139,7 @@ def compare(brokers: list[Broker], workloads: list[Workload], options: argparse.
         for at, workload in enumerate(workloads):
             turn = (round_ - 1 + at) % len(brokers)
             for broker in brokers[turn:] + brokers[:turn]:
-                if broker.name in dead:
+                if broker.name in dead or (broker.kind.bare and not workload.rate):
                     continue
                 try:
                     sample = measure(broker, workload, round_, options)

@@ -24,14 +24,16 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks.load import wire
+from benchmarks.load.bare_sync import BareSync
 from benchmarks.load.connection import Address, Connection
 from benchmarks.load.consume import Arrivals, ConsumeLoad, Order, Verdict, one_line
 from benchmarks.load.entries import Shape
-from benchmarks.load.latency import LatencyLoad
+from benchmarks.load.latency import Floats, LatencyLoad
 from benchmarks.load.loop import drive
 from benchmarks.load.produce import ProduceLoad
 from benchmarks.load.runs import Run
@@ -293,8 +295,21 @@ def latency(workload: Workload, address: Address, count: int, meter: Meter) -> O
         meter.stop()
     finally:
         connection.close()
-    outcome = workload.outcome(count, meter, load.problems())
-    values, late = load.milliseconds(), load.lateness_milliseconds()
+    return _with_quantiles(
+        workload.outcome(count, meter, load.problems()), load.milliseconds(), load.lateness_milliseconds()
+    )
+
+
+def bare_latency(workload: Workload, directory: Path, count: int, meter: Meter) -> Outcome:
+    """Let the disk alone, with nothing between it and the clock, do a latency workload in ``directory``."""
+    load = BareSync(directory / "bare", count, workload.rate, workload.shape.payload_bytes)
+    meter.start()
+    load.drive()
+    meter.stop()
+    return _with_quantiles(workload.outcome(count, meter, []), load.milliseconds(), load.lateness_milliseconds())
+
+
+def _with_quantiles(outcome: Outcome, values: Floats, late: Floats) -> Outcome:
     for name, quantile in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)):
         outcome.latency_ms[name] = float(np.quantile(values, quantile))
         outcome.latency_ms[f"generator {name}"] = float(np.quantile(late, quantile))

@@ -43,7 +43,7 @@ class LatencyLoad:
 
     def drive(self) -> None:
         """Send on time and read receipts until all came."""
-        _sharpen_timers()
+        sharpen_timers()
         connection, number = self.connection, self.connection.socket.fileno()
         self.started = time.perf_counter()
         limit = self.started + self.count / self.rate + DRAIN_SECONDS
@@ -87,7 +87,7 @@ class LatencyLoad:
         return []
 
 
-def _sharpen_timers() -> None:
+def sharpen_timers() -> None:
     """Let the kernel wake this process within a microsecond instead of fifty, where it allows it."""
     try:
         Path("/proc/self/timerslack_ns").write_text("1000")

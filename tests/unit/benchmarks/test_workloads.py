@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from benchmarks import report
 from benchmarks.load.consume import Order, Verdict, one_line
 from benchmarks.load.sink import Sink
-from benchmarks.workloads import WORKLOADS, Meter, Outcome, Workload
+from benchmarks.workloads import WORKLOADS, Meter, Outcome, Workload, bare_latency
 
 # the sink knows one consumer for each topic
 SINK_WORKLOADS = [one for one in WORKLOADS if "keyshared" not in one.name and one.name != "latency-1k"]
@@ -92,6 +93,16 @@ def test_shared_promises_no_order_and_repetitions_are_remarked() -> None:
     assert sorted(judged.remarks) == ["1 messages came again unasked", "messages out of order"]
 
 
+def test_the_disk_alone_has_a_latency_for_each_message(tmp_path: Path) -> None:
+    """What came due during a sync shares the next one; nothing is left behind."""
+    (workload,) = (one for one in WORKLOADS if one.name == "latency-20k")
+    outcome = bare_latency(workload, tmp_path, 500, Meter())
+    assert outcome.entries == 500
+    assert 0 < outcome.latency_ms["p50"] <= outcome.latency_ms["p99"] <= outcome.latency_ms["max"]
+    assert outcome.latency_ms["generator p50"] < outcome.latency_ms["max"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def sample(broker: str, round_: int, rate: float, problems: list[str] | None = None) -> report.Sample:
     outcome = Outcome(int(rate), int(rate), int(rate * 100), 1.0, 0.1, problems or [])
     return report.Sample.of(broker, round_, WORKLOADS[0], outcome, rate * 5e-6, 90_000_000)
@@ -99,15 +110,17 @@ def sample(broker: str, round_: int, rate: float, problems: list[str] | None = N
 
 def test_report_has_medians_ratios_and_leaves_out_void_samples() -> None:
     about = {"durability": "d", "start_seconds": 1.0, "resident_mb_after_start": 2.0}
-    results = report.Results({"cpus": 2}, {"ours": about, "theirs": about, "others": about})
+    bare = {**about, "bare": True}
+    results = report.Results({"cpus": 2}, {"ours": about, "theirs": about, "others": about, "bare-sync": bare})
     for round_, rate in enumerate((100e3, 300e3, 200e3), 1):
         results.samples += [sample("ours", round_, rate), sample("theirs", round_, rate / 2)]
         results.samples.append(sample("others", round_, rate * 4))
+        results.samples.append(sample("bare-sync", round_, rate * 8))
     results.samples.append(sample("theirs", 4, 900e3, ["entries missing"]))
     text = report.text(results)
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     (row,) = (line for line in cells if line[:2] == ["produce-100b", "ours"])
     assert row[2:7] == ["200.0 k", "100.0 k–300.0 k", "200.0 k", "20", "5.0"]
     (ratio,) = (line for line in cells if line[:2] == ["produce-100b", "rate"])
-    assert ratio[2:] == ["2.00", "0.25", "0.25"]
+    assert ratio[2:] == ["2.00", "0.25", "0.12", "0.25"]  # the disk alone is no rival
     assert "theirs, produce-100b: entries missing (round 4)" in text
