@@ -61,11 +61,11 @@ class BareSync:
             done = due
 
     def milliseconds(self) -> Floats:
-        """From when each message was due until it was durable."""
+        """Return how long it was from when each message was due until it was durable."""
         due = self.started + np.arange(self.count) / self.rate
         return np.asarray((self.answered - due) * 1000.0, np.float64)
 
     def lateness_milliseconds(self) -> Floats:
-        """How late the write of each message began."""
+        """Return how late the write of each message began."""
         due = self.started + np.arange(self.count) / self.rate
         return np.asarray((self.written - due) * 1000.0, np.float64)

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from magnetar.model.errors import NotAllowedError
 
 COMPILED: Final = (
+    "magnetar.model.hashing",
     "magnetar.model.ordinals",
     "magnetar.model.ordinal_bitmap",
     "magnetar.protocol.varints",
@@ -24,6 +25,7 @@ COMPILED: Final = (
     "magnetar.protocol.decoder",
     "magnetar.protocol.handmade_frames.receipts",
     "magnetar.protocol.handmade_frames.deliveries",
+    "magnetar.protocol.sticky_key",
     "magnetar.protocol.server",
     "magnetar.runtime.distributions",
     "magnetar.storage.log.write_group",

@@ -146,9 +146,9 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
 @pytest.mark.parametrize(
     ("topics", "consumers", "sub_type", "most"),
     [
-        (1, 1, c.SubType.Exclusive, 1494),
-        (1, 4, c.SubType.Shared, 1657),
-        (1, 2, c.SubType.Key_Shared, 1919),
+        (1, 1, c.SubType.Exclusive, 1456),
+        (1, 4, c.SubType.Shared, 1592),
+        (1, 2, c.SubType.Key_Shared, 1818),
         (100, 1, c.SubType.Exclusive, 3455),
     ],
     ids=["exclusive", "shared", "key shared", "many topics"],

@@ -4,7 +4,7 @@
     batch   payload, decrypted and decompressed = ([u32 size][SingleMessageMetadata][payload_size bytes])...
 
 A message is a batch if the field num_messages_in_batch is present, even with 1 (rule 1.1.9), hence None here for
-"not a batch". A broker looks at few fields of an entry and never rewrites one: `publish_time` and `sticky_key` are made
+"not a batch". A broker looks at few fields of an entry and never rewrites one: `publish_time` and `measure` are made
 for that, `metadata_of` and the rest for clients.
 """
 
@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 from magnetar.model.errors import ProtocolError
@@ -215,38 +213,8 @@ def is_encrypted(entry: bytes) -> bool:
     return bool(_raw_metadata(entry).encryption_keys)
 
 
-@cache
-def _plain_key(name_size: int) -> Callable[[bytes], re.Match[bytes] | None]:
-    """Return what finds a short partition key behind a producer's name of ``name_size`` bytes, below 128.
-
-    The match ends where the key begins. Before it stand, as all clients write them and with nothing in between, magic
-    and checksum, a size of metadata below 65,536, the producer's name, the sequence id and the publish time.
-    """
-    number = rb"[\x80-\xff]{0,8}[\x00-\x7f]"
-    name = rb"\x0a\x%02x.{%d}" % (name_size, name_size)
-    head = rb"\x0e\x01.{4}\x00\x00.." + name + rb"\x10" + number + rb"\x18" + number + rb"\x32[\x00-\x7f]"
-    return re.compile(head, re.DOTALL).match
-
-
-_only_sizes: Final = re.compile(rb"(?:[\x40\x48\x58\x60][\x80-\xff]{0,3}[\x00-\x7f])+").fullmatch
-"""Compression, the size before it, messages in the batch and event time: fields that say nothing of the key."""
-
-
-def sticky_key(entry: bytes) -> bytes:
-    """Return what Key_Shared hashes (rule 5.6.1); never fails, an unreadable entry has NONE_KEY.
-
-    A plain partition key is read by hand, in a third of the time; protobuf is asked about everything else.
-    """
-    if len(entry) > 12 and entry[11] < 128 and (found := _plain_key(entry[11])(entry)) is not None:
-        start = found.end()
-        stop = start + entry[start - 1]
-        end = ENTRY_HEADER_SIZE + (entry[8] << 8 | entry[9])
-        if stop <= end <= len(entry) and (stop == end or _only_sizes(entry, stop, end) is not None):
-            return entry[start:stop]
-    return _sticky_key_by_protobuf(entry)
-
-
-def _sticky_key_by_protobuf(entry: bytes) -> bytes:
+def sticky_key_by_protobuf(entry: bytes) -> bytes:
+    """Return what Key_Shared hashes (rule 5.6.1); never fails, an unreadable entry has NONE_KEY."""
     try:
         raw = _raw_metadata(entry)
     except ProtocolError:

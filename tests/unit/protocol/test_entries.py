@@ -16,6 +16,7 @@ from magnetar.protocol.commands import ValidationError
 from magnetar.protocol.compression import CompressionType, DamagedPayloadError, compress, decompress
 from magnetar.protocol.frames import checksum_holds, with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
+from magnetar.protocol.sticky_key import sticky_key
 from tests.support.command_strategies import instances
 
 MAX = 5 * 1024 * 1024
@@ -54,7 +55,7 @@ def test_a_batch_of_one_is_not_a_single_message() -> None:
 )
 def test_sticky_key(metadata: e.EntryMetadata, key: bytes) -> None:
     """The key of an entry is its ordering key, its key, its producer and sequence id, or NONE_KEY (rule 5.6.1)."""
-    assert e.sticky_key(e.build_entry(metadata, b"x")) == key
+    assert sticky_key(e.build_entry(metadata, b"x")) == key
 
 
 @settings(deadline=None)
@@ -80,12 +81,12 @@ def test_a_sticky_key_read_by_hand_is_what_protobuf_finds(
         if at < len(entry):
             entry[at] = value
     for data in (bytes(entry), bytes(entry[:left])):
-        assert e.sticky_key(data) == e._sticky_key_by_protobuf(data)
+        assert sticky_key(data) == e.sticky_key_by_protobuf(data)
 
 
 def test_sticky_key_of_an_unreadable_entry() -> None:
-    assert e.sticky_key(with_checksum(b"\x00\x00\x00\x02\xff\xff")) == b"NONE_KEY"
-    assert e.sticky_key(b"") == b"NONE_KEY"
+    assert sticky_key(with_checksum(b"\x00\x00\x00\x02\xff\xff")) == b"NONE_KEY"
+    assert sticky_key(b"") == b"NONE_KEY"
 
 
 @settings(max_examples=150, deadline=None)
@@ -113,7 +114,7 @@ def test_any_bytes_as_batch_or_entry_give_a_value_or_protocol_error(data: bytes)
                 look(entry)
             except ProtocolError:
                 pass
-        assert isinstance(e.sticky_key(entry), bytes)
+        assert isinstance(sticky_key(entry), bytes)
 
 
 @pytest.mark.parametrize("kind", list(CompressionType))
@@ -168,7 +169,7 @@ def test_text_that_is_not_utf8() -> None:
     """The parser hands out bytes then; typed metadata refuses it, the sticky key still is the key."""
     entry = e.build_entry(e.EntryMetadata("p", 7, 1, partition_key="kk"), b"")
     damaged = with_checksum(entry[6:].replace(b"kk", b"\xff\xfe"))
-    assert e.sticky_key(damaged) == b"\xff\xfe"
+    assert sticky_key(damaged) == b"\xff\xfe"
     with pytest.raises(ProtocolError):
         e.metadata_of(damaged)
 

@@ -9,7 +9,7 @@ from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import SubType
-from magnetar.protocol.entries import sticky_key
+from magnetar.protocol.sticky_key import sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.cursor import Cursor

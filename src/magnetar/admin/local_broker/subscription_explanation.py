@@ -8,7 +8,7 @@ from magnetar.broker.topic.subscription.explanation import explain, shown_id
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.policies import JsonObject
-from magnetar.protocol.entries import sticky_key
+from magnetar.protocol.sticky_key import sticky_key
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _IDS_MAX = 1_000

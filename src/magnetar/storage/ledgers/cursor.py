@@ -68,15 +68,20 @@ class Cursor:
 
     def acknowledge(self, ordinals: Sequence[int], durable: Done | None = None) -> None:
         """Acknowledge single entries; unknown and repeated ones change nothing (rule 5.7.4)."""
-        acked, end = self.acked, self._log.end
-        add = acked.add
-        fresh = self._fresh
-        for ordinal in ordinals:
-            if ordinal < end and add(ordinal):
-                fresh.append(ordinal)
-                if self.has_partial_batches:
-                    self._partial.pop(ordinal, None)
-                    self.has_partial_batches = bool(self._partial)
+        if len(ordinals) == 1:
+            # of a thousand topics in turn each has one
+            ordinal, fresh = ordinals[0], ordinals
+            if ordinal >= self._log.end or not self.acked.add(ordinal):
+                self._changed(durable)
+                return
+            self._fresh.append(ordinal)
+        else:
+            fresh = self.acked.add_all(ordinals, self._log.end)
+            self._fresh += fresh
+        if self.has_partial_batches:
+            for ordinal in fresh:
+                self._partial.pop(ordinal, None)
+            self.has_partial_batches = bool(self._partial)
         self._changed(durable)
 
     def acknowledge_until(self, ordinal: int, durable: Done | None = None) -> None:

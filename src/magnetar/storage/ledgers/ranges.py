@@ -19,6 +19,10 @@ from magnetar.model.ordinal_bitmap import CHUNK, CHUNK_BITS, CHUNK_MASK, Ordinal
 _HEAD: Final = struct.Struct("<qI")
 _NUMBER: Final = struct.Struct("<Q")
 _NO_END: Final = 1 << 62
+_MANY: Final = 32
+"""Acknowledgements for which it pays to make one number of them."""
+_ONE: Final = ord("1")
+_FULL: Final = (1 << CHUNK) - 1
 
 
 class AckedSet(OrdinalBitmap):
@@ -56,6 +60,61 @@ class AckedSet(OrdinalBitmap):
             return False
         chunk[at] |= bit
         self.size += 1
+        return True
+
+    def add_all(self, ordinals: Sequence[int], end: int) -> Sequence[int]:
+        """Acknowledge those below ``end``; returns the ones that were not acknowledged before.
+
+        The mark moves once, after the last of them: to move it over what was acknowledged above it, a chunk is looked
+        at.
+        """
+        mark, count = self.mark_delete, len(ordinals)
+        if not self.size and count and ordinals[0] == mark + 1 and mark + count < end:
+            last = mark + count
+            if ordinals[-1] == last and list(ordinals) == list(range(mark + 1, last + 1)):
+                self.mark_delete = last
+                return ordinals
+        if count < _MANY or not self._add_many(ordinals, end):
+            ordinals = self._add_each(ordinals, end)
+        if mark + 1 in self:
+            self._advance()
+        return ordinals
+
+    def _add_each(self, ordinals: Sequence[int], end: int) -> list[int]:
+        """Set the bits of those between the mark and ``end``; returns the ones that were not set."""
+        fresh: list[int] = []
+        chunks, mark, number, chunk = self._chunks, self.mark_delete, -1, bytearray()
+        for ordinal in ordinals:
+            if ordinal <= mark or ordinal >= end:
+                continue
+            if ordinal >> CHUNK_BITS != number:
+                number = ordinal >> CHUNK_BITS
+                chunk = chunks.get(number) or chunks.setdefault(number, bytearray(CHUNK >> 3))
+            at, bit = (ordinal & CHUNK_MASK) >> 3, 1 << (ordinal & 7)
+            if not chunk[at] & bit:
+                chunk[at] |= bit
+                fresh.append(ordinal)
+        self.size += len(fresh)
+        return fresh
+
+    def _add_many(self, ordinals: Sequence[int], end: int) -> bool:
+        """Set the bits of all, a chunk at a time; False, and nothing has changed, unless all are new and near by."""
+        low, high = min(ordinals), max(ordinals)
+        if low <= self.mark_delete or high >= end or high - low >= CHUNK:
+            return False
+        figures = bytearray(b"0") * (high - low + 1)
+        for ordinal in ordinals:
+            figures[ordinal - low] = _ONE
+        bits = int(figures[::-1], 2) << (low & CHUNK_MASK)
+        number = low >> CHUNK_BITS
+        parts = [(number, bits & _FULL), (number + 1, bits >> CHUNK)]
+        before = [int.from_bytes(self._chunks.get(number, b""), "little") for number, _ in parts]
+        if bits.bit_count() < len(ordinals) or any(old & new for old, (_, new) in zip(before, parts, strict=True)):
+            return False
+        for old, (number, new) in zip(before, parts, strict=True):
+            if new:
+                self._chunks[number] = bytearray((old | new).to_bytes(CHUNK >> 3, "little"))
+        self.size += len(ordinals)
         return True
 
     def add_until(self, ordinal: int) -> bool:

@@ -9,12 +9,23 @@ from hypothesis import strategies as st
 
 from magnetar.storage.ledgers.ranges import AckedSet, coalesce
 
+END = 8500
+STRIDES = st.builds(
+    lambda first, start, count, step: [first + start + n * step for n in range(count)],
+    st.sampled_from([0, 4000, 8300]), st.integers(0, 60), st.integers(20, 120), st.integers(1, 4),
+)  # fmt: skip
+"""What consumers of one subscription acknowledge at once, near the same places: fresh, repeated, over the end."""
+
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.integers(0, 9000)),
         st.tuples(st.just("until"), st.integers(0, 9000)),
         st.tuples(st.just("range"), st.integers(0, 9000)),
         st.tuples(st.just("next"), st.integers(0, 9000)),
+        st.tuples(
+            st.just("all"),
+            st.one_of(st.lists(st.integers(0, 9000), max_size=50), STRIDES, STRIDES.flatmap(st.permutations)),
+        ),
     ),
     max_size=60,
 )
@@ -22,10 +33,15 @@ OPERATIONS = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(OPERATIONS)
-def test_behaves_like_a_set(operations: list[tuple[str, int]]) -> None:
+def test_behaves_like_a_set(operations: list[tuple[str, int | list[int]]]) -> None:
     acked, model = AckedSet(), set[int]()
     for what, n in operations:
-        if what == "add":
+        if isinstance(n, list):
+            fresh = sorted({one for one in n if one < END and one not in model})
+            assert sorted(acked.add_all(n, END)) == fresh
+            model.update(fresh)
+            n = max(n, default=0)
+        elif what == "add":
             assert acked.add(n) == (n not in model)
             model.add(n)
         elif what == "until":

@@ -17,7 +17,8 @@ from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.errors import QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import BacklogQuota, QuotaPolicy, TopicPolicies
-from magnetar.protocol.entries import EntryMetadata, build_entry, sticky_key
+from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.protocol.sticky_key import sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore

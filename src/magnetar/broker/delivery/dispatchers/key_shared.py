@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 
 from typing_extensions import override
 
@@ -65,7 +66,11 @@ class KeyShared(MultipleConsumers):
         for slot in slots_within(changed, owners):
             del owners[slot]
         if self._ordered:
-            self._holders.review(slots_within(changed, self._holders.holder), self._owner)
+            holders = self._holders
+            if not holders.tracks:
+                slot_of = self._slots.__getitem__
+                holders.track([(consumer, map(slot_of, consumer.pending)) for consumer in self.consumers])
+            holders.review(slots_within(changed, holders.holder), self._owner)
         self._waiting.reassign(slots_within(changed, self._waiting.by_slot), self._owner, self._holders.draining)
 
     def _owner(self, slot: int) -> ConsumerState | None:
@@ -142,8 +147,10 @@ class KeyShared(MultipleConsumers):
         None, and nothing has changed, unless all owners can take all that is theirs: then the order in which the
         entries go makes no difference to any limit, and what is done for one after the other costs three times this.
         """
-        known = self._owners
-        found = [known.get(slot) or self._owner(slot) for slot in slots]
+        try:
+            found = list(map(self._owners.__getitem__, slots))
+        except KeyError:
+            found = [self._owner(slot) for slot in slots]
         shares: defaultdict[ConsumerState | None, list[int]] = defaultdict(list)
         for ordinal, owner in enumerate(found, start):
             shares[owner].append(ordinal)
@@ -165,7 +172,7 @@ class KeyShared(MultipleConsumers):
             first, last = ordinals[0], ordinals[-1] + 1
             pieces.append(Slice(owner, first, last, () if last - first == len(ordinals) else ordinals))
         self._slots.update(zip(range(start, stop), slots, strict=True))
-        if self._ordered:
+        if self._holders.tracks:
             self._holders.hold(slots, [owner for owner in found if owner is not None])
         return pieces
 
@@ -200,8 +207,8 @@ class KeyShared(MultipleConsumers):
     ) -> None:
         owner.pending[ordinal] = messages
         self._slots[ordinal] = slot
-        if self._ordered:
-            holders = self._holders
+        holders = self._holders
+        if holders.tracks:
             holders.holder[slot] = owner
             entries = holders.entries
             entries[slot] = entries.get(slot, 0) + 1
@@ -228,38 +235,28 @@ class KeyShared(MultipleConsumers):
         holders = self._holders
         if holders.draining or consumer.blocked or self.blocked or self._redelivered.counts:
             return super().acknowledged(consumer, ordinals)
-        pending, slots = consumer.pending, self._slots
-        holder, entries, ordered = holders.holder, holders.entries, self._ordered
+        mine: Sequence[int] = ordinals if isinstance(ordinals, list) else list(ordinals)
         others: list[int] = []
-        gone = 0
-        for ordinal in ordinals:
-            messages = pending.pop(ordinal, 0)
-            if not messages:
-                others.append(ordinal)
-                continue
-            gone += messages
-            slot = slots.pop(ordinal)
-            if ordered:
-                left = entries[slot] - 1
-                if left:
-                    entries[slot] = left
-                else:
-                    entries.pop(slot)
-                    del holder[slot]
-        consumer.unacked -= gone
-        self.unacked -= gone
+        gone = list(map(consumer.pending.pop, mine, repeat(0)))
+        if 0 in gone:
+            others = [ordinal for ordinal, messages in zip(mine, gone, strict=True) if not messages]
+            mine = [ordinal for ordinal, messages in zip(mine, gone, strict=True) if messages]
+        slots = list(map(self._slots.pop, mine))
+        if holders.tracks:
+            holders.release_all(slots)
+        messages = sum(gone)
+        consumer.unacked -= messages
+        self.unacked -= messages
         return bool(others) and super().acknowledged(consumer, others)
 
     @override
     def _settled(self, ordinal: int) -> bool:
         slot = self._slots.pop(ordinal)
-        if self._ordered and self._holders.release(slot):
-            return self._waiting.freed(slot, self._owner(slot))
-        return False
+        return self._holders.release(slot) and self._waiting.freed(slot, self._owner(slot))
 
     @override
     def _released(self, ordinals: Iterable[int]) -> None:
-        if self._ordered:
+        if self._holders.tracks:
             for ordinal in ordinals:
                 slot = self._slots[ordinal]
                 if self._holders.release(slot):
@@ -353,14 +350,21 @@ class KeyShared(MultipleConsumers):
         assert out.keys().isdisjoint(self._waiting.slots)
         self._waiting.check(self._owner, self._holders.draining)
         if not self._ordered:
+            assert not self._holders.tracks
             return
         by_slot: dict[int, list[ConsumerState]] = {}
         for ordinal, consumer in out.items():
             by_slot.setdefault(self._slots[ordinal], []).append(consumer)
-        assert by_slot.keys() == self._holders.holder.keys() == self._holders.entries.keys()
+        noted = by_slot.keys() if self._holders.tracks else set()
+        assert noted == self._holders.holder.keys() == self._holders.entries.keys()
         for slot, holders in by_slot.items():
-            holder = self._holders.holder[slot]
-            assert set(holders) == {holder}, f"slot {slot} is out at two consumers (5.6.15)"
+            assert len(set(holders)) == 1, f"slot {slot} is out at two consumers (5.6.15)"
+            holder = holders[0]
+            if not self._holders.tracks:
+                assert self._owner(slot) is holder
+                assert not self._holders.draining
+                continue
+            assert self._holders.holder[slot] is holder
             assert self._holders.entries[slot] == len(holders)
             assert (slot in self._holders.draining) == (self._owner(slot) is not holder)
 

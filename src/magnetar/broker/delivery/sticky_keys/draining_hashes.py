@@ -4,6 +4,9 @@ One consumer at most holds entries of a slot (rule 5.6.15). When the assignment 
 longer its owner is draining: its entries go to no consumer until the holder has none left, by acknowledgement,
 redelivery or leaving; if the slot comes back to its holder, draining ends at once (rule 5.6.9). Other slots are not
 affected.
+
+Who holds a slot matters only when the assignment changes. So nobody is noted until it does; then the holders are found
+among the entries that are out and noted with each entry, until as many entries have gone out as were searched.
 """
 
 from __future__ import annotations
@@ -24,26 +27,62 @@ class DrainingHash(NamedTuple):
 
 
 class DrainingHashesTracker:
-    """Tracks holders and draining slots. The dispatcher's inner loop adds to ``holder`` and ``entries`` itself."""
+    """Tracks draining slots, and holders from a change of the assignment on. The dispatcher's inner loop adds to
+    ``holder`` and ``entries`` itself."""
 
-    __slots__ = ("_cleared", "draining", "entries", "holder")
+    __slots__ = ("_cleared", "_left", "draining", "entries", "holder", "tracks")
 
     def __init__(self) -> None:
+        self.tracks = False
+        """Whether holders are noted; if not, no slot is draining."""
+        self._left = 0
+        """Entries that go out before holders are noted no more."""
         self.holder: dict[int, ConsumerState] = {}
-        """Slot to the consumer that has entries of it out."""
+        """Slot to the consumer that has entries of it out; all of them while ``tracks``."""
         self.entries: Counter[int] = Counter()
         """Slot to the number of its entries that are out; never 0."""
         self.draining: dict[int, int] = {}
         """Draining slot to the number of deliveries that were held back."""
         self._cleared: dict[ConsumerState, int] = {}
 
+    def track(self, out: Iterable[tuple[ConsumerState, Iterable[int]]]) -> None:
+        """Note holders from now on; ``out`` are the consumers, each with the slots of its entries."""
+        self.tracks, self._left = True, 0
+        for consumer, slots in out:
+            counts = Counter(slots)
+            self.holder.update(dict.fromkeys(counts, consumer))
+            self.entries.update(counts)
+            self._left += counts.total()
+
     def hold(self, slots: Sequence[int], holders: Sequence[ConsumerState]) -> None:
-        """An entry of each of ``slots`` went out to the consumer at the same place, none to two of them."""
+        """An entry of each of ``slots`` went out to the consumer at the same place, none to two of them.
+
+        No slot is draining.
+        """
+        self._left -= len(slots)
+        if self._left < 0:
+            self.tracks = False
+            self.holder.clear()
+            self.entries.clear()
+            return
         self.holder.update(zip(slots, holders, strict=True))
         self.entries.update(slots)
 
+    def release_all(self, slots: Iterable[int]) -> None:
+        """One entry of each of ``slots`` was acknowledged; none is draining."""
+        holder, entries = self.holder, self.entries
+        for slot in slots:
+            left = entries[slot] - 1
+            if left:
+                entries[slot] = left
+            else:
+                entries.pop(slot)
+                del holder[slot]
+
     def release(self, slot: int) -> bool:
         """One entry of ``slot`` came back or was acknowledged; returns whether that ends its draining."""
+        if not self.tracks:
+            return False
         left = self.entries[slot] - 1
         if left:
             self.entries[slot] = left
@@ -70,6 +109,7 @@ class DrainingHashesTracker:
         self._cleared.pop(consumer, None)
 
     def clear(self) -> None:
+        self.tracks = False
         self.holder.clear()
         self.entries.clear()
         self.draining.clear()

@@ -286,8 +286,7 @@ class Pump:
         key_slot = dispatcher.key_slot
         slots = None
         if key_slot is not None:
-            sticky_key = self._sticky_key
-            slots = [key_slot(sticky_key(entry)) for entry in run.entries[low:high]]
+            slots = list(map(key_slot, map(self._sticky_key, run.entries[low:high])))
         if self.chunk_of is not None and isinstance(dispatcher, SharedChunks):
             dispatcher.note_chunks(start, list(map(self.chunk_of, run.entries[low:high])))
         slices, reached = dispatcher.assign(start, stop, self._counts(run, low, high), slots)

@@ -195,8 +195,7 @@ class NonPersistentSubscription:
         key_slot = dispatcher.key_slot
         slots = None
         if key_slot is not None:
-            sticky_key = self._sticky_key
-            slots = [key_slot(sticky_key(entry)) for entry in group.entries[:stop]]
+            slots = list(map(key_slot, map(self._sticky_key, group.entries[:stop])))
         return dispatcher.assign(0, stop, counts, slots)[0]
 
     # -- what leaves no trace ----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.protocol.entries import sticky_key
+from magnetar.protocol.sticky_key import sticky_key
 from magnetar.runtime.clock import Clock
 
 

@@ -15,7 +15,7 @@ from magnetar.broker.topic.publish.chunk_record import chunk
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import NotAllowedError
-from magnetar.protocol.entries import sticky_key
+from magnetar.protocol.sticky_key import sticky_key
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.teardown import call_all
 from magnetar.storage.ledgers.cursor import Cursor
