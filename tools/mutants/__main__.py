@@ -2,22 +2,26 @@
 
 A fault that no test notices is a missing test, or it changes nothing: then it is listed in ``equivalent.tsv`` with the
 reason. ``--seed`` picks another sample, ``--only TEXT`` judges the faults whose file, function or line holds the text.
+What was found is kept under ``build/mutants``: the same command goes on where it was cut off, and after new tests it
+judges survivors again.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import random
+import os
 import sys
 import tempfile
+import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-from tools.mutants.choice import AREAS, JUDGES, REST, Choice, all_faults, footprints
+from tools.mutants.choice import AREAS, QUICK, REAL, Choice, Chosen, all_faults
 from tools.mutants.faults import Fault, faults_of
+from tools.mutants.footprint_map import FootprintMap
 from tools.mutants.judge import Judge, Judgement
+from tools.mutants.sample import Sample, equivalents
 from tools.mutants.tree import Tree
 
 FIXED = (
@@ -50,20 +54,6 @@ FIXED = (
     ),
 )  # fmt: skip
 """File, function, line before and after, and who must notice it."""
-EQUIVALENT = Path(__file__).with_name("equivalent.tsv")
-
-
-def equivalents() -> dict[str, str]:
-    """Faults that change nothing which anybody was promised, with the reason."""
-    listed = [line.split("\t") for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")]
-    return {"\t".join(fields[:4]): fields[4] for fields in listed}
-
-
-def sample(faults: Sequence[Fault], count: int, seed: int) -> list[Fault]:
-    """Faults known to change nothing are not drawn."""
-    known = equivalents()
-    wanted = [fault for fault in faults if fault.name not in known]
-    return random.Random(seed).sample(wanted, min(count, len(wanted)))
 
 
 def main() -> None:
@@ -72,9 +62,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=40, help="faults per area (40)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="all faults with this text instead of a sample")
-    parser.add_argument("--footprints", type=Path, help="use this map of lines to tests if it exists, else write it")
+    parser.add_argument("--at-once", type=int, default=2, help="faults judged at a time (2)")
     parser.add_argument(
         "--whole", action="store_true", help="survivors are judged by the rest of `make test` too, minutes for each"
+    )
+    parser.add_argument("--show", action="store_true", help="only what is known of the sample")
+    parser.add_argument(
+        "--unpassed", action="store_true", help="no fault: what no test passes at all, to look at first"
     )
     parser.add_argument("--fixed", action="store_true", help="the few faults that must be noticed, within seconds")
     known = parser.parse_args()
@@ -85,65 +79,122 @@ def main() -> None:
         tree = Tree(Path(folder).resolve())
         if known.fixed:
             sys.exit(fixed(Judge(tree), tree))
-        _judge(known, tree)
+        if known.unpassed:
+            _print_unpassed(known, tree)
+            return
+        if known.only is not None:
+            _judge_only(known, tree)
+            return
+        sample = Sample(lambda: {area: list(all_faults(tree, area)) for area in known.areas}, known.count, known.seed)
+        if not known.show:
+            _judge_all(sample, tree, known.whole, known.at_once)
+    _summary(sample)
 
 
-def _judge(known: argparse.Namespace, tree: Tree) -> None:
-    if known.footprints is not None and known.footprints.exists():
-        found = json.loads(known.footprints.read_text())
-        root = Path(found.pop("root"))
-    else:
-        to = tree.path / "footprints.json"
-        found, root = footprints(tree, list(AREAS), JUDGES, to), tree.path
-        if known.footprints is not None:
-            known.footprints.write_text(json.dumps({**found, "root": str(root)}))
-    choice, judge = Choice(found, root), Judge(tree)
-    sound = judge.judge(choice.some(), 60)
+def _map(tree: Tree, whole: bool, at_once: int) -> FootprintMap:
+    found, judge = FootprintMap(), Judge(tree)
+    prefixes = [prefix for area in AREAS.values() for prefix in area]
+    found.renew(
+        prefixes, [*QUICK, *(REAL if whole else ())], at_once,
+        lambda test: judge.judge([test], 60).verdict == "survived",
+    )  # fmt: skip
+    return found
+
+
+def _print_unpassed(known: argparse.Namespace, tree: Tree) -> None:
+    found = _map(tree, known.whole, known.at_once)
+    for area in known.areas:
+        for prefix in AREAS[area]:
+            for path, first, last in found.unpassed(prefix):
+                text = (tree.path / path).read_text().splitlines()[first - 1]
+                print(f"{path}:{first}-{last}\t{text.strip()}")
+
+
+def _judge_only(known: argparse.Namespace, tree: Tree) -> None:
+    """Chosen by their text; nothing is kept."""
+    choice, judge = Choice(_map(tree, known.whole, known.at_once)), Judge(tree)
+    for area in known.areas:
+        for fault in all_faults(tree, area):
+            if known.only in fault.name:
+                tests = choice.for_fault(fault)
+                judgement = by_quick(judge, tree, fault, tests)
+                if known.whole and judgement.verdict == "survived":
+                    judgement = by_all(judge, tree, fault, tests)
+                _print(fault, judgement, tests.passing)
+
+
+def _judge_all(sample: Sample, tree: Tree, whole: bool, at_once: int) -> None:
+    """All by the quick tests first, then those that survive by the others."""
+    choice = Choice(_map(tree, whole, at_once))
+    sound = Judge(tree).judge(choice.some(), 60)
     if sound.verdict != "survived":
         raise SystemExit(f"the judge sees faults where there are none: {sound.by}")
-    totals: dict[str, Counter[str]] = {}
-    survivors: list[tuple[Fault, Judgement]] = []
-    for area in known.areas:
-        faults = list(all_faults(tree, area))
-        if known.only is not None:
-            chosen = [fault for fault in faults if known.only in fault.name]
-        else:
-            chosen = sample(faults, known.count, known.seed)
-        print(f"\n{area}: {len(chosen)} of {len(faults)} possible faults", flush=True)
-        totals[area] = Counter()
-        for fault in chosen:
-            tests = choice.for_fault(fault)
-            tree.put(fault)
-            judgement = judge.judge(tests.tests, tests.seconds)
-            if known.whole and judgement.verdict == "survived":
-                judgement = _by_the_rest(judge, tree, fault, tests.others)
-            tree.restore(fault)
-            totals[area][judgement.verdict] += 1
-            _print(fault, judgement, tests.passing)
-            if judgement.verdict == "survived":
-                survivors.append((fault, judgement))
-    _summary(totals, survivors)
+    for stage, judged in (("quick", by_quick), ("whole", by_all)):
+        if stage == "whole" and not whole:
+            break
+        numbers = [one.number for one in sample.drawn if sample.is_open(one, stage)]
+        print(f"\n{stage}: {len(numbers)} of {len(sample.drawn)} faults to judge", flush=True)
+        workers = []
+        for part in range(min(at_once, len(numbers))):
+            worker = os.fork()
+            if worker == 0:
+                _work(sample, choice, judged, set(numbers[part::at_once]))
+            workers.append(worker)
+        for worker in workers:
+            os.waitpid(worker, 0)
 
 
-def _by_the_rest(judge: Judge, tree: Tree, fault: Fault, others: Sequence[str]) -> Judgement:
+def _work(
+    sample: Sample, choice: Choice, judged: Callable[[Judge, Tree, Fault, Chosen], Judgement], numbers: set[int]
+) -> None:
+    """Judge some of them, in a tree of its own; does not return."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            tree = Tree(Path(folder).resolve())
+            judge = Judge(tree)
+            for one in sample.drawn:
+                fault = sample.fault(one) if one.number in numbers else None
+                if fault is None:
+                    continue
+                tests = choice.for_fault(fault)
+                judgement = judged(judge, tree, fault, tests)
+                sample.keep(one, judgement)
+                _print(fault, judgement, tests.passing)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def by_quick(judge: Judge, tree: Tree, fault: Fault, tests: Chosen) -> Judgement:
+    """The tests of single modules and the simulations, within seconds."""
+    tree.put(fault)
+    try:
+        return judge.judge(tests.tests, tests.seconds)
+    finally:
+        tree.restore(fault)
+
+
+def by_all(judge: Judge, tree: Tree, fault: Fault, tests: Chosen) -> Judgement:
     """What the quick tests let through, judged by the slow ones that pass the line and by those of real brokers.
 
     Such tests have clocks: one that fails must fail again with the fault and pass without it.
     """
-    judgement = Judgement("survived", "all of `make test` that meets brokers", 0.0)
-    for tests in (list(others), list(REST)):
-        if not tests:
+    judgement = Judgement("survived", f"{len(tests.others)} more tests, {len(tests.real)} real ones", 0.0, "whole")
+    for names in (tests.others, tests.real):
+        if not names:
             continue
-        found = judge.judge(tests, 600)
+        tree.put(fault)
+        found = judge.judge(names, 300)
+        again = judge.judge([found.by], 60) if found.verdict != "survived" else found
+        tree.restore(fault)
         if found.verdict == "survived":
             continue
-        again = judge.judge([found.by], 60)
-        tree.restore(fault)
-        without = judge.judge([found.by], 60)
-        tree.put(fault)
-        if again.verdict != "survived" and without.verdict == "survived":
-            return found
-        judgement = Judgement("survived", f"{found.by} fails without the fault as well, or not always", found.seconds)
+        if again.verdict != "survived" and judge.judge([found.by], 60).verdict == "survived":
+            return Judgement(found.verdict, found.by, found.seconds, "whole")
+        by = f"{found.by} fails without the fault as well, or not always"
+        judgement = Judgement("survived", by, found.seconds, "whole")
     return judgement
 
 
@@ -179,19 +230,42 @@ def _print(fault: Fault, judgement: Judgement, passing: int) -> None:
         print(f"    - {fault.before}\n    + {fault.after}", flush=True)
 
 
-def _summary(totals: dict[str, Counter[str]], survivors: Sequence[tuple[Fault, Judgement]]) -> None:
-    print("\narea        faults  noticed  timed out  survived   share noticed")
-    for area, counts in totals.items():
-        judged = counts.total()
-        stopped = counts["noticed"] + counts["timed out"]
+def _summary(sample: Sample) -> None:
+    """Shares are of those that change something."""
+    known = equivalents()
+    print(f"\ndrawn from {sample.commit}")
+    print("area        drawn  equivalent  quick  whole  timed out  survived  open   share noticed")
+    totals: Counter[str] = Counter()
+    survivors = []
+    areas = list(dict.fromkeys(one.area for one in sample.drawn))
+    for area in [*areas, "all"]:
+        counts: Counter[str] = Counter()
+        for one in sample.drawn if area != "all" else ():
+            if one.area != area:
+                continue
+            judgement = sample.judgement(one)
+            if one.name in known:
+                counts["equivalent"] += 1
+            elif judgement is None:
+                counts["open"] += 1
+            else:
+                counts[judgement.stage if judgement.verdict == "noticed" else judgement.verdict] += 1
+                if judgement.verdict == "survived":
+                    survivors.append((one, judgement))
+        totals += counts
+        if area == "all":
+            counts = totals
+        noticed = counts["quick"] + counts["whole"] + counts["timed out"]
+        changing = noticed + counts["survived"]
         print(
-            f"{area:10}  {judged:6}  {counts['noticed']:7}  {counts['timed out']:9}  {counts['survived']:8}"
-            f"   {stopped / judged if judged else 1:.1%}"
+            f"{area:10} {counts.total():6} {counts['equivalent']:11} {counts['quick']:6} {counts['whole']:6}"
+            f" {counts['timed out']:10} {counts['survived']:9} {counts['open']:5}"
+            f"   {noticed / changing if changing else 1:.1%}"
         )
     if survivors:
         print("\nNobody noticed (a line for equivalent.tsv each, if it changes nothing):")
-    for fault, _ in survivors:
-        print(fault.name)
+    for one, judgement in survivors:
+        print(f"{one.number}\t{one.name}\t[{judgement.stage}: {judgement.by}]")
 
 
 if __name__ == "__main__":

@@ -71,16 +71,18 @@ class Fault:
         return source[: self.start] + self.text.encode() + source[self.end :]
 
 
-def faults_of(path: str, source: bytes) -> list[Fault]:
-    """All of one module, in the order of its text; changes that are no Python are left out."""
-    finder = _Finder(path, source)
+def faults_of(path: str, source: bytes, *, after: str | None = None) -> list[Fault]:
+    """All of one module, or those whose line is ``after`` then, in its order; changes that are no Python are left
+    out."""
+    finder = _Finder(path, source, after)
     finder.body(ast.parse(source).body, "")
     return finder.found
 
 
 class _Finder:
-    def __init__(self, path: str, source: bytes) -> None:
+    def __init__(self, path: str, source: bytes, after: str | None) -> None:
         self.found: list[Fault] = []
+        self._after = after
         self._path = path
         self._source = source
         self._starts = [0]
@@ -100,7 +102,8 @@ class _Finder:
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, where: str) -> None:
         outside, self._in_function = self._in_function, True
-        self._lines = (node.body[0].lineno, node.body[0].lineno)
+        first = next((one for one in node.body if not _for_people(one)), node.body[0])
+        self._lines = (first.lineno, first.lineno)
         for default in (*node.args.defaults, *node.args.kw_defaults):
             self._expression(default)
         last = node.body[-1]
@@ -226,6 +229,9 @@ class _Finder:
             stop = len(source)
         shown = stop + len(changed) - len(source)
         line = source.count(b"\n", 0, start) + 1
+        after = _joined(changed[first:shown])
+        if self._after not in (None, after):
+            return
         try:
             compile(changed, self._path, "exec")
         except SyntaxError:
@@ -233,7 +239,7 @@ class _Finder:
         self.found.append(
             Fault(
                 self._path, self._where, kind, start, end, text, line, self._lines, self._in_function,
-                _joined(source[first:stop]), _joined(changed[first:shown]),
+                _joined(source[first:stop]), after,
             )
         )  # fmt: skip
 

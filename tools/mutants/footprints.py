@@ -1,75 +1,86 @@
-"""Which test passes which line: a plugin for pytest, by the interpreter's own tracing.
+"""Which test passes which stretch of the product: a plugin for pytest, in a tree where probes are planted.
 
-``pytest -p tools.mutants.footprints`` with FOOTPRINTS_OF (prefixes of files, joined by colons) and FOOTPRINTS_TO (the
-file to write) set. Lines passed while a module is imported belong to no test.
+``pytest -p tools.mutants.footprints`` with FOOTPRINTS_MARKS (the file all processes mark), FOOTPRINTS_TO (a folder) and
+FOOTPRINTS_TABLE (which probe is what) set. A file of tests that is through is written down at once: whoever is cut off
+goes on from there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import mmap
 import os
-import sys
-import threading
+import time
 from collections.abc import Generator
 from pathlib import Path
-from time import perf_counter
-from types import CodeType, FrameType
 from typing import Any, Final
 
 import pytest
 
-_SEEN: dict[CodeType, set[int]] = {}
-_TESTS: dict[str, dict[str, Any]] = {}
-_FAILED: set[str] = set()
-_PREFIXES: Final = tuple(filter(None, os.environ.get("FOOTPRINTS_OF", "").split(":")))
+_BATCH: Final = 1 << 12
 
 
-def _called(frame: FrameType, event: str, argument: object) -> Any:
-    code = frame.f_code
-    if not code.co_filename.startswith(_PREFIXES):
-        return None
-    lines = _SEEN.get(code)
-    if lines is None:
-        lines = _SEEN[code] = set()
-    lines.add(frame.f_lineno)
-    add = lines.add
+class Footprints:
+    """Marks are wiped before each test; what its module's fixtures did in its first test is that test's."""
 
-    def passed(frame: FrameType, event: str, argument: object) -> Any:
-        if event == "line":
-            add(frame.f_lineno)
-        return passed
+    def __init__(self, marks: Path, to: Path) -> None:
+        with marks.open("r+b") as file:
+            self._marks = mmap.mmap(file.fileno(), 0)
+        self._none = bytes(len(self._marks))
+        self._to = to
+        self._failed: set[str] = set()
+        self._skipped: set[str] = set()
+        self._tests: dict[str, dict[str, Any]] = {}
 
-    return passed
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Note what one test passes, with its fixtures."""
+        self._marks[:] = self._none
+        clock, processor = time.monotonic(), _processor()
+        try:
+            return (yield)
+        finally:
+            marks = self._marks[:]
+            bits = int(marks[::-1].translate(_DIGITS), 2)
+            self._tests[item.nodeid] = {
+                "passed": item.nodeid not in self._failed | self._skipped,
+                "skipped": item.nodeid in self._skipped,
+                "clock": round(time.monotonic() - clock, 3),
+                "processor": round(_processor() - processor, 3),
+                "marks": f"{bits:x}",
+            }
+            name = item.nodeid.partition("::")[0]
+            if nextitem is None or nextitem.nodeid.partition("::")[0] != name:
+                self._write(name)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Which ones fail as it is, or have nothing to say."""
+        if not report.passed:
+            (self._skipped if report.skipped else self._failed).add(report.nodeid)
+
+    def _write(self, name: str) -> None:
+        path = self._to / (name.replace("/", ".") + ".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256(Path(name).read_bytes()).hexdigest()
+        found = {"digest": digest, "table": os.environ["FOOTPRINTS_TABLE"], "tests": self._tests}
+        path.with_suffix(".new").write_text(json.dumps(found))
+        path.with_suffix(".new").rename(path)
+        self._tests = {}
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Trace one test with its fixtures."""
-    _SEEN.clear()
-    start = perf_counter()
-    threading.settrace(_called)
-    sys.settrace(_called)
-    try:
-        return (yield)
-    finally:
-        sys.settrace(None)
-        threading.settrace(None)
-        files: dict[str, set[int]] = {}
-        for code, lines in _SEEN.items():
-            files.setdefault(code.co_filename, set()).update(lines)
-        _TESTS[item.nodeid] = {
-            "passed": item.nodeid not in _FAILED,
-            "seconds": round(perf_counter() - start, 3),
-            "lines": {path: sorted(lines) for path, lines in files.items()},
-        }
+_DIGITS: Final = bytes(48 + (value > 0) for value in range(256))
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Which ones fail as it is."""
-    if report.failed:
-        _FAILED.add(report.nodeid)
+def _processor() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write what was found."""
-    Path(os.environ["FOOTPRINTS_TO"]).write_text(json.dumps(_TESTS))
+def pytest_configure(config: pytest.Config) -> None:
+    """Look on, where there is something to see."""
+    if "FOOTPRINTS_TO" in os.environ:
+        seen = Footprints(Path(os.environ["FOOTPRINTS_MARKS"]), Path(os.environ["FOOTPRINTS_TO"]))
+        config.pluginmanager.register(seen, "magnetar-footprints")

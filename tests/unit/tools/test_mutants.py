@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
 
 import pytest
-from tools.mutants.__main__ import EQUIVALENT, equivalents
 from tools.mutants.choice import AREAS, Choice
 from tools.mutants.faults import Fault, faults_of
+from tools.mutants.footprint_map import Footprint, FootprintMap
+from tools.mutants.judge import Judgement
+from tools.mutants.probes import MODULE, module, planted
+from tools.mutants.sample import EQUIVALENT, Drawn, Sample, equivalents
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = b"""
@@ -95,30 +103,184 @@ def test_every_equivalent_fault_has_its_reason() -> None:
         assert len(reason) > 10
 
 
+PLACE = "src/magnetar/protocol/varints.py"
+
+
 def _fault(line: int, *, in_function: bool = True) -> Fault:
-    return Fault("src/a.py", "f", "kind", 0, 0, "", line, (line, line), in_function, "", "")
+    return Fault(PLACE, "f", "kind", 0, 0, "", line, (line, line), in_function, "", "")
 
 
-def test_tests_are_chosen_by_the_lines_they_pass_quick_ones_first() -> None:
-    def seen(seconds: float, *lines: int) -> dict[str, object]:
-        return {"seconds": seconds, "passed": True, "lines": {"/copy/src/a.py": list(lines)}}
+def _map(folder: Path, **tests: tuple[float, int]) -> FootprintMap:
+    """What each test took, and its marks: of three stretches, in lines 1, 3 to 4 and 5."""
+    folder.mkdir()
+    found = FootprintMap(folder)
+    text = (ROOT / PLACE).read_bytes()
+    digest = hashlib.sha256(text).hexdigest()
+    (folder / "sources").mkdir()
+    (folder / "sources" / digest).write_bytes(text)
+    table = {PLACE: {"text": digest, "first": 0, "stretches": [[1, 1], [3, 4], [5, 5]]}}
+    (folder / "table-t").write_text(json.dumps(table))
+    for name, (seconds, marks) in tests.items():
+        found.tests[name] = Footprint("t", marks, seconds, seconds)
+    return found
 
-    prints = {
-        "tests/sim/test_x.py::far": seen(0.1, 3),
-        "tests/unit/test_x.py::slow": seen(5, 3),
-        "tests/unit/test_x.py::quick[1]": seen(0.2, 3),
-        "tests/unit/test_x.py::quick[2]": seen(0.1, 3),
-        "tests/unit/test_x.py::other": seen(0.1, 4),
-    }
-    choice = Choice(prints, Path("/copy"))
-    assert choice.for_fault(_fault(3)).tests == [
-        "tests/unit/test_x.py::quick[1]",
-        "tests/unit/test_x.py::slow",
+
+def test_tests_are_chosen_by_the_lines_they_pass_near_and_quick_ones_first(tmp_path: Path) -> None:
+    choice = Choice(
+        _map(
+            tmp_path / "map",
+            **{
+                "tests/sim/test_x.py::far": (0.1, 0b010),
+                "tests/unit/test_x.py::slow": (5, 0b010),
+                "tests/unit/test_x.py::quick[1]": (0.2, 0b110),
+                "tests/unit/test_x.py::quick[2]": (0.1, 0b010),
+                "tests/unit/test_varints.py::near": (6, 0b010),
+                "tests/unit/test_x.py::other": (0.1, 0b100),
+                "tests/wire/test_x.py::real": (0.1, 0b010),
+            },
+        )
+    )
+    found = choice.for_fault(_fault(4))
+    assert found.tests == [
+        "tests/unit/test_varints.py::near",
         "tests/unit/test_x.py::quick[2]",
         "tests/sim/test_x.py::far",
+        "tests/unit/test_x.py::quick[1]",
     ]
-    assert choice.for_fault(_fault(5)).tests == []
-    assert len(choice.for_fault(_fault(5, in_function=False)).tests) == 5
+    assert found.others == ["tests/unit/test_x.py::slow"], "what there was no time for"
+    assert found.real == ["tests/wire/test_x.py::real"]
+    assert found.passing == 6
+    assert choice.for_fault(_fault(2)).tests == []
+    assert choice.for_fault(_fault(2, in_function=False)).passing == 7
+
+
+def test_lines_are_followed_when_the_product_has_changed(tmp_path: Path) -> None:
+    found = FootprintMap(tmp_path)
+    (tmp_path / "sources").mkdir()
+    now = (ROOT / "tools/mutants/tree.py").read_text().splitlines(keepends=True)
+    before = ["# one line more\n", *now[:9], *now[12:]]
+    (tmp_path / "sources" / "old").write_text("".join(before))
+    place = now.index("class Tree:\n") + 1
+    stretch = before.index("class Tree:\n") + 1
+    table = {"tools/mutants/tree.py": {"text": "old", "first": 7, "stretches": [[1, 2], [stretch, stretch]]}}
+    (tmp_path / "table-t").write_text(json.dumps(table))
+    found.tests["a"] = Footprint("t", 1 << 8, 0, 0)
+    found.tests["b"] = Footprint("t", 1 << 7, 0, 0)
+    assert stretch != place
+    assert found.passing("tools/mutants/tree.py", range(place, place + 1)) == {"a"}
+    assert found.passing("tools/mutants/tree.py", range(11, 12)) == set(), "a line that was not there"
+    assert found.below("tools") == {"a", "b"}
+    assert found.below("tools/mutants/tr") == set()
+
+
+def test_what_no_test_passes_is_named(tmp_path: Path) -> None:
+    found = _map(tmp_path / "map", one=(0.1, 0b001), two=(0.1, 0b100))
+    assert list(found.unpassed("src/magnetar/protocol")) == [(PLACE, 3, 4)]
+
+
+PASSING = b'''"""A text."""
+from __future__ import annotations
+
+def f(a):
+    """Another text."""
+    b = a
+    c = b + 1
+    if c > 3:
+        return c
+    elif c > 2:
+        b = 5
+    else:
+        b = 6
+    for i in range(c):
+        if i == 1:
+            continue
+        b += i
+    else:
+        b += 1
+    try:
+        b += 1 // (a - 1)
+        b += 7
+    except ZeroDivisionError:
+        b = -1
+    finally:
+        c = 0
+    match a:
+        case 0:
+            b += 10
+        case _:
+            b += 20
+    class Inner:
+        def g(self):
+            return b
+    return Inner().g() + (lambda: c)()
+'''
+
+
+def test_probes_change_nothing_and_mark_what_runs(tmp_path: Path) -> None:
+    text, stretches = planted(PASSING, 4)
+    marks = tmp_path / "marks"
+    marks.write_bytes(bytes(4 + len(stretches)))
+    hits: dict[str, Any] = {}
+    exec(module(marks, 0), hits)
+    plain: dict[str, Any] = {}
+    exec(PASSING, plain)
+    held = ModuleType(MODULE)
+    held.__dict__.update(hits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, MODULE, held)
+        probed: dict[str, Any] = {}
+        exec(text, probed)
+        for a in range(-1, 4):
+            marks.write_bytes(bytes(4 + len(stretches)))
+            assert probed["f"](a) == plain["f"](a)
+            seen = marks.read_bytes()
+            passed = {
+                line for at, (first, last) in enumerate(stretches, 4) for line in range(first, last + 1) if seen[at]
+            }
+            assert _traced(plain["f"], a) <= passed
+            # the handler, one branch, one case
+            assert sorted(passed & {11, 24, 29}) == {1: [24], 0: [29], 2: [11]}.get(a, [])
+    assert probed["f"].__doc__ == "Another text."
+
+
+def test_a_sample_is_drawn_once_and_gone_on_with(tmp_path: Path) -> None:
+    possible = {"protocol": faults_of(*_product("src/magnetar/protocol/varints.py"))}
+    sample = Sample(lambda: possible, 5, 3, tmp_path)
+    assert len(sample.drawn) == 5
+    assert all(sample.is_open(one, "quick") and not sample.is_open(one, "whole") for one in sample.drawn)
+    noticed, survived, *others = sample.drawn
+    sample.keep(noticed, Judgement("noticed", "t", 1.0))
+    sample.keep(survived, Judgement("survived", "3 tests", 1.0))
+    again = Sample(dict, 5, 3, tmp_path)
+    assert again.drawn == sample.drawn
+    assert again.judgement(noticed) == Judgement("noticed", "t", 1.0)
+    assert [one for one in again.drawn if again.is_open(one, "quick")] == others
+    assert [one for one in again.drawn if again.is_open(one, "whole")] == [survived]
+    for one in again.drawn:
+        fault = again.fault(one)
+        assert fault is not None
+        assert (fault.name, fault.start, fault.text) == (one.name, one.start, one.text)
+    assert again.fault(Drawn(0, "protocol", one.name.replace("varint", "variant"), 0, "")) is None
+
+
+def _product(path: str) -> tuple[str, bytes]:
+    return path, (ROOT / path).read_bytes()
+
+
+def _traced(function: Callable[[int], object], argument: int) -> set[int]:
+    lines = set()
+
+    def line(frame: FrameType, event: str, _: object) -> Any:
+        if event == "line" and frame.f_code.co_filename == "<string>":
+            lines.add(frame.f_lineno)
+        return line
+
+    sys.settrace(line)
+    try:
+        function(argument)
+    finally:
+        sys.settrace(None)
+    return lines - {23, 30, 32, 33}  # heads of handlers, cases and classes have no probe
 
 
 def test_fixed_faults_are_noticed_and_none_is_seen_where_there_is_none() -> None:
