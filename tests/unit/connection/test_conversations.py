@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from magnetar.admin.local_broker.broker import local_ports
-from magnetar.admin.ports import StatsOptions
 from magnetar.broker.connection.listener import Connections
 from magnetar.config.settings import Settings
 from magnetar.model.errors import ServerError
@@ -18,34 +15,14 @@ from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
-from magnetar.testing.rawclient import RawClient, RawClientError, make_entry
-from tests.sim.world import T, World, run_seed
+from magnetar.testing.rawclient import RawClientError, make_entry
+from tests.sim.world import T, World
 from tests.support.at_once import at_once
 from tests.support.connections import connected as listening
 from tests.support.connections import fake_service, hang_up
+from tests.support.conversations import connected, stats, talk
 
 NAMESPACE = "public/default"
-Talk = Callable[[World], Coroutine[Any, Any, None]]
-
-
-async def connected(*, answer_pings: bool = True, version: str = "raw") -> RawClient:
-    client = await RawClient.open(HOST, PORT, answer_pings=answer_pings)
-    await client.connect(version=version)
-    return client
-
-
-async def stats(world: World, topic: str = T) -> Any:
-    broker = world.machine.broker
-    ports = local_ports(broker.service, broker.rates, broker.connections)
-    return await ports.statistics.topic_stats(TopicName.parse(topic), StatsOptions())
-
-
-def talk(simulation: Talk, settings: Settings | None = None) -> None:
-    async def booted(world: World) -> None:
-        await world.boot()
-        await simulation(world)
-
-    run_seed(booted, 1, settings=settings)
 
 
 def test_who_is_connected_is_shown() -> None:

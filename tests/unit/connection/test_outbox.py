@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
@@ -85,3 +85,39 @@ def test_a_lost_connection_is_written_nothing() -> None:
         assert calls == []
 
     run(scenario)
+
+
+def test_a_wake_up_asks_for_one_flush_however_much_is_put_in() -> None:
+    """A message costs no call of the loop: the first of a turn asks for the flush, by either way in."""
+
+    class Loop:
+        def __init__(self) -> None:
+            self.asked: list[Callable[[], None]] = []
+
+        def call_soon(self, call: Callable[[], None]) -> None:
+            self.asked.append(call)
+
+    loop, transport, told = Loop(), FakeTransport(asyncio.Protocol()), list[bool]()
+    out = Outbox(cast("Any", loop), transport, lambda: told.append(True), 100, UnsentBytes(1 << 30, list), Taker())
+
+    def grow() -> None:
+        out.parts.append(b"g")
+        out.grew(1)
+
+    def put() -> None:
+        out.put(b"p")
+
+    for first, then in ((put, put), (put, grow), (grow, put), (grow, grow)):
+        first()
+        then()
+        then()
+        assert loop.asked == [out.flush]
+        loop.asked.pop()()
+        out.flush()
+        assert loop.asked == []
+    assert (out.writes, out.total, len(transport.written), told) == (4, 12, 12, [])
+    out.put(b"x" * 100)
+    loop.asked.pop(0)()
+    (again,) = loop.asked
+    again()
+    assert told == [True], "who was held up by the outbox itself goes on"

@@ -162,3 +162,46 @@ def test_what_goes_out_at_once_is_what_goes_out_one_by_one(ordered: bool, monkey
         return log
 
     assert run(at_once=True) == run(at_once=False)
+
+
+def test_a_replay_gives_what_lies_behind_entries_that_must_stay() -> None:
+    """Of a range that is read anyway everything goes that may: behind a gap, a busy owner, an older one of its key, a
+    slot that is draining."""
+    dispatcher = KeyShared(HashRanges())
+    a, b, c = consumer("a", permits=1), consumer("b"), consumer("c")
+    dispatcher.add(a)
+    dispatcher.add(b)
+    assert dispatcher.assign(0, 1, None, [HIGH]) == ([Slice(a, 0, 1)], 1)
+    slots = [LOW, HIGH, LOW + 1, HIGH, LOW, LOW + 1]
+    assert dispatcher.assign(1, 7, None, slots) == ([], 7)
+    dispatcher.flow(b, 10)
+    dispatcher.withdraw([3])
+    assert dispatcher.plan_replay() == [1, 5, 6]
+    assert dispatcher.replay(1, 7, None) == [Slice(b, 1, 2), Slice(b, 5, 7)], "the owner of 2 and 4 has no permits"
+    dispatcher.check()
+    # the slot that a holds goes to c, and drains
+    dispatcher.redeliver(b, [1, 5, 6])
+    dispatcher.remove(b)
+    dispatcher.add(c)
+    dispatcher.add(b)
+    dispatcher.flow(a, 10)
+    dispatcher.flow(b, 10)
+    dispatcher.flow(c, 10)
+    owners = {slot: dispatcher._owner(slot) for slot in (LOW, LOW + 1, HIGH)}
+    given = dispatcher.replay(1, 7, None)
+    gone = {ordinal for piece in given for ordinal in range(piece.start, piece.stop)}
+    stays = {2, 4} if owners[HIGH] is not a else set()
+    assert gone == {1, 2, 4, 5, 6} - stays
+    dispatcher.check()
+
+
+def test_within_a_replay_only_the_oldest_of_a_key_goes_before_those_behind_it() -> None:
+    """An older one of the key lies before the range: the key stays, the others go."""
+    dispatcher = KeyShared(HashRanges())
+    a = consumer("a")
+    dispatcher.add(a)
+    assert dispatcher.assign(0, 4, None, [LOW, LOW, HIGH, LOW]) == ([], 4)
+    dispatcher.flow(a, 10)
+    assert dispatcher.replay(1, 4, None) == [Slice(a, 2, 3)]
+    assert dispatcher.replay(0, 4, None) == [Slice(a, 0, 2), Slice(a, 3, 4)]
+    dispatcher.check()

@@ -200,3 +200,45 @@ def test_who_left_is_not_remembered() -> None:
         selector.remove(member)
     assert not selector._taken
     assert not selector._starts
+
+
+def owners(selector: Selector, members: list[ConsumerState]) -> bytes:
+    """The number of the owner of each slot, 255 for none."""
+    found = bytearray(b"\xff" * 65537)
+    for member, ranges in selector.ranges().items():
+        for low, high in ranges:
+            low = max(low, 1)
+            found[low : high + 1] = bytes([members.index(member)]) * (min(high, 65536) + 1 - low)
+    return bytes(found)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("make", [HashRanges, HashRing, StickyRanges])
+def test_who_joins_or_leaves_changes_the_slots_it_says_and_no_others(make: Callable[[], Selector], seed: int) -> None:
+    """What waits is looked at again for these slots only: too few lose messages, too many make joining quadratic."""
+    rng = random.Random(seed)
+    selector = make()
+    members = [consumer(f"c{i}", ranges=((i * 700, i * 700 + 99), (i * 700 + 200, i * 700 + 500))) for i in range(40)]
+    present: list[ConsumerState] = []
+    for _ in range(60):
+        before = owners(selector, members)
+        leaves = bool(present) and rng.random() < 0.45
+        who = rng.choice(present) if leaves else rng.choice([one for one in members if one not in present])
+        if leaves:
+            present.remove(who)
+            intervals = selector.remove(who)
+        else:
+            present.append(who)
+            intervals = selector.add(who)
+        after = owners(selector, members)
+        number = members.index(who)
+        whose = before if leaves else after
+        at = 1
+        for low, high in intervals:
+            low = max(low, 1)
+            assert at <= low <= high
+            assert before[at:low] == after[at:low]
+            assert whose[low : high + 1] == bytes([number]) * (high + 1 - low)
+            at = high + 1
+        assert before[at:] == after[at:]
+        assert {whose[slot] for slot in (1, 65535)} <= {members.index(one) for one in [*present, who]} | {255}

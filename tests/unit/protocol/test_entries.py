@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
+from typing import Any
 
 import cramjam
 import pytest
@@ -183,3 +184,119 @@ def test_may_be_chunk_is_false_only_for_what_is_no_chunk(before: int) -> None:
     assert not e.may_be_chunk(e.build_entry(base, chunk))
     for size in range(10):
         assert not e.may_be_chunk(chunk[:size])
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            instances(e.SingleMessageMetadata),
+            st.sampled_from([0, 1, 126, 127, 128, 129, 300, 16_383, 16_384, 20_000]),
+            st.booleans(),
+        ),
+        max_size=6,
+    )
+)
+def test_a_batch_is_cut_as_it_is_split_without_what_compaction_took_out(
+    messages: list[tuple[e.SingleMessageMetadata, int, bool]],
+) -> None:
+    whole = [(replace(metadata, compacted_out=out), bytes([size % 251]) * size) for metadata, size, out in messages]
+    payload = e.join_batch(whole)
+    found = e.cut_batch(payload, len(whole))
+    walked = list(e.walk_batch(payload, len(whole)))
+    assert found == [
+        (index, payload[at + 4 : body], payload[body:stop])
+        for index, (raw, at, body, stop) in enumerate(walked)
+        if not raw.compacted_out
+    ]
+    for index, metadata, own in found:
+        assert own == whole[index][1]
+        assert e.single_metadata_of(metadata).payload_size == len(own)
+    if whole:
+        for short in (payload[:-1], payload[: len(payload) // 2]):
+            with pytest.raises(ProtocolError):
+                e.cut_batch(short, len(whole))
+        with pytest.raises(ProtocolError):
+            e.cut_batch(payload, len(whole) + 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60), st.integers(1, 4))
+def test_any_bytes_that_can_be_split_are_cut_alike(data: bytes, count: int) -> None:
+    try:
+        walked = list(e.walk_batch(data, count))
+    except ProtocolError:
+        return
+    assert e.cut_batch(data, count) == [
+        (index, data[at + 4 : body], data[body:stop])
+        for index, (raw, at, body, stop) in enumerate(walked)
+        if not raw.compacted_out
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "messages", "size"),
+    [
+        ({}, 1, None),
+        ({"num_messages_in_batch": 0}, 1, None),
+        ({"num_messages_in_batch": 1}, 1, None),
+        ({"num_messages_in_batch": 7}, 7, None),
+        ({"marker_type": 0}, 0, None),
+        ({"marker_type": 20, "num_messages_in_batch": 3}, 0, None),
+        ({"chunk_id": 0, "num_chunks_from_msg": 3, "total_chunk_msg_size": 9999}, 1, 9999),
+        ({"chunk_id": 0, "num_chunks_from_msg": 3, "total_chunk_msg_size": 2}, 1, None),
+        ({"chunk_id": 1, "num_chunks_from_msg": 3, "total_chunk_msg_size": 9999}, 0, 0),
+        ({"chunk_id": 2, "num_chunks_from_msg": 3, "total_chunk_msg_size": 9999}, 0, 0),
+        ({"chunk_id": 1, "num_chunks_from_msg": 1, "total_chunk_msg_size": 9999}, 1, None),
+        ({"num_chunks_from_msg": 3, "total_chunk_msg_size": 9999}, 1, None),
+    ],
+)
+def test_what_a_limit_knows_of_an_entry(metadata: dict[str, int], messages: int, size: int | None) -> None:
+    """Markers and later chunks are no message; the first chunk stands for all bytes of its message, or its own."""
+    entry = e.build_entry(e.EntryMetadata("p", 0, 77, **metadata), b"x" * 50)  # type: ignore[arg-type]
+    assert e.measure(entry) == (messages, 77, len(entry) if size is None else size)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        ({}, None),
+        ({"uuid": "u"}, None),
+        ({"uuid": "u", "num_chunks_from_msg": 1, "chunk_id": 0}, None),
+        ({"num_chunks_from_msg": 3, "chunk_id": 0}, None),
+        ({"uuid": "u", "num_chunks_from_msg": 2, "chunk_id": 0}, ("u", False)),
+        ({"uuid": "u", "num_chunks_from_msg": 2, "chunk_id": 1}, ("u", True)),
+        ({"uuid": "u", "num_chunks_from_msg": 300, "chunk_id": 298}, ("u", False)),
+        ({"uuid": "u", "num_chunks_from_msg": 300, "chunk_id": 299}, ("u", True)),
+        ({"uuid": "u", "num_chunks_from_msg": 2, "chunk_id": 9}, ("u", True)),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 300, 70_000])
+def test_which_message_a_chunk_belongs_to(
+    metadata: dict[str, Any], found: tuple[str, bool] | None, before: int
+) -> None:
+    entry = e.build_entry(e.EntryMetadata("p" * before, 0, 77, **metadata), b"x")
+    assert e.chunk_of(entry) == found
+    assert e.may_be_chunk(entry) is ("uuid" in metadata)
+    broken = entry[:10] + b"\xff" + entry[11:]
+    assert e.chunk_of(broken) is None, "never fails"
+
+
+@pytest.mark.parametrize("before", [0, 300, 70_000])
+def test_when_an_entry_wants_to_be_delivered(before: int) -> None:
+    """At once if it does not say, says a time before 1970, or cannot be read (rule 7.1)."""
+    for at in (None, -5, 0, 1, 1 << 40, (1 << 63) - 1):
+        entry = e.build_entry(e.EntryMetadata("p" * before, 0, 77, deliver_at_time=at), b"x")
+        assert e.deliver_at(entry) == max(at or 0, 0)
+        assert e.deliver_at(entry[:10] + b"\xff" + entry[11:]) == 0
+    plain = e.build_entry(e.EntryMetadata("p" * before, 0, 77), e.DELIVER_AT * 5)
+    assert e.deliver_at(plain) == 0, "what stands in the payload is no field"
+
+
+def test_whether_a_key_is_needed_to_read_an_entry() -> None:
+    keys = (e.EncryptionKey("k", b"v"),)
+    assert e.is_encrypted(e.build_entry(e.EntryMetadata("p", 0, 1, encryption_keys=keys), b"x"))
+    assert not e.is_encrypted(e.build_entry(e.EntryMetadata("p", 0, 1), b"x"))
+    for broken in (b"", b"\x0e\x01" + bytes(7), b"\x0e\x01" + bytes(4) + b"\x00\x00\x00\x09x"):
+        with pytest.raises(ProtocolError):
+            e.is_encrypted(broken)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from magnetar.protocol.commands.ids import TxnId
+from magnetar.transactions.buffer import NO_MARKER
 from magnetar.transactions.feature_state import TransactionFeatureState
 from magnetar.transactions.operations import replay
 from magnetar.transactions.pending_acks import TransactionAcks
@@ -167,3 +169,25 @@ def test_what_is_trimmed_takes_no_room() -> None:
     again.buffer.check()
     for buffer in (state.buffer, again.buffer):
         assert buffer.hidden_in(99_000, 200_000) == [at for at in range(1, 100_000, 7) if at >= 99_000]
+
+
+@pytest.mark.parametrize("commit", [False, True])
+@pytest.mark.parametrize("marker", [None, NO_MARKER, 2])
+@pytest.mark.parametrize("entries", [False, True])
+def test_a_transaction_counts_where_it_sent_and_not_where_it_only_acknowledged(
+    entries: bool, marker: int | None, commit: bool
+) -> None:
+    """What administrators see of a topic (rule 9.18); whatever the end says, entries never stay open behind it."""
+    state = TopicState()
+    txn = TxnId(0, 1)
+    state.apply(["p", "s", 0, 1, TransactionAcks({3}).encode()])
+    if entries:
+        state.apply(["w", 0, 1, 0, 2])
+    assert state.open_ones() == {txn}
+    state.apply(["e", 0, 1, int(commit), marker])
+    counted = entries or marker is not None
+    assert (state.buffer.committed, state.buffer.aborted) == (counted and commit, counted and not commit)
+    assert (state.buffer.limit, state.open_ones(), state.pending) == (None, set(), {})
+    wanted = ([0, 1] if entries and not commit else []) + ([2] if marker == 2 else [])
+    assert state.buffer.hidden_in(0, 3) == wanted
+    assert list(state.owed) == ([("s", txn)] if commit else [])

@@ -1,11 +1,21 @@
-"""A cursor without a journal (rule 4.3.2): the same acknowledgements, and nothing kept for a disk."""
+"""A cursor against sets of messages, in memory and from its records; without a journal nothing is kept for a disk."""
 
 from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.log.records import CursorState
+from magnetar.storage.log.records import (
+    CursorState,
+    RecordKind,
+    parse_cursor_record,
+    parse_cursor_state,
+    parse_record,
+)
 
 ENTRIES = 1000
 
@@ -54,3 +64,89 @@ def test_nothing_is_born_acknowledged_after_recovery(mark: int, ranges: tuple[tu
     assert not cursor.has_partial_batches
     wanted = [o for o in range(ENTRIES) if o > mark and not any(start <= o < stop for start, stop in above)]
     assert [o for o in range(ENTRIES) if not cursor.acknowledged(o)] == wanted
+
+
+class Few(Ends):
+    end = 12
+
+
+class Journal:
+    """Writes when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def touch(self, cursor: Cursor, durable: Callable[[], None] | None) -> None:
+        if durable is not None:
+            self.waiting.append(durable)
+
+
+def words_of(bits: set[int]) -> tuple[int, ...]:
+    """Java's BitSet.toLongArray."""
+    return tuple(
+        sum(1 << bit % 64 for bit in bits if bit // 64 == word) for word in range(max(bits, default=-1) // 64 + 1)
+    )
+
+
+def taken_over(disk: Cursor | None, data: bytes) -> Cursor:
+    """What a start knows after this record."""
+    raw = parse_record(data, 0)
+    if raw.kind == RecordKind.CURSOR:
+        name, properties, state, _ = parse_cursor_record(raw.body)
+        disk = Cursor(Few(), state.cursor, name, -1, None, properties)
+        disk.restore(state)
+    else:
+        assert disk is not None
+        disk.replay(parse_cursor_state(raw.body)[0])
+    return disk
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_against_sets_of_messages_of_batches_of_any_size(seed: int) -> None:
+    """Memory, and what records on the disk bring back, against a set per entry; batches of up to four words."""
+    rng = random.Random(seed)
+    journal = Journal()
+    cursor = Cursor(Few(), 7, "s", -1, cast("Any", journal), {"a": 1})
+    sizes = [rng.choice((1, 2, 63, 64, 65, 128, 129, 200)) for _ in range(Few.end)]
+    left: list[set[int]] = [set(range(size)) for size in sizes]
+    disk: Cursor | None = None
+    for _ in range(80):
+        ordinal = rng.randrange(len(sizes))
+        match rng.randrange(12):
+            case 0:
+                cursor.acknowledge([ordinal, rng.randrange(len(sizes)), ordinal][: rng.randint(1, 3)])
+                left = [set() if cursor.acknowledged(o) else has for o, has in enumerate(left)]
+                assert not left[ordinal]
+            case 1 if rng.random() < 0.2:
+                cursor.acknowledge_until(ordinal)
+                left = [set() if o <= ordinal else has for o, has in enumerate(left)]
+            case 2 if rng.random() < 0.3:
+                cursor.reset(ordinal)
+                left = [set(range(size)) if o >= ordinal else set() for o, size in enumerate(sizes)]
+            case 3 | 4:
+                if data := cursor.render():
+                    if rng.random() < 0.3:
+                        cursor.lost()
+                    else:
+                        disk = taken_over(disk, data)
+                        assert contents(disk, sizes) == [words_of(has) for has in left]
+                        assert disk.has_partial_batches is cursor.has_partial_batches
+            case _:
+                stays = {bit for bit in range(sizes[ordinal]) if rng.random() < 0.7}
+                beyond = {bit for bit in range(sizes[ordinal], sizes[ordinal] + 9) if rng.random() < 0.2}
+                gone = cursor.acknowledge_indexes(ordinal, words_of(stays | beyond), sizes[ordinal])
+                left[ordinal] &= stays
+                assert gone is (not left[ordinal])
+        assert contents(cursor, sizes) == [words_of(has) for has in left]
+        assert cursor.backlog() == sum(map(bool, left))
+        assert cursor.mark_delete == next((o for o, has in enumerate(left) if has), len(left)) - 1
+        assert cursor.has_partial_batches is any(cursor.remaining_indexes(o) for o in range(len(sizes)))
+
+
+def contents(cursor: Cursor, sizes: list[int]) -> list[tuple[int, ...]]:
+    """Words of what is left of each batch."""
+    every = [words_of(set(range(size))) for size in sizes]
+    assert not any(cursor.acknowledged(o) and cursor.remaining_indexes(o) for o in range(len(sizes)))
+    return [
+        () if cursor.acknowledged(o) else cursor.remaining_indexes(o) or all_of_it for o, all_of_it in enumerate(every)
+    ]

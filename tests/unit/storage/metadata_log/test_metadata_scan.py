@@ -136,3 +136,32 @@ def test_without_any_head_everything_is_in_doubt_and_nothing_that_can_be_read_is
 def test_one_copy_alone_is_put_together_from_what_it_has() -> None:
     found = together([read_copy(A, copy({7}), INSTANCE)])
     assert (numbers(found), found.doubt) == ([2, 4, 5, 6, 8], f"1 changes (7) cannot be read in {A}")
+
+
+def test_a_copy_that_ends_early_is_damage_only_if_more_than_the_write_under_way_is_missing() -> None:
+    """Each change goes to one copy and then to the other: a power cut leaves them one apart, and that is no damage."""
+    for short in range(4):
+        for swapped in (False, True):
+            two = (copy(), copy(since=SINCE[: len(SINCE) - short]))
+            found = joined(*(reversed(two) if swapped else two))
+            assert (numbers(found), found.doubt, found.last) == (ALL, None, 8)
+            name = A if swapped else B
+            assert found.damage == ([f"{name} ends {short} changes too early"] if short > 1 else [])
+            assert found.torn == found.aside == []
+            assert found.mend == ([name] if short else [])
+
+
+def test_what_is_unreadable_at_the_end_is_damage_only_if_it_must_once_have_been_whole() -> None:
+    """The first copy is written first: its bad end was never reported if the other does not know that change."""
+    for first, second, torn in ((9, None, A), (None, 9, B), (9, 9, None), (8, None, None), (None, 8, B)):
+        two = [
+            copy({bad} if bad else set(), since=(*SINCE, 9) if bad == 9 else SINCE)[: None if bad is None else -1]
+            for bad in (first, second)
+        ]
+        found = joined(*two)
+        case = (first, second)
+        assert (found.torn != []) == (torn is not None), case
+        assert all(text.startswith(torn or "-") and text.endswith("its end") for text in found.torn), case
+        assert (found.damage != []) == (torn is None), case
+        assert (found.doubt is not None) == (None not in case), case
+        assert found.aside == found.mend == [name for name, bad in zip((A, B), case, strict=True) if bad], case

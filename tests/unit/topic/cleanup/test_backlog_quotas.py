@@ -272,3 +272,21 @@ def test_of_two_quotas_the_sizes_policy_is_told_first() -> None:
         await there.store.close()
 
     run(main())
+
+
+@pytest.mark.parametrize("published_ms", [0, 1, 5])
+def test_a_message_without_a_publish_time_is_as_old_as_time(published_ms: int) -> None:
+    """Clients may leave it at 0, which is a time like any other: only -1 says that there is no message."""
+
+    async def main() -> None:
+        there = await topic(age_quota(10, EXCEPTION))
+        await there.add(*published(published_ms, 9_000))
+        there.subscribe("s")
+        await there.quotas.check(10_000 + published_ms)
+        assert (there.quotas.oldest_name, there.quotas.oldest_published_ms) == ("s", published_ms)
+        assert there.producers.closed == 0
+        await there.quotas.check(10_001 + published_ms)
+        assert there.producers.closed == 1
+        await there.store.close()
+
+    run(main())

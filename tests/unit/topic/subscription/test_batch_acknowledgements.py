@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from functools import partial
 
 import pytest
@@ -79,3 +80,42 @@ def test_cumulative_ack_into_a_batch() -> None:
     connection.got.clear()
     stand.subscription.redeliver(a, None)
     assert connection.got == [(1, 0, (8,), None), (2, 0, (), None)]
+
+
+@pytest.mark.parametrize("resident", [False, True], ids=["from memory", "from the disk"])
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Exclusive])
+@pytest.mark.parametrize("seed", range(4))
+def test_of_every_batch_what_is_left_goes_out_and_is_paid_for(sub_type: SubType, seed: int, resident: bool) -> None:
+    """Wherever in a piece of the cache or of a read a delivery begins: each entry once, with its own ack_set, at the
+    price of its living messages (rules 5.2.1, 5.7.8)."""
+    rng = random.Random(seed)
+    sizes = [rng.choice((1, 1, 3, 10, 70)) for _ in range(60)]
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    stand.log.append(*sizes)
+    left = {}
+    for ordinal, size in enumerate(sizes):
+        if size > 1 and rng.random() < 0.4:
+            stays = rng.sample(range(size), rng.randrange(size))
+            words = tuple(sum(1 << bit - 64 * word for bit in stays if bit // 64 == word) for word in range(2))
+            stand.cursor.acknowledge_indexes(ordinal, words, size)
+            left[ordinal] = len(stays)
+        elif rng.random() < 0.1:
+            stand.cursor.acknowledge([ordinal])
+            left[ordinal] = 0
+    if resident:
+        stand.log.resident = len(sizes)
+    consumer, connection = stand.join("a", sub_type)
+    living = [left.get(ordinal, size) for ordinal, size in enumerate(sizes)]
+    given = 0
+    for _ in range(400):
+        while stand.log.reads:
+            stand.log.finish_read()
+        out = connection.ordinals
+        assert consumer.state.permits == given - sum(living[ordinal] for ordinal in out)
+        permits = max(rng.randint(1, 30), 1 - consumer.state.permits)
+        stand.subscription.flow(consumer, permits)
+        given += permits
+    assert connection.ordinals == [ordinal for ordinal, messages in enumerate(living) if messages]
+    for ordinal, _, ack_set, _ in connection.got:
+        assert ack_set == stand.cursor.remaining_indexes(ordinal)
+        assert sum(word.bit_count() for word in ack_set) == left.get(ordinal, 0)

@@ -105,3 +105,36 @@ def test_an_abort_leaves_the_cursor_and_lets_others_reserve(again: str) -> None:
         assert place.topic.subscriptions["s"].cursor.mark_delete == 5
 
     simulated(scenario)
+
+
+@pytest.mark.parametrize("again", ["", "restart", "kill"])
+def test_a_subscription_that_is_gone_takes_its_reservations_along(again: str) -> None:
+    """One that comes later under its name is another one: nothing of it is reserved, and a commit changes nothing."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        place.topic.create_subscription("other", 0)
+        await reserve(place, ONE, whole(6))
+        kept: list[bool] = []
+        place.topic.transacting().acknowledge_until(
+            place.topic.subscriptions["other"], ONE, whole(5), lambda: kept.append(True)
+        )
+        place.topic.delete_subscription("s", lambda: None)
+        await place.durable()
+        assert kept == [True]
+        if again:
+            await place.restart() if again == "restart" else place.kill()
+        place.topic.create_subscription("s", 0)
+        await place.durable()
+        assert (
+            set(place.topic.transacting().beside.now)
+            == set(place.topic.transacting().beside.settled.pending)
+            == {"other"}
+        )
+        await reserve(place, OTHER, whole(2))
+        await end(place, ONE, commit=True)
+        assert place.topic.subscriptions["s"].cursor.mark_delete == -1
+        assert place.topic.subscriptions["other"].cursor.mark_delete == 5
+        await end(place, OTHER, commit=True)
+        assert place.topic.subscriptions["s"].cursor.mark_delete == 2
+
+    simulated(scenario)
