@@ -14,127 +14,27 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
 import random
 import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tools.servers import magnetar
 from tools.servers.process import HOST
 
-from magnetar.runtime.clock import SystemClock
-from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.backends.sync_process import SyncProcess
-from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.local_store import LocalLedgerStore
-from magnetar.storage.store_settings import StoreSettings
+from benchmarks.space_mix import Directory, Sample, mix, segment_bytes
 from magnetar.testing.rawclient import RawClient
 
-PASS_SECONDS: Final = 10.0
-"""The same interval as in `magnetar.broker.upkeep.periodic_passes`."""
-_PENDING_MAX: Final = 4 << 20
 _TOPIC: Final = "persistent://public/default/space-"
-
-
-def segment_bytes(path: Path) -> int:
-    """Segments and their indexes."""
-    total = 0
-    for entry in os.scandir(path):
-        with contextlib.suppress(FileNotFoundError):
-            total += entry.stat().st_size if entry.name.startswith("segment-") else 0
-    return total
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What lay on the disk at one moment."""
-
-    written: int
-    disk: int
-    living: int
-    moved: int
-
-
-class Directory:
-    """A store in a directory, filled at a rate, with passes in the background."""
-
-    def __init__(self, path: Path, mb_per_second: float, reclaim: int) -> None:
-        self.path = path
-        self._rate = mb_per_second * 1e6
-        settings = StoreSettings(
-            ledger_entries_max=100, ledger_min_rollover_ms=0, cache_bytes=16 << 20, reclaim_bytes_per_second=reclaim
-        )
-        self.store = LocalLedgerStore(OsFileSystem(str(path)), SystemClock(), settings, committer=SyncProcess)
-        self.store.open()
-        self.written = 0
-        self.samples: list[Sample] = []
-        self._begun = time.perf_counter()
-        self._passes = [asyncio.create_task(self._repeat(self._trim)), asyncio.create_task(self._repeat(self._reclaim))]
-
-    async def _repeat(self, act: Callable[[], object]) -> None:
-        while True:
-            await asyncio.sleep(PASS_SECONDS)
-            await act()  # type: ignore[misc]  # a coroutine function
-
-    async def _trim(self) -> None:
-        dropped = 0
-        for log in list(self.store.logs()):
-            marks = [cursor.mark_delete for cursor in log.cursors.values()]
-            dropped += log.trim(min(marks) + 1)
-        if dropped:
-            await self.store.journal.drain()
-            await self.store.keeper.remove_dead()
-
-    async def _reclaim(self) -> None:
-        await self.store.cleaner.run()
-
-    def log(self, name: str) -> ManagedLedger:
-        """A topic with a subscription that has consumed nothing."""
-        log = self.store.open_log(_TOPIC + name)
-        log.open_cursor("s", log.end)
-        return log
-
-    async def append(self, log: ManagedLedger, entry: bytes) -> None:
-        log.append(entry, 1, None)
-        self.written += len(entry)
-        if self.store.journal.pending_bytes > _PENDING_MAX:
-            await self.store.journal.drain()
-        elif log.next % 8 == 0:
-            await asyncio.sleep(0)  # as connections do: none holds the loop
-        if (ahead := self.ahead()) > 0.02:
-            await asyncio.sleep(ahead)
-
-    def ahead(self) -> float:
-        """Seconds that more is written than the rate allows."""
-        return self.written / self._rate - (time.perf_counter() - self._begun)
-
-    def disk(self) -> int:
-        """Segments and their indexes."""
-        return segment_bytes(self.path)
-
-    def sample(self) -> Sample:
-        occupancy = self.store.occupancy
-        living = sum(span.living for log in self.store.logs() for span in log.spans)
-        assert occupancy is not None
-        self.samples.append(Sample(self.written, self.disk(), living, self.store.cleaner.moved_bytes))
-        return self.samples[-1]
-
-    async def close(self) -> None:
-        for task in self._passes:
-            task.cancel()
-        await asyncio.gather(*self._passes, return_exceptions=True)
-        await self.store.close()
 
 
 async def scattered(path: Path, gigabytes: float, reclaim: int) -> None:
     """The case that keeps most: one small message in every segment."""
-    directory = Directory(path, 100, reclaim)
+    directory = Directory.at(path, 100, reclaim)
     busy = directory.log("busy")
     quiet = [directory.log(f"quiet-{i}") for i in range(24)]
     total, entry = int(gigabytes * 1e9), random.Random(1).randbytes(100_000)
@@ -171,69 +71,28 @@ def _show(directory: Directory, begun: float, shown: float) -> float:
     return seconds
 
 
-class Habit:
-    """How a topic is consumed: at once, late, in jumps, or never; some of its messages are large."""
-
-    def __init__(self, rng: random.Random, log: ManagedLedger) -> None:
-        self.log = log
-        self.kind = rng.choices(("at once", "late", "jumps", "never"), (50, 25, 20, 5))[0]
-        self.lag = int(rng.lognormvariate(5, 1))
-        self.size = int(min(max(rng.lognormvariate(8, 1.5), 100), 100_000))
-        self.weight = rng.paretovariate(1.2)
-
-    def consume(self, rng: random.Random) -> None:
-        end = self.log.end
-        if self.kind == "at once":
-            target = end
-        elif self.kind == "late":
-            target = end - self.lag
-        elif self.kind == "jumps" and rng.random() < 0.02:
-            target = end
-        else:
-            return
-        if target > 0:
-            self.log.cursors["s"].acknowledge_until(target - 1)
-
-
-async def mix(path: Path, gigabytes: float, topics: int, mb_per_second: float, reclaim: int, seed: int) -> Directory:
-    """Topics of every habit side by side; now and then one is deleted and another one begins."""
-    rng = random.Random(seed)
-    directory = Directory(path, mb_per_second, reclaim)
-    habits = [Habit(rng, directory.log(str(i))) for i in range(topics)]
-    weights = [habit.weight for habit in habits]
-    noise, total, step = rng.randbytes(200_000), gigabytes * 1e9, gigabytes * 1e9 / 40
+async def mix_on_disk(
+    path: Path, gigabytes: float, topics: int, mb_per_second: float, reclaim: int, seed: int
+) -> list[Sample]:
+    """:func:`mix` in a directory, and a table of it."""
+    found = await mix(Directory.at(path, mb_per_second, reclaim), gigabytes * 1e9, topics, seed)
     print("written GB  on disk MB  living MB  2 x living + 640 MiB  moved MB")
-    while directory.written < total:
-        for i in rng.choices(range(topics), weights, k=2000):
-            size = int(habits[i].size * rng.uniform(0.5, 2))
-            at = rng.randrange(100_000)
-            await directory.append(habits[i].log, noise[at : at + size])
-        for habit in rng.sample(habits, topics // 5):
-            habit.consume(rng)
-        if rng.random() < 0.2:
-            i = rng.randrange(topics)
-            directory.store.delete_log(habits[i].log.name)
-            habits[i] = Habit(rng, directory.log(f"{i}-{directory.written}"))
-        if directory.written >= step * (len(directory.samples) + 1):
-            _row(directory.sample())
-    print("no more traffic")
-    for _ in range(6):
-        await asyncio.sleep(15)
-        _row(directory.sample())
-    await directory.close()
-    return directory
-
-
-def _row(now: Sample) -> None:
-    bound = 2 * now.living + (640 << 20)
-    cells = (now.disk / 1e6, now.living / 1e6, bound / 1e6, now.moved / 1e6)
-    print(f"{now.written / 1e9:10.2f} {cells[0]:11.0f} {cells[1]:10.0f} {cells[2]:21.0f} {cells[3]:9.0f}", flush=True)
+    for now in found[:: max(len(found) // 40, 1)]:
+        cells = (now.disk / 1e6, now.living / 1e6, now.bound / 1e6, now.moved / 1e6)
+        print(f"{now.written / 1e9:10.2f} {cells[0]:11.0f} {cells[1]:10.0f} {cells[2]:21.0f} {cells[3]:9.0f}")
+    over = [now for now in found if now.disk > now.bound]
+    worst = max(found, key=lambda now: now.disk / now.bound)
+    print(
+        f"{len(found)} samples, one a second: {len(over)} above the bound; the highest at "
+        f"{100 * worst.disk / worst.bound:.1f} % of it ({worst.disk / 1e6:.0f} of {worst.bound / 1e6:.0f} MB)"
+    )
+    return found
 
 
 def chart(samples: list[Sample]) -> str:
     """An SVG: on disk, what lives, and the bound, over what was written."""
     width, height, left, low = 720, 320, 60, 280
-    most = max(max(one.disk, 2 * one.living + (640 << 20)) for one in samples)
+    most = max(max(one.disk, one.bound) for one in samples)
     last = samples[-1].written
 
     def line(value: Callable[[Sample], int], colour: str, name: str, at: int) -> str:
@@ -253,7 +112,7 @@ def chart(samples: list[Sample]) -> str:
     lines = (
         line(lambda one: one.disk, "#c33", "on disk", 0)
         + line(lambda one: one.living, "#282", "lives", 90)
-        + line(lambda one: 2 * one.living + (640 << 20), "#888", "2 x what lives + 640 MiB", 160)
+        + line(lambda one: one.bound, "#888", "2 x what lives + 640 MiB", 160)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
@@ -269,7 +128,7 @@ def chart(samples: list[Sample]) -> str:
 
 async def half_dead(path: Path, gigabytes: float) -> None:
     """Segments of which a third lives, so that there is much to move."""
-    directory = Directory(path / "data" / "ledgers", 1e6, 0)
+    directory = Directory.at(path / "data" / "ledgers", 1e6, 0)
     dies, lives = directory.log("dies"), directory.log("lives")
     entry = random.Random(1).randbytes(50_000)
     for i in range(int(gigabytes * 1e9 / len(entry))):
@@ -376,10 +235,10 @@ def main() -> None:
             asyncio.run(scattered(path, chosen.gb or 3, chosen.reclaim))
         elif chosen.what == "mix":
             found = asyncio.run(
-                mix(path, chosen.gb or 20, chosen.topics, chosen.mb_per_second, chosen.reclaim, chosen.seed)
+                mix_on_disk(path, chosen.gb or 20, chosen.topics, chosen.mb_per_second, chosen.reclaim, chosen.seed)
             )
             if chosen.svg:
-                chosen.svg.write_text(chart(found.samples))
+                chosen.svg.write_text(chart(found))
         else:
             latency(path, chosen.gb or 2, chosen.seconds, chosen.per_second, chosen.rounds)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_EARLY_SECONDS: Final = 1.0
+"""No repeated task runs more often, whoever asks for it."""
 
 
 async def in_turns(things: Iterable[T], per_turn: int = 200, seconds: float = math.inf) -> AsyncIterator[T]:
@@ -24,6 +28,28 @@ async def in_turns(things: Iterable[T], per_turn: int = 200, seconds: float = ma
             await asyncio.sleep(0)
             count, until = 0, now() + seconds
         yield thing
+
+
+class EarlyCall:
+    """Asks for a repeated task before its period is over, but not at once after it has run."""
+
+    def __init__(self, rest: float = 0.0) -> None:
+        """``rest``: after a run the task rests for so many times what it took, and for a second at least."""
+        self._rest = rest
+        self._asked = asyncio.Event()
+
+    def ask(self) -> None:
+        """Have the task run soon."""
+        self._asked.set()
+
+    async def wait(self, seconds: float, took: float) -> None:
+        """Return after ``seconds``, or sooner if it is asked for; ``took``: what the last run took."""
+        rest = min(seconds, max(_EARLY_SECONDS, self._rest * took))
+        await asyncio.sleep(rest)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds - rest):
+                await self._asked.wait()
+        self._asked.clear()
 
 
 class TaskGroup:
@@ -44,22 +70,31 @@ class TaskGroup:
         return task
 
     def repeat(
-        self, seconds: float | Callable[[], float], run: Callable[[], Awaitable[object]], name: str
-    ) -> asyncio.Task[Any]:
+        self, seconds: float | Callable[[], float], run: Callable[[], Awaitable[object]], name: str,
+        early: EarlyCall | None = None,
+    ) -> asyncio.Task[Any]:  # fmt: skip
         """Call ``run`` every ``seconds``, asked anew each time if callable, until :meth:`close`; its exceptions are
-        logged and end nothing."""
-        return self.start(self._repeat(seconds, run, f"{self._owner}/{name}"), name)
+        logged and end nothing. ``early`` can ask for it sooner."""
+        return self.start(self._repeat(seconds, run, f"{self._owner}/{name}", early), name)
 
     async def _repeat(
-        self, period: float | Callable[[], float], run: Callable[[], Awaitable[object]], name: str
-    ) -> None:
+        self, period: float | Callable[[], float], run: Callable[[], Awaitable[object]], name: str,
+        early: EarlyCall | None,
+    ) -> None:  # fmt: skip
+        now = asyncio.get_running_loop().time
+        took = 0.0
         while True:
             seconds = period() if callable(period) else period
-            await asyncio.sleep(seconds)
+            if early is None:
+                await asyncio.sleep(seconds)
+            else:
+                await early.wait(seconds, took)
+            begun = now()
             try:
                 await run()
             except Exception:
                 log.exception("%s failed; it is tried again in %g s", name, seconds)
+            took = now() - begun
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -20,11 +20,13 @@ from magnetar.broker.upkeep.inactive_topics import InactiveTopicRemoval
 from magnetar.broker.upkeep.unloaded_topics import UnloadedTopics
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.model.policies import Retention
-from magnetar.runtime.tasks import TaskGroup, in_turns
+from magnetar.runtime.tasks import EarlyCall, TaskGroup, in_turns
 
 log = logging.getLogger(__name__)
 
 _TRIM_SECONDS: Final = 10.0
+_TRIM_REST: Final = 20
+"""While much is written trimming is asked for more often; between two passes lies this many times what one takes."""
 _OFFLOAD_SECONDS: Final = 30.0
 _SPACE_SECONDS: Final = 10.0
 _AT_REST_SECONDS: Final = 10.0
@@ -35,6 +37,7 @@ class _Pass(NamedTuple):
     name: str
     seconds: float | Callable[[], float]
     run: Callable[[], Awaitable[object]]
+    early: EarlyCall | None = None
 
 
 class Upkeep:
@@ -46,12 +49,15 @@ class Upkeep:
         self.inactive_topics = InactiveTopicRemoval(service)
         self.unloaded_topics = UnloadedTopics(service)
         settings = service.settings
+        store = service.store
+        filled = EarlyCall(_TRIM_REST)
+        store.keeper.on_checkpoint = filled.ask
         self._passes = [
-            _Pass("trim", _TRIM_SECONDS, self.trim),
+            _Pass("trim", _TRIM_SECONDS, self.trim, filled),
             _Pass("retention", settings.retentionCheckIntervalInSeconds, self.retain),
             _Pass("at rest", _AT_REST_SECONDS, self.look_at_unused),
             _Pass("offload", _OFFLOAD_SECONDS, self.offload),
-            _Pass("space", _SPACE_SECONDS, service.store.cleaner.run),
+            _Pass("space", _SPACE_SECONDS, store.cleaner.run, store.cleaner.early),
             _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire),
             _Pass(
                 "inactive topics",
@@ -79,7 +85,7 @@ class Upkeep:
             return
         self._service.store.full_disk.let_go = self.trim
         for one in self._passes:
-            self._tasks.repeat(one.seconds, one.run, one.name)
+            self._tasks.repeat(one.seconds, one.run, one.name, one.early)
 
     async def close(self) -> None:
         """End."""

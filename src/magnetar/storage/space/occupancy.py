@@ -5,10 +5,13 @@ Spans report it themselves, through the store: each one that comes, goes, shrink
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from magnetar.storage.log.segment import Span
 from magnetar.storage.space.victims import SegmentUse
+
+_NEVER: Final = 1 << 62
 
 
 class Occupancy:
@@ -22,6 +25,11 @@ class Occupancy:
         """For each segment the newest one that holds something which was moved out of it."""
         self._copied: dict[int, int] = {}
         """For each segment the bytes that were moved out of it and lie in it still."""
+        self.died = 0
+        """Bytes that are needed no more, since somebody set it to 0."""
+        self.worth = _NEVER
+        """When so many have died, :attr:`on_died` is called."""
+        self.on_died: Callable[[], object] = int
         self.sizes: dict[int, int] = {}
         """Sizes on disk of segments that take no more entries, with their index."""
 
@@ -58,11 +66,16 @@ class Occupancy:
         """So many bytes of a span are needed no more."""
         if span.segment in self._living:
             self._living[span.segment] -= size
+        self.died += size
+        if self.died >= self.worth:
+            self.died = 0
+            self.on_died()
 
     def moved(self, source: int, target: int, size: int) -> None:
         """So much of segment ``source`` lies in ``target``, too: until checkpoints know, it lies there as well."""
         self._moved_to[source] = max(self._moved_to.get(source, 0), target)
         self._copied[source] = self._copied.get(source, 0) + size
+        self.died -= size
 
     @property
     def copied(self) -> int:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from heapq import merge
 from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
-from magnetar.runtime.tasks import in_turns
+from magnetar.runtime.tasks import EarlyCall, in_turns
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.ledgers.entry_reader import EntryReader, LivingExtent
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 _SLICE_BYTES: Final = 256 << 10
 """What one group takes; measured: publish latency is the same with and without (docs/performance.md)."""
 _HURRIED_BYTES: Final = 1 << 20
-"""What one group takes while more than twice what lives is there."""
+"""What one group takes while more is there than is aimed at."""
 _SPANS_AT_ONCE: Final = 64
 _SORTED_AT_ONCE: Final = 2000
 _BUSY_BYTES: Final = 1 << 20
@@ -44,8 +45,10 @@ _PATIENCE: Final = 25
 """but no longer than so many hundredths of a second: what makes room must not starve."""
 _PASS_SEGMENTS: Final = 4
 """So much living data, in segments, is moved before what is best is looked at again."""
+_EARLY_PART: Final = 4
+"""When so large a part of a segment has died, a pass is begun at once."""
 _ROUND_SECONDS: Final = 1.0
-"""A pass that finds more than twice what lives goes on after so long."""
+"""A pass that finds more than is aimed at goes on after so long."""
 _ROLL_PART: Final = 8
 """So large a part of a segment has to wait for checkpoints before one is written for its sake."""
 _ROLL_SECONDS: Final = 10.0
@@ -55,6 +58,8 @@ _HURRIED_REST: Final = 20
 """or this many if moving waits for it: then nor does it have to be ten seconds."""
 _NEWEST_SECONDS: Final = 60.0
 """The newest segment is ended for the sake of its own garbage when it has been the newest for so long."""
+_COUNT_SECONDS: Final = 0.1
+"""So often at most it is counted how much is there: with a terabyte there are 8,000 segments to add up."""
 _LOOK_SECONDS: Final = 0.01
 """So often it is looked how much others have written while moving keeps to its rate."""
 _REFUSED_SECONDS: Final = 60.0
@@ -84,7 +89,12 @@ class SegmentCleaner:
         self._damaged: set[int] = set()
         self._not_before = 0.0
         self._again = 0.0
+        self._counted_at, self._excess = -math.inf, 0
         self._one = asyncio.Lock()
+        self.early = EarlyCall()
+        """Asks for a pass when much has died since the last one."""
+        home.occupancy.worth = slack // _EARLY_PART
+        home.occupancy.on_died = self.early.ask
         self.emptied = 0
         """Segments, since the start."""
         self.moved_bytes = 0
@@ -123,8 +133,11 @@ class SegmentCleaner:
         return self._rate > 0 and asyncio.get_running_loop().time() >= self._not_before
 
     def _urgent(self) -> bool:
-        """Whether more than twice what lives is there."""
-        return excess(self._uses(), self._slack) > 0
+        """Whether more is there than is aimed at."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._counted_at + _COUNT_SECONDS:
+            self._counted_at, self._excess = now, excess(self._uses(), self._slack)
+        return self._excess > 0
 
     # emptying ----------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,8 @@ class SegmentKeeper:
         self.occupancy = Occupancy()
         self.sealing = (0.0, 0.0)
         """When a segment was sealed last, in the loop's time, and how long that took."""
+        self.on_checkpoint: Callable[[], object] = int
+        """Called when a checkpoint was written and what it makes removable is gone."""
         self._one = asyncio.Lock()
         self._unindexed: dict[int, int] = {}
         """Sealed segments without an index, and their lengths: the places of their extents stay in memory."""
@@ -119,6 +121,7 @@ class SegmentKeeper:
                 now = asyncio.get_running_loop().time()
                 self.sealing = (now, now - begun)
                 await self.remove_dead()
+                self.on_checkpoint()
             except OSError as error:
                 log.error("segment %d has no index and checkpoint yet (%s); the next segment's will do", number, error)
 
