@@ -81,8 +81,10 @@ def _build(
     connection_limit: ConnectionLimit,
 ) -> tuple[AdminServer, BrokerPort, TelemetryExports | None]:
     from magnetar.admin.application import create_app
-    from magnetar.admin.http.server import AdminServer, WebSocketLimits
+    from magnetar.admin.http.connection import WebSocketLimits
+    from magnetar.admin.http.server import AdminServer
     from magnetar.admin.local_broker.broker import local_ports
+    from magnetar.admin.websocket.socket_turns import SocketTurns
 
     telemetry = _telemetry(service.settings.clusterName)
     ports = local_ports(service, rates, connections)
@@ -99,8 +101,10 @@ def _build(
         settings.webSocketMaxTextFrameSize,
         settings.webSocketSessionIdleTimeoutMillis / 1000,
         settings.webSocketPingDurationSeconds,
+        connections.unfinished,
     )
-    server = AdminServer(app, entrances, connection_limit, sockets if settings.webSocketServiceEnabled else None)
+    served = sockets if settings.webSocketServiceEnabled else None
+    server = AdminServer(app, entrances, connection_limit, served, SocketTurns())
     return server, ports.broker, telemetry
 
 

@@ -11,7 +11,7 @@ from magnetar.testing.simloop import run
 
 
 def runs(asked: list[float], until: float, *, rest: float = 0.0, took: float = 0.0) -> list[float]:
-    """When a task of ten seconds runs, if it is asked for at these times."""
+    """Run a task of ten seconds and ask for it at these times; return when it ran."""
     found: list[float] = []
 
     async def main() -> None:

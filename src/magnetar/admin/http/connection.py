@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import h11
 from typing_extensions import override
@@ -22,12 +22,31 @@ from magnetar.admin.http.authentication import CERTIFICATE
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.security.authentication.peer_certificate import verified_certificate
 
+if TYPE_CHECKING:
+    from magnetar.admin.http.websocket_connection import HttpTurns, UnfinishedBudget
+
 log = logging.getLogger(__name__)
 _limited = RateLimitedLog(log)
 
 REQUEST_SECONDS: Final = 20.0
+_SLICE: Final = 2048
+"""Bytes that are handled at once of what has many lines."""
+_LINES_AT_ONCE: Final = 340
 _CLIENT_HELLO: Final = b"\x16\x03"
 """How TLS begins, which no request does."""
+
+
+class WebSocketLimits(NamedTuple):
+    """What WebSockets on this server may do."""
+
+    frame_max: int
+    """Bytes of a message."""
+    idle_seconds: float
+    """Silence after which one is closed; 0: never."""
+    ping_seconds: float
+    """Seconds between two pings; 0 or less: none."""
+    unfinished: UnfinishedBudget
+    """Shared by all connections of the broker."""
 
 
 class HttpConnection(H11Protocol):
@@ -39,12 +58,16 @@ class HttpConnection(H11Protocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         release: Callable[[], None],
-        idle_seconds: float = 0,
+        sockets: WebSocketLimits | None = None,
+        turns: HttpTurns | None = None,
     ) -> None:
-        """``idle_seconds``: how long a WebSocket may be silent; 0 for ever."""
+        """``sockets``: what a WebSocket may do that it becomes; ``turns``: shared by all connections of the door."""
         super().__init__(config, server_state, app_state)
         self._release = release
-        self._idle_seconds = idle_seconds
+        self._sockets = sockets
+        self._turns = turns
+        self._unread = b""
+        """What waits for its turn; nothing is read meanwhile."""
         self._handed_over = False
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
@@ -65,6 +88,36 @@ class HttpConnection(H11Protocol):
             _limited.warning("tls", "%s: closing, it speaks TLS to the port without TLS (webServicePort)", client)
             self.transport.abort()
             return
+        if self._unread:
+            self._unread += data
+            self.transport.pause_reading()
+        elif self._turns is None or data.count(b"\n") <= _LINES_AT_ONCE:
+            self._take(data)
+        else:
+            self._unread = data
+            self.turn()
+
+    def turn(self) -> None:
+        """Handle what has come in slices, as far as the round allows: what is short and many keeps the loop, a chunk
+        of the network holds 40,000 chunks of a body."""
+        turns, unread, at = self._turns, self._unread, 0
+        assert turns is not None
+        while at < len(unread) and turns.left > 0:
+            if self.transport.is_closing() or self._handed_over:
+                self._unread = b""
+                return
+            piece = unread[at : at + _SLICE]
+            at += len(piece)
+            turns.spent(piece.count(b"\n"))
+            self._take(piece)
+        self._unread = unread[at:]
+        if self._unread:
+            self.transport.pause_reading()
+            turns.wait(self)
+        elif not (self.flow.read_paused or self.transport.is_closing() or self._handed_over):
+            self.transport.resume_reading()
+
+    def _take(self, data: bytes) -> None:
         super().data_received(data)
         if self._handed_over:
             return
@@ -86,7 +139,12 @@ class HttpConnection(H11Protocol):
         self.connections.discard(self)
         lines = [b"%s %s HTTP/1.1\r\n" % (event.method, event.target)]
         lines += [b"%s: %s\r\n" % (name, value) for name, value in self.headers]
-        found = WebSocketConnection(self.config, self.server_state, self.app_state, self._release, self._idle_seconds)
+        assert self._sockets is not None, "a door without WebSockets upgrades nothing"
+        assert self._turns is not None
+        found = WebSocketConnection(
+            self.config, self.server_state, self.app_state, self._release, self._sockets.idle_seconds, self._turns,
+            self._sockets.unfinished,
+        )  # fmt: skip
         found.connection_made(self.transport)
         self.transport.set_protocol(found)
         found.data_received(b"".join([*lines, b"\r\n"]))
@@ -129,6 +187,7 @@ class HttpConnection(H11Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        self._unread = b""
         self._request_whole()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)

@@ -13,31 +13,23 @@ import logging
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
 
-from magnetar.admin.http.connection import HttpConnection
+from magnetar.admin.http.connection import HttpConnection, WebSocketLimits
 from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Entrance, Release
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.runtime.tasks import TaskGroup
 
+if TYPE_CHECKING:
+    from magnetar.admin.http.websocket_connection import HttpTurns
+
 _limited = RateLimitedLog(logging.getLogger(__name__))
 _IDLE_SECONDS: Final = 5
 """Seconds after which a connection without a request is closed."""
-
-
-class WebSocketLimits(NamedTuple):
-    """What WebSockets on this server may do."""
-
-    frame_max: int
-    """Bytes of a message."""
-    idle_seconds: float
-    """Silence after which one is closed; 0: never."""
-    ping_seconds: float
-    """Seconds between two pings; 0 or less: none."""
 
 
 class _Server(uvicorn.Server):
@@ -48,9 +40,11 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         entrances: Sequence[Entrance],
         connection_limit: ConnectionLimit,
-        sockets: WebSocketLimits,
+        sockets: WebSocketLimits | None,
+        turns: HttpTurns | None,
     ) -> None:
         super().__init__(config)
+        self._turns = turns
         self._sockets = sockets
         self._acceptors = [
             Acceptor.at(entrance, connection_limit, self._connection, _too_many) for entrance in entrances
@@ -76,7 +70,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def _connection(self, release: Release) -> HttpConnection:
-        return HttpConnection(self.config, self.server_state, self.lifespan.state, release, self._sockets.idle_seconds)
+        return HttpConnection(self.config, self.server_state, self.lifespan.state, release, self._sockets, self._turns)
 
 
 class AdminServer:
@@ -88,8 +82,9 @@ class AdminServer:
         entrances: Sequence[Entrance],
         connection_limit: ConnectionLimit,
         sockets: WebSocketLimits | None = None,
+        turns: HttpTurns | None = None,
     ) -> None:
-        """Takes over the listening sockets; without ``sockets`` there are no WebSockets."""
+        """Takes over the listening sockets; without ``sockets`` there are no WebSockets, and with them ``turns``."""
         ping = 0.0 if sockets is None else sockets.ping_seconds
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", http="h11",
@@ -100,7 +95,7 @@ class AdminServer:
         )  # fmt: skip
         logging.getLogger("uvicorn.error").addFilter(_few_warnings)
         self._entrances = entrances
-        self._server = _Server(config, entrances, connection_limit, sockets or WebSocketLimits(0, 0, 0))
+        self._server = _Server(config, entrances, connection_limit, sockets, turns)
         self._tasks = TaskGroup("admin")
         self._serving: asyncio.Task[object] | None = None
 

@@ -1,21 +1,57 @@
-"""A WebSocket on a connection of the HTTP door: uvicorn's, with a limit for silence and the door's count."""
+"""A WebSocket on a connection of the HTTP door: uvicorn's, with a limit for silence, the door's count, turns for what
+comes in and a budget for messages that are not whole.
+
+What a peer has sent is given to the parser in slices, and no more of it is while the round that all sockets share is
+used up, or while the application has a message to take. A whole chunk of the network holds 40,000 frames, and handling
+them at once kept everybody else waiting for seconds.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, Protocol
 
 from typing_extensions import override
 from uvicorn.config import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.frames import Frame
 
+_SLICE: Final = 2048
+"""Bytes that the parser is given at once; they hold 340 frames at most."""
+_TEXT_COST: Final = 20
+"""Units of a message (:mod:`magnetar.admin.websocket.socket_turns`); other frames take one."""
+_UNIT_BYTES: Final = 100
+"""Bytes of a message that cost one unit more."""
 _quiet = logging.getLogger("uvicorn.websocket")
 """uvicorn writes every handshake with its query, where tokens stand; errors are written by the application."""
 _quiet.setLevel(logging.CRITICAL)
 _GOING_AWAY = 1001
+
+
+class HttpTurnTaker(Protocol):
+    """A connection that has received more than it has handled."""
+
+    def turn(self) -> None:
+        """Handle some of it; wait again if there is more."""
+        ...
+
+
+class HttpTurns(Protocol):
+    """Who may handle now what it has received (:class:`magnetar.admin.websocket.socket_turns.SocketTurns`)."""
+
+    left: int
+
+    def spent(self, units: int) -> None: ...
+    def wait(self, socket: HttpTurnTaker) -> None: ...
+
+
+class UnfinishedBudget(Protocol):
+    """What all connections of the broker may hold of messages that are not whole."""
+
+    def changed(self, sender: WebSocketConnection, before: int, held: int, missing: int) -> None: ...
 
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
@@ -28,6 +64,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         app_state: dict[str, Any],
         release: Callable[[], None],
         idle_seconds: float,
+        turns: HttpTurns,
+        unfinished: UnfinishedBudget,
     ) -> None:
         super().__init__(config, server_state, {**app_state, "websocket.abort": self._abort})
         self.logger = _quiet
@@ -37,6 +75,21 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         self._moved = self.loop.time()
         self._sent = 0
         self._watch: asyncio.TimerHandle | None = None
+        self._turns = turns
+        self._unfinished = unfinished
+        self._unread = b""
+        """What the peer has sent and the parser has not been given, from ``_at`` on."""
+        self._at = 0
+        self._waits = False
+        """Whether it waits for its turn."""
+        self._held_off = False
+        """Whether memory is short and messages of others are to become whole first."""
+        self._whole: bytearray | None = None
+        """The message that comes in several frames."""
+        self._parts = 0
+        """Bytes of the frames of a message that is not whole."""
+        self._held = 0
+        """Bytes that are counted in the budget."""
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -47,7 +100,110 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     @override
     def data_received(self, data: bytes) -> None:
         self._moved = self.loop.time()
-        super().data_received(data)
+        self._unread = self._unread[self._at :] + data if self._unread else data
+        self._at = 0
+        if not self._waits:
+            self.turn()
+
+    def turn(self) -> None:
+        """Handle what has come, as far as the round and the application allow; the rest waits, and nothing is read."""
+        self._waits = False
+        turns, unread, end = self._turns, self._unread, len(self._unread)
+        while self._at < end and turns.left > 0 and not self.read_paused:
+            if self.transport.is_closing():
+                self._unread, self._at = b"", 0
+                return
+            piece = unread[self._at : self._at + _SLICE]
+            self._at += len(piece)
+            super().data_received(piece)
+        self._count()
+        if self._at == end:
+            self._unread, self._at = b"", 0
+        self._read_or_wait()
+
+    def _read_or_wait(self) -> None:
+        """Read on if nothing is left; otherwise wait for a turn, unless the application has to take something first."""
+        if self.transport.is_closing() or self.read_paused:
+            return
+        if self._unread and not self._waits:
+            self._waits = True
+            self._turns.wait(self)
+        if self._unread or self._held_off:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    @override
+    def handle_events(self) -> None:
+        self._turns.spent(len(self.conn.events))
+        super().handle_events()
+
+    @override
+    def send_receive_event_to_app(self) -> None:
+        size = sum(map(len, self.frames))
+        self._parts = 0
+        self._turns.spent(_TEXT_COST + size // _UNIT_BYTES)
+        super().send_receive_event_to_app()
+
+    @override
+    def handle_text(self, event: Frame) -> None:
+        self._parts = len(event.data)
+        super().handle_text(event)
+
+    @override
+    def handle_bytes(self, event: Frame) -> None:
+        self._parts = len(event.data)
+        super().handle_bytes(event)
+
+    @override
+    def handle_cont(self, event: Frame) -> None:
+        # one growing buffer: a message may come in any number of frames, empty ones too
+        if self._whole is None:
+            self._whole = bytearray(b"".join(self.frames))
+            self.frames = []
+        self._whole += event.data
+        self._parts = len(self._whole)
+        if event.fin:
+            self.frames, self._whole = [bytes(self._whole)], None
+            self.send_receive_event_to_app()
+
+    @override
+    def handle_ping(self) -> None:
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()  # a peer that takes nothing gets no answers to keep in memory
+
+    @override
+    async def receive(self) -> Any:
+        message = await self.queue.get()
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            self._read_or_wait()
+        return message
+
+    # the budget for messages that are not whole --------------------------------------------------------------------
+
+    def _count(self) -> None:
+        held = self._parts + len(self.conn.reader.buffer) if not self.disconnected else 0
+        if held != self._held:
+            before, self._held = self._held, held
+            self._unfinished.changed(self, before, held, 0)
+
+    def hold_off(self) -> None:
+        """Stop reading: messages of others are to become whole first."""
+        self._held_off = True
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def carry_on(self) -> None:
+        """Read on: there is room for the rest of the message."""
+        self._held_off = False
+        self._read_or_wait()
+
+    def too_slow(self, held: int) -> None:
+        """End the connection: memory is short, and the message does not become whole."""
+        self._abort()
 
     @override
     async def send(self, message: Any) -> None:
@@ -80,4 +236,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
             self._watch.cancel()
             self._watch = None
         super().connection_lost(exc)
+        # the connection is part of cycles that are collected late: what it held of messages goes now
+        self._unread, self._at, self._whole, self.frames = b"", 0, None, []
+        self.conn.reader.buffer.clear()
+        self._count()
         self._release()

@@ -1,13 +1,14 @@
 """One JSON document, read strictly: values that could not be stored, shown or sent on are refused.
 
 UTF-8 only; no lone surrogates, whether escaped or not; no NaN, Infinity or number beyond 64 bits; no member twice; at
-most ``LEVELS_MAX`` levels. Errors name the place inside the document.
+most ``LEVELS_MAX`` levels and ``VALUES_MAX`` values. Errors name the place inside the document.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from typing import Any, Final, NoReturn
 
@@ -16,14 +17,19 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import Json
 
 LEVELS_MAX: Final = 100
+VALUES_MAX: Final = 100_000
+"""Values of one document: parsing takes a microsecond for each, and what is done with them takes more."""
+_STRINGS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _DIGITS_MAX: Final = 20
 _SHOWN: Final = 80
 
 
-def read_document(body: bytes) -> Json:
+def read_document(body: bytes, values_max: int = VALUES_MAX) -> Json:
     """Parse a document. Raises InvalidValueError."""
     try:
         text = body.decode("utf-8")
+        if text.count(",") >= values_max and _STRINGS.sub("", text).count(",") >= values_max:
+            raise ValueError(f"it has more than {values_max} values")
         value: Json = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise InvalidValueError(f"the body is not JSON: {_said(error)}") from None
@@ -79,15 +85,19 @@ def _check(document: Json, *, may_be_surrogate: bool) -> None:
     waiting: list[tuple[Json, str, int]] = [(document, "", 1)]
     while waiting:
         value, place, level = waiting.pop()
-        if level > LEVELS_MAX:
+        if level > LEVELS_MAX or (level == LEVELS_MAX and value and isinstance(value, dict | list)):
             raise InvalidValueError(f"the body is not JSON that is accepted: more than {LEVELS_MAX} levels")
         if isinstance(value, dict):
             for name, item in value.items():
                 if may_be_surrogate:
                     _require_characters(name, f"the name of a member{_in(place)}")
-                waiting.append((item, f"{place}.{name}" if place else name, level + 1))
+                # most values are neither: no place is made up for them
+                if may_be_surrogate or isinstance(item, dict | list):
+                    waiting.append((item, f"{place}.{name}" if place else name, level + 1))
         elif isinstance(value, list):
-            waiting.extend((item, f"{place}[{index}]", level + 1) for index, item in enumerate(value))
+            for index, item in enumerate(value):
+                if may_be_surrogate or isinstance(item, dict | list):
+                    waiting.append((item, f"{place}[{index}]", level + 1))
         elif may_be_surrogate and isinstance(value, str):
             _require_characters(value, f"the text{_in(place)}")
 

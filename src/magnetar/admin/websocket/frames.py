@@ -8,6 +8,7 @@ import datetime
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import read_document
@@ -17,6 +18,8 @@ from magnetar.client.machines.message_id import MessageId
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.policies import Json, JsonObject
 
+_VALUES_MAX: Final = 20_000
+"""Values of one frame; above it a frame would keep the event loop for long."""
 NOT_JSON, WRONG_PAYLOAD, FAILED = 3, 7, 8
 """Pulsar's numbers of what can be wrong with a message that is sent."""
 
@@ -69,7 +72,7 @@ def sent_message(text: str) -> SentMessage:
 def read_object(text: str) -> JsonObject:
     """A frame as a JSON object. Raises InvalidValueError."""
     try:
-        found = read_document(text.encode())
+        found = read_document(text.encode(), _VALUES_MAX)
     except UnicodeEncodeError:
         raise InvalidValueError("the frame is not UTF-8") from None
     if not isinstance(found, dict):

@@ -1,0 +1,207 @@
+"""However many frames or chunks a peer sends at once, a few are handled at a time; what is half sent is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from magnetar.admin.http.websocket_connection import WebSocketConnection
+from magnetar.admin.websocket.socket_turns import ROUND, SocketTurns
+from magnetar.broker.connection import listener
+from magnetar.broker.connection.bounds import unfinished_frames
+from tests.support.real_broker import HOST, RealBroker, run_on_broker
+
+TEXT, CONTINUATION, PING = 1, 0, 9
+SOME = 20_000
+PRODUCER = "/ws/v2/producer/persistent/public/default/t"
+
+
+def frame(opcode: int, data: bytes = b"", *, last: bool = True) -> bytes:
+    size = len(data)
+    if size < 126:
+        length = bytes([0x80 | size])
+    elif size < 1 << 16:
+        length = b"\xfe" + struct.pack(">H", size)
+    else:
+        length = b"\xff" + struct.pack(">Q", size)
+    return bytes([0x80 * last | opcode]) + length + bytes(4) + data
+
+
+def door(broker: RealBroker) -> int:
+    return int(broker.node.broker.service.web_service_url.rpartition(":")[2])
+
+
+async def opened(broker: RealBroker, path: str = PRODUCER) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(HOST, door(broker))
+    writer.write(
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+    )
+    assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+    return reader, writer
+
+
+async def answer(reader: asyncio.StreamReader) -> dict[str, str]:
+    head = await reader.readexactly(2)
+    size = head[1]
+    if size == 126:
+        size = int.from_bytes(await reader.readexactly(2), "big")
+    found: dict[str, str] = json.loads(await reader.readexactly(size))
+    return found
+
+
+@contextmanager
+def rounds() -> Iterator[list[int]]:
+    """The units that were worked in each round."""
+    found: list[int] = []
+    begin = SocketTurns._round
+
+    def noted(self: SocketTurns) -> None:
+        found.append(ROUND - self.left)
+        begin(self)
+
+    with patch.object(SocketTurns, "_round", noted):
+        yield found
+
+
+def test_turns_are_taken_in_the_order_of_asking_and_a_round_ends_when_it_is_used_up() -> None:
+    async def scenario() -> None:
+        turns, order = SocketTurns(), list[str]()
+
+        class Socket:
+            def __init__(self, name: str, rounds: int) -> None:
+                self.name, self.rounds = name, rounds
+
+            def turn(self) -> None:
+                order.append(self.name)
+                turns.spent(ROUND)
+                self.rounds -= 1
+                if self.rounds:
+                    turns.wait(self)
+
+        for one in (Socket("a", 3), Socket("b", 1), Socket("c", 2)):
+            turns.wait(one)
+        await asyncio.sleep(0)
+        assert order == ["a"]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert order == ["a", "b", "c", "a", "c", "a"]
+        assert len(turns) == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_flood_of_frames_is_handled_a_few_at_a_time(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await opened(broker)
+        message = base64.b64encode(b"x").decode()
+        with rounds() as worked:
+            writer.write(frame(PING, b"x") * SOME + frame(TEXT, b'{"payload": "%s"}' % message.encode()))
+            got = await reader.readexactly(3 * SOME)
+            assert got == b"\x8a\x01x" * SOME
+            assert (await answer(reader))["result"] == "ok"
+        assert max(worked) < 1000
+        assert sum(worked) >= SOME
+        writer.close()
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_a_message_in_thousands_of_frames_is_one_message(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await opened(broker)
+        text = b'{"payload": "%s", "context": "1"}' % base64.b64encode(bytes(6000))
+        parts = [frame(TEXT, text[:1], last=False)]
+        for i in range(1, len(text) - 1):
+            parts += [frame(CONTINUATION, text[i : i + 1], last=False), frame(CONTINUATION, last=False)]
+        parts.append(frame(CONTINUATION, text[-1:]))
+        with rounds() as worked:
+            writer.write(b"".join(parts))
+            said = await answer(reader)
+        assert (said["result"], said["context"]) == ("ok", "1")
+        assert max(worked) < 1000
+        writer.close()
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_a_body_in_thousands_of_chunks_is_handled_a_few_at_a_time(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await asyncio.open_connection(HOST, door(broker))
+        with rounds() as worked:
+            body = b'{"allowedClusters": ["standalone"]}' + b" " * SOME
+            chunks = b"".join(b"1\r\n%c\r\n" % one for one in body)
+            writer.write(
+                b"PUT /admin/v2/tenants/chunky HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+                b"Content-Type: application/json\r\n\r\n" + chunks + b"0\r\n\r\n"
+            )
+            assert b" 204 " in await reader.readuntil(b"\r\n\r\n")
+        assert max(worked) < 1500
+        assert sum(worked) >= SOME
+        writer.close()
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_half_messages_share_the_budget_of_all_connections(tmp_path: Path) -> None:
+    """Those that do not become whole lose their connection, and what they held is not kept."""
+
+    async def scenario(broker: RealBroker) -> None:
+        budget = broker.node.broker.connections.unfinished
+        made: list[WebSocketConnection] = []
+        count = WebSocketConnection._count
+
+        def noted(self: WebSocketConnection) -> None:
+            if self not in made:
+                made.append(self)
+            count(self)
+
+        with (
+            patch.object(unfinished_frames, "FRAME_SECONDS", 0.2),
+            patch.object(listener, "UNFINISHED_MAX", 1),
+            patch.object(WebSocketConnection, "_count", noted),
+        ):
+            half = [await opened(broker) for _ in range(16)]
+            assert budget.most < 12_000_000
+            for _, writer in half:
+                writer.write(frame(TEXT, b"x" * 1_000_000)[:-1])
+            reader, writer = await opened(broker)
+            writer.write(frame(TEXT, b'{"payload": "%s"}' % base64.b64encode(bytes(300_000))))
+            assert (await asyncio.wait_for(answer(reader), 20))["result"] == "ok"
+            for _ in range(200):
+                if budget.bytes <= budget.most:
+                    break
+                await asyncio.sleep(0.05)
+            assert budget.bytes <= budget.most
+            for _, one in half:
+                one.transport.abort()
+            writer.close()
+            for _ in range(200):
+                if not budget.bytes:
+                    break
+                await asyncio.sleep(0.05)
+        assert budget.bytes == 0
+        assert [len(one.conn.reader.buffer) for one in made] == [0] * 17
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_a_frame_with_very_many_values_is_refused(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await opened(broker)
+        many = {str(number): "" for number in range(30_000)}
+        writer.write(frame(TEXT, json.dumps({"payload": "", "properties": many}).encode()))
+        said = await answer(reader)
+        assert said["result"] == "send-error:3"
+        assert "more than 20000 values" in said["errorMsg"]
+        writer.write(frame(TEXT, json.dumps({"payload": "", "properties": {"commas": "," * 30_000}}).encode()))
+        assert (await answer(reader))["result"] == "ok"
+        writer.close()
+
+    run_on_broker(tmp_path, scenario)
