@@ -96,18 +96,19 @@ def recover(backend: JournalBackend, factory: LogFactory, owner: int | None = No
     """
     found = Recovered()
     segments = backend.segments()
-    found.checkpoint_number, image = checkpoint.load(backend, owner)
+    found.checkpoint_number, image, damaged = checkpoint.find(backend, owner)
     if image is not None:
         _Replay(found, factory).image(image)
     elif segments and segments[0] != 1:
         raise PersistenceError(
             f"no readable checkpoint, and {segment_name(1)} is gone: the state cannot be rebuilt. "
-            "Restore a checkpoint (damaged ones are kept as quarantine-checkpoint-…) or the directory from a backup"
+            f"Restore {_named(damaged) or 'a checkpoint'} or the directory from a backup"
         )
     young = [number for number in segments if number > found.checkpoint_segment]
     gap = gap_after(found.checkpoint_segment, segments)
     if gap is not None:
-        raise PersistenceError(gap)
+        raise PersistenceError(gap + (f" (damaged: {_named(damaged)})" if damaged else ""))
+    checkpoint.set_aside(backend, damaged)
     found.segment = max([found.checkpoint_segment, *segments])
     if found.secret is None:
         found.secret = owner
@@ -119,6 +120,10 @@ def recover(backend: JournalBackend, factory: LogFactory, owner: int | None = No
         backend.sync()
     replay.settle()
     return found
+
+
+def _named(checkpoints: Iterable[int]) -> str:
+    return ", ".join(f"checkpoint-{number:016x}" for number in checkpoints)
 
 
 def _border(backend: JournalBackend, number: int) -> tuple[int | None, int | None]:

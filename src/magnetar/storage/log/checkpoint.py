@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
@@ -149,21 +149,38 @@ def save(backend: JournalBackend, number: int, data: bytes) -> None:
             backend.remove_checkpoint(old)
 
 
-def load(backend: JournalBackend, owner: int | None = None) -> tuple[int, Checkpoint | None]:
-    """The newest whole checkpoint and its number; damaged ones are set aside.
+class Found(NamedTuple):
+    """What there is of checkpoints."""
 
-    So is one that another directory's broker wrote, if ``owner``, this one's secret, is known.
+    number: int
+    """Of the newest whole one; of the newest if none is whole."""
+    checkpoint: Checkpoint | None
+    damaged: dict[int, Exception]
+    """Those that are newer, and what is wrong with them."""
+
+
+def find(backend: JournalBackend, owner: int | None = None) -> Found:
+    """The newest whole checkpoint. Nothing is changed: a start may be refused for something else.
+
+    One that another directory's broker wrote counts as damaged if ``owner``, this one's secret, is known.
     """
     numbers = backend.checkpoints()
+    damaged: dict[int, Exception] = {}
     for number in reversed(numbers):
         try:
             found = decode(backend.read_checkpoint(number))
             require_owner(found, owner)
-            return number, found
+            return Found(number, found, damaged)
         except (records.RecordError, ValueError, KeyError, struct.error) as error:
-            kept = backend.reject_checkpoint(number)
-            log.error("checkpoint-%016x is damaged (%s); kept as %s, the one before it is used", number, error, kept)
-    return (numbers[-1] if numbers else 0), None
+            damaged[number] = error
+    return Found(numbers[-1] if numbers else 0, None, damaged)
+
+
+def set_aside(backend: JournalBackend, damaged: Mapping[int, Exception]) -> None:
+    """Rename damaged checkpoints, so that they are kept and not read again."""
+    for number, error in damaged.items():
+        kept = backend.reject_checkpoint(number)
+        log.error("checkpoint-%016x is damaged (%s); kept as %s, the one before it is used", number, error, kept)
 
 
 def require_owner(found: Checkpoint, owner: int | None) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from magnetar.model.errors import PersistenceError
+from magnetar.storage.backends.journal_backend import segment_name
 from tests.support.simulated_store import Disk, publish, read_all, simulated
 
 
@@ -193,6 +197,25 @@ async def test_a_damaged_checkpoint_can_be_done_without_after_a_trim(disk: Disk)
     log = store.open_log("a")
     assert (log.first, log.end) == (60, 60)
     assert [name for name in disk.files.names() if name.startswith("quarantine-checkpoint-")]
+
+
+@simulated
+async def test_a_start_that_is_refused_for_a_missing_segment_renames_no_damaged_checkpoint(disk: Disk) -> None:
+    """Whoever puts the segment back, or the checkpoint, finds everything under its name."""
+    store = disk.open()
+    await publish(store, store.open_log("a"), 0, 60)
+    await store.close()
+    disk.kill()
+    damaged = sorted(name for name in disk.files.names() if name.startswith("checkpoint-"))
+    for name in damaged:
+        disk.files.flip_bit(name, 20)
+    disk.files.remove(segment_name(1))
+    before = [name for name in disk.files.names() if name != "LOCK"]
+    with pytest.raises(PersistenceError, match=f"Restore {damaged[1]}, {damaged[0]} or the directory"):
+        disk.open()
+    assert [name for name in disk.files.names() if name != "LOCK"] == before
+    disk.files.flip_bit(damaged[1], 20)  # somebody had a good copy of it
+    assert disk.open().find_log("a") is not None
 
 
 @simulated

@@ -227,7 +227,7 @@ async def test_a_directory_of_a_newer_format_is_refused_and_left_alone(disk: Dis
     await publish(store, store.open_log("a"), 0, 3)
     await store.close()
     disk.kill()
-    number, image = checkpoint.load(LocalJournal(disk.files))
+    number, image, _ = checkpoint.find(LocalJournal(disk.files))
     assert image is not None
     assert image.head["format"] == 2
     checkpoint.save(LocalJournal(disk.files), number + 1, checkpoint.encode({**image.head, "format": 3}, []))
