@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from magnetar.protocol.commands import SubType
-from magnetar.storage.log import records
+from magnetar.storage.log import cursor_records
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.write_group import DirtyCursor, Done
 from magnetar.storage.store_settings import StoreSettings
@@ -126,8 +126,8 @@ def test_an_ack_answered_too_early_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_cursor_that_forgets_holes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = records.cursor_state
-    monkeypatch.setattr(records, "cursor_state", lambda state: whole(state._replace(ranges=())))
+    whole = cursor_records.cursor_state
+    monkeypatch.setattr(cursor_records, "cursor_state", lambda state: whole(state._replace(ranges=())))
     caught(exactly_the_rest, lambda broker: None)
 
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.topic.dispatch.pump import Pump
+from magnetar.broker.topic.dispatch import pump
+from magnetar.broker.topic.dispatch.marked_entries import send_marked
 from magnetar.config.settings import Settings
 from magnetar.model.ids import signed
 from magnetar.protocol import commands as c
 from magnetar.protocol.commands import SubType
 from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.log import records
+from magnetar.storage.log import cursor_records
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, RawConsumer
 from tests.sim.clients import TROUBLE
@@ -174,7 +175,7 @@ def test_parts_that_do_not_survive_are_noticed(monkeypatch: pytest.MonkeyPatch) 
     for name in ("restore", "replay"):
         take = getattr(Cursor, name)
 
-        def forgetful(self: Cursor, state: records.CursorState, take: Any = take) -> None:
+        def forgetful(self: Cursor, state: cursor_records.CursorState, take: Any = take) -> None:
             take(self, state._replace(partial=[]))
 
         monkeypatch.setattr(Cursor, name, forgetful)
@@ -182,13 +183,11 @@ def test_parts_that_do_not_survive_are_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_ack_set_that_is_not_sent_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    send = Pump._send_marked
-
-    def careless(self: Pump, consumer: Any, run: Any, low: int, high: int, counts: Any) -> None:
+    def careless(consumer: Any, parts: Any, run: Any, low: int, high: int, counts: Any) -> None:
         if counts:
-            send(self, consumer, run, low, high, counts)
+            send_marked(consumer, parts, run, low, high, counts)
         else:
             consumer.connection.deliver(run, low, high, consumer.epoch)
 
-    monkeypatch.setattr(Pump, "_send_marked", careless)
+    monkeypatch.setattr(pump, "send_marked", careless)
     caught(batches(SubType.Exclusive), lambda broker: None, settings=ON)

@@ -18,7 +18,7 @@ from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.ledgers.span_table import ExtentPlace
-from magnetar.storage.log import checkpoint, records
+from magnetar.storage.log import checkpoint, cursor_records, records
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import ExtentOffsets, Span
 from magnetar.storage.log.segment_scan import SegmentScan
@@ -221,13 +221,13 @@ class _Replay:
         if kind == records.RecordKind.EXTENT:
             self._extent(segment, block_offset + raw.at, raw)
         elif kind == records.RecordKind.ACKS:
-            state, _ = records.parse_cursor_state(body)
+            state, _ = cursor_records.parse_cursor_state(body)
             self.found.ids[2] = max(self.found.ids[2], state.cursor)
             known = self.found.cursors.get(state.cursor)
             if known is not None:
                 known[1].replay(state)
         elif kind == records.RecordKind.CURSOR:
-            name, properties, state, _ = records.parse_cursor_record(body)
+            name, properties, state, _ = cursor_records.parse_cursor_record(body)
             managed = self.found.logs.get(state.log)
             self.found.ids[2] = max(self.found.ids[2], state.cursor)
             if managed is not None:
@@ -340,7 +340,7 @@ class _Replay:
             managed.spans.move(extent, managed.first)
 
     def _cursor(
-        self, managed: ManagedLedger, name: str, properties: dict[str, Any], state: records.CursorState
+        self, managed: ManagedLedger, name: str, properties: dict[str, Any], state: cursor_records.CursorState
     ) -> None:
         known = self.found.cursors.get(state.cursor)
         if known is None:

@@ -74,6 +74,8 @@ while True:
 
 _SHARED_BYTES: Final = 8 << 20
 """A larger group goes through the shared memory in slices of this size, whole pages, each synced."""
+_JOIN_BELOW: Final = 4096
+"""Chunks smaller than this on average are joined before they are copied into the shared memory."""
 
 
 class SyncProcess:
@@ -133,8 +135,13 @@ class SyncProcess:
                 # the zeros before the first page are there already: nothing was ever written after the end
                 self._order, self._offset = b"D", self._offset + lead
                 chunks = [memoryview(chunks[0])[lead:], *chunks[1:]]
-            if sum(map(len, chunks)) <= _SHARED_BYTES:
-                self._write(self._share(chunks))
+            size = sum(map(len, chunks))
+            if size <= _SHARED_BYTES:
+                if size < _JOIN_BELOW * len(chunks):
+                    self._shared[:size] = b"".join(chunks)
+                    self._write(size)
+                else:
+                    self._write(self._share(chunks))
             else:
                 self._left.extend(map(memoryview, chunks))
                 self._write(self._share(self._slice()))

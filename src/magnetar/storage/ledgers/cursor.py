@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from magnetar.storage.ledgers.ranges import AckedSet, coalesce
-from magnetar.storage.log import records
+from magnetar.storage.log import cursor_records, records
 from magnetar.storage.log.journal import Journal
 
 Done = Callable[[], None]
@@ -193,6 +193,13 @@ class Cursor:
             self.bytes_written += len(record)
             return record
         mark = self.acked.mark_delete
+        if not self.acked.size and not self._dirty_partial:
+            # nothing is acknowledged above the mark
+            self._fresh.clear()
+            record = cursor_records.mark_delete_record(self._log.id, self.id, mark)
+            self.times_written += 1
+            self.bytes_written += len(record)
+            return record
         ranges: list[tuple[int, int]] = []
         partial: list[tuple[int, Sequence[int]]] = []
         if self._fresh:
@@ -202,8 +209,8 @@ class Cursor:
         if self._dirty_partial:
             partial = [(o, _words(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
             self._dirty_partial.clear()
-        state = records.CursorState(self._log.id, self.id, mark, ranges, partial)
-        record = records.record(records.RecordKind.ACKS, records.cursor_state(state))
+        state = cursor_records.CursorState(self._log.id, self.id, mark, ranges, partial)
+        record = records.record(records.RecordKind.ACKS, cursor_records.cursor_state(state))
         self.times_written += 1
         self.bytes_written += len(record)
         return record
@@ -216,17 +223,19 @@ class Cursor:
     def snapshot(self) -> bytes:
         """The whole state, as in a CURSOR record's body."""
         partial = [(ordinal, _words(live)) for ordinal, live in sorted(self._partial.items())]
-        state = records.CursorState(self._log.id, self.id, self.acked.mark_delete, list(self.acked.ranges()), partial)
-        return records.cursor_record(self.name, self.properties, state)
+        state = cursor_records.CursorState(
+            self._log.id, self.id, self.acked.mark_delete, list(self.acked.ranges()), partial
+        )
+        return cursor_records.cursor_record(self.name, self.properties, state)
 
-    def restore(self, state: records.CursorState) -> None:
+    def restore(self, state: cursor_records.CursorState) -> None:
         """Take a whole state from disk."""
         self.acked.replace(state.mark_delete, state.ranges)
         self._partial = {ordinal: _bits(words) for ordinal, words in state.partial}
         self.has_partial_batches = bool(self._partial)
         self._whole = False
 
-    def replay(self, state: records.CursorState) -> None:
+    def replay(self, state: cursor_records.CursorState) -> None:
         """Take a change from disk."""
         self.acked.add_until(state.mark_delete)
         for start, stop in state.ranges:

@@ -40,10 +40,13 @@ class CachedRuns:
 
     def find(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
         """Entries from ``start`` on, at least one, within one piece; None if ``start`` is not cached."""
+        runs = self.runs
+        if runs and (run := runs[-1]).first == start and len(run.entries) <= min(entries_max, bytes_max // _LARGE):
+            return run  # what has just come
         i = bisect_right(self.firsts, start) - 1
         if i < 0:
             return None
-        run = self.runs[i]
+        run = runs[i]
         low = start - run.first
         n = len(run.entries)
         if low >= n:

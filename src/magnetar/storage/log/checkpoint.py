@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from crc32c import crc32c
 
 from magnetar.storage.backends.journal_backend import JournalBackend
-from magnetar.storage.log import records
+from magnetar.storage.log import cursor_records, records
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class CursorImage(NamedTuple):
 
     name: str
     properties: dict[str, Any]
-    state: records.CursorState
+    state: cursor_records.CursorState
 
 
 class FeatureStateImage(NamedTuple):
@@ -128,7 +128,7 @@ def _decode_log(blob: bytes) -> LogImage:
     cursors = []
     for _ in range(count):
         (size,) = _U32.unpack_from(blob, at)
-        name, properties, state, _end = records.parse_cursor_record(blob[at + 4 : at + 4 + size])
+        name, properties, state, _end = cursor_records.parse_cursor_record(blob[at + 4 : at + 4 + size])
         cursors.append(CursorImage(name, properties, state))
         at += 4 + size
     feature_states = []

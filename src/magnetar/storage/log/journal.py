@@ -39,6 +39,8 @@ from magnetar.storage.log.write_latency import WriteLatency
 
 log = logging.getLogger(__name__)
 
+_MANY_EXTENTS: Final = 16
+"""From so many on the results of a group are handed out log by log."""
 _RETRY_SECONDS: Final = 1.0
 _MOVE_SECONDS: Final = 0.005
 """So long a move waits for a group that others wait for."""
@@ -241,15 +243,11 @@ class Journal:
         count += len(extents)
         offset = base + records.BLOCK_HEADER_SIZE
         for log_id, extent in extents:
-            head = records.ExtentHead(
-                log_id, extent.ledger, extent.entry, extent.ordinal, extent.index, extent.published_ms,
-                len(extent.entries),
-            )  # fmt: skip
-            parts, length = records.extent(head, extent.entries, extent.counts)
-            extent.offset = offset + size
-            extent.length = length
+            place = log_id, extent.ledger, extent.entry, extent.ordinal, extent.index
             extent.owner.extent_closed()
-            chunks += parts
+            extent.offset = offset + size
+            length = records.extent(place, extent.published_ms, extent.entries, extent.counts, extent.size, chunks)
+            extent.length = length
             size += length
         move = group.move
         if move is not None:
@@ -308,12 +306,16 @@ class Journal:
         self._hand_out(group)
 
     def _hand_out(self, group: WriteGroup) -> None:
-        owners: dict[ExtentOwner, None] = {}
-        segment, extents = self.segment, group.extents
+        extents = group.extents
         group.ended = perf_counter()
-        for _, extent in extents:
-            extent.segment = segment
-            self.pending_bytes -= extent.size
+        self.pending_bytes -= sum([extent.size for _, extent in extents])
+        if len(extents) >= _MANY_EXTENTS and group.move is None and not group.waiters:
+            group.hand_out(self.segment, self.latency.add(group))
+            self._release()
+            return
+        owners: dict[ExtentOwner, None] = {}
+        for _, extent in extents:  # few, or somebody waits for what else is in the group
+            extent.segment = self.segment
             owners[extent.owner] = None
             try:
                 extent.owner.extent_durable(extent)
@@ -321,7 +323,7 @@ class Journal:
                 log.exception(CALLBACK_FAILED)
         move = group.move
         if move is not None:
-            call_all([partial(move.done, segment, move.offset)])
+            call_all([partial(move.done, self.segment, move.offset)])
         call_all([done for done, _ in group.waiters])
         call_all([owner.group_finished for owner in owners])
         if extents:

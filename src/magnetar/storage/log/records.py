@@ -1,4 +1,4 @@
-"""The log's records: how entries, ledgers and cursors lie on disk. Pure; the full format is in docs/disk.md.
+"""The log's records: how entries and ledgers lie on disk. Pure; the full format is in docs/disk.md.
 
 A segment file is a segment header followed by blocks; a block is one group commit: a block header followed by
 records; everything is little-endian.
@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar.storage.backends.journal_backend import ReadBuffer
+from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer
 
 SEGMENT_MAGIC: Final = b"MGTRLOG1"
 _SEGMENT: Final = struct.Struct("<8sQQQQI")
@@ -41,8 +41,8 @@ PAGE: Final = 4096
 _RECORD: Final = struct.Struct("<BBHI")
 RECORD_HEADER_SIZE: Final = _RECORD.size + 4
 _EXTENT: Final = struct.Struct("<QQQQQQI")
+_EXTENT_OF_ONE: Final = struct.Struct("<QQQQQQII")
 EXTENT_HEAD_SIZE: Final = _EXTENT.size
-_ACKS: Final = struct.Struct("<QQqII")
 _U32: Final = struct.Struct("<I")
 _FEATURE_STATE: Final = struct.Struct("<QH")
 
@@ -161,31 +161,48 @@ def page_end(at: int) -> int:
     return -(-at // PAGE) * PAGE
 
 
-def extent(head: ExtentHead, entries: Sequence[bytes], counts: Sequence[int] | None) -> tuple[list[bytes], int]:
-    """An extent's record as chunks to write, and its size in bytes."""
+def extent(
+    place: tuple[int, int, int, int, int],
+    published_ms: int,
+    entries: Sequence[bytes],
+    counts: Sequence[int] | None,
+    payload: int,
+    out: list[Chunk],
+) -> int:
+    """Append an extent's record to ``out``, as chunks to write; its size in bytes.
+
+    ``place`` are the first fields of :class:`ExtentHead`, ``payload`` the bytes of all entries.
+    """
     n = len(entries)
-    lengths = _U32.pack(len(entries[0])) if n == 1 else struct.pack(f"<{n}I", *map(len, entries))
-    fixed = _EXTENT.pack(*head) + lengths
     flags = 0
     if counts is not None:
-        fixed += struct.pack(f"<{n}I", *counts)
+        fixed = _EXTENT.pack(*place, published_ms, n) + struct.pack(f"<{2 * n}I", *map(len, entries), *counts)
         flags = COUNTED
-    payload = sum(map(len, entries))
+    elif n == 1:
+        fixed = _EXTENT_OF_ONE.pack(*place, published_ms, 1, payload)
+    else:
+        fixed = _EXTENT.pack(*place, published_ms, n) + struct.pack(f"<{n}I", *map(len, entries))
     size = len(fixed) + payload
-    start = _RECORD.pack(RecordKind.EXTENT, flags, 0, size)
-    crc = crc32c(start)
+    start = _RECORD.pack(1, flags, 0, size)  # the number itself: an enum's takes longer
     if payload < _JOIN_BELOW * n:
-        body = fixed + b"".join(entries)
-        return [start + _U32.pack(crc32c(body, crc)), body], RECORD_HEADER_SIZE + size
-    crc = crc32c(fixed, crc)
-    for entry in entries:
-        crc = crc32c(entry, crc)
-    return [start + _U32.pack(crc), fixed, *entries], RECORD_HEADER_SIZE + size
+        body = fixed + (entries[0] if n == 1 else b"".join(entries))
+        out += start, _U32.pack(crc32c(body, crc32c(start))), body
+    else:
+        crc = crc32c(fixed, crc32c(start))
+        for entry in entries:
+            crc = crc32c(entry, crc)
+        out += start, _U32.pack(crc), fixed, *entries
+    return RECORD_HEADER_SIZE + size
+
+
+def record_start(kind: RecordKind, size: int) -> bytes:
+    """What stands before the checksum of a record whose body has ``size`` bytes."""
+    return _RECORD.pack(kind, 0, 0, size)
 
 
 def record(kind: RecordKind, body: bytes) -> bytes:
     """Any other record."""
-    start = _RECORD.pack(kind, 0, 0, len(body))
+    start = record_start(kind, len(body))
     return start + _U32.pack(crc32c(body, crc32c(start))) + body
 
 
@@ -311,57 +328,6 @@ def read_extent(data: bytes | ReadBuffer, at: int) -> Extent:
         append(data[position:end])
         position = end
     return Extent(head, entries, counts, size)
-
-
-class CursorState(NamedTuple):
-    """A cursor as it lies on disk, whole (CURSOR) or as a change (ACKS)."""
-
-    log: int
-    cursor: int
-    mark_delete: int
-    ranges: Sequence[tuple[int, int]]
-    partial: Sequence[tuple[int, Sequence[int]]]
-    """Batches acknowledged in part: ordinal and the 64-bit words of what is left (rule 5.7.6)."""
-
-
-def cursor_state(state: CursorState) -> bytes:
-    """Body of an ACKS record, and the tail of a CURSOR record."""
-    head = _ACKS.pack(state.log, state.cursor, state.mark_delete, len(state.ranges), len(state.partial))
-    if not state.ranges and not state.partial:
-        return head
-    parts = [head, struct.pack(f"<{2 * len(state.ranges)}Q", *(bound for pair in state.ranges for bound in pair))]
-    for ordinal, words in state.partial:
-        parts.append(struct.pack(f"<QI{len(words)}Q", ordinal, len(words), *words))
-    return b"".join(parts)
-
-
-def parse_cursor_state(body: bytes, at: int = 0) -> tuple[CursorState, int]:
-    """The state at ``at`` and where it ends."""
-    log, cursor, mark_delete, ranges, partials = _ACKS.unpack_from(body, at)
-    at += _ACKS.size
-    bounds = struct.unpack_from(f"<{2 * ranges}Q", body, at)
-    at += 16 * ranges
-    partial: list[tuple[int, Sequence[int]]] = []
-    for _ in range(partials):
-        ordinal, n = struct.unpack_from("<QI", body, at)
-        at += 12
-        partial.append((ordinal, struct.unpack_from(f"<{n}Q", body, at)))
-        at += 8 * n
-    return CursorState(log, cursor, mark_delete, list(zip(bounds[::2], bounds[1::2], strict=True)), partial), at
-
-
-def cursor_record(name: str, properties: dict[str, Any], state: CursorState) -> bytes:
-    """A CURSOR record's body: JSON about the cursor, then its state."""
-    about = json.dumps({"name": name, "properties": properties}, separators=(",", ":")).encode()
-    return _U32.pack(len(about)) + about + cursor_state(state)
-
-
-def parse_cursor_record(body: bytes, at: int = 0) -> tuple[str, dict[str, Any], CursorState, int]:
-    """Name, properties, state, and where it ends."""
-    (size,) = _U32.unpack_from(body, at)
-    about = json.loads(body[at + 4 : at + 4 + size])
-    state, end = parse_cursor_state(body, at + 4 + size)
-    return about["name"], about["properties"], state, end
 
 
 def feature_state_body(log: int, name: str, data: bytes) -> bytes:

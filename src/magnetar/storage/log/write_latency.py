@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magnetar.runtime.distributions import Quantiles
-from magnetar.storage.log.write_group import CALLBACK_FAILED, WriteGroup, log
+from magnetar.storage.log.write_group import CALLBACK_FAILED, WriteGroup, WriteTimes, log
 
 
 class WriteLatency:
@@ -19,11 +19,16 @@ class WriteLatency:
 
     def count(self, group: WriteGroup) -> None:
         """Count a group that ended; its extents' owners are given how long it took."""
-        times, entries = group.measured()
-        self.entries += entries
-        self.summary.add(times.waited_ms, entries)
+        times = self.add(group)
         try:
             for _, extent in group.extents:
                 extent.owner.on_counted(extent, times)
         except Exception:
             log.exception(CALLBACK_FAILED)
+
+    def add(self, group: WriteGroup) -> WriteTimes:
+        """Count a group for all of its entries together; the caller gives what is returned to the extents' owners."""
+        times, entries = group.measured()
+        self.entries += entries
+        self.summary.add(times.waited_ms, entries)
+        return times

@@ -9,13 +9,15 @@ from typing import Any, cast
 import pytest
 
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.log.records import (
+from magnetar.storage.log import records
+from magnetar.storage.log.cursor_records import (
     CursorState,
-    RecordKind,
+    cursor_state,
+    mark_delete_record,
     parse_cursor_record,
     parse_cursor_state,
-    parse_record,
 )
+from magnetar.storage.log.records import RecordKind, parse_record
 
 ENTRIES = 1000
 
@@ -150,3 +152,9 @@ def contents(cursor: Cursor, sizes: list[int]) -> list[tuple[int, ...]]:
     return [
         () if cursor.acknowledged(o) else cursor.remaining_indexes(o) or all_of_it for o, all_of_it in enumerate(every)
     ]
+
+
+@pytest.mark.parametrize("mark", [-1, 0, 7, 1 << 40])
+def test_the_record_of_a_moved_mark_is_that_of_any_change(mark: int) -> None:
+    plain = records.record(records.RecordKind.ACKS, cursor_state(CursorState(3, 1 << 33, mark, [], [])))
+    assert mark_delete_record(3, 1 << 33, mark) == plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from magnetar.runtime.clock import SystemClock
@@ -99,6 +100,55 @@ def test_what_was_put_into_outboxes_is_written_before_the_group_is_counted(tmp_p
             assert seen == ["result", "written", (count, True, True)]
             seen.clear()
         assert (store.journal.latency.entries, store.journal.latency.summary.count) == (4, 4)
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_a_group_of_many_logs_is_handed_out_log_by_log(tmp_path: Path) -> None:
+    """Each log has its results, its notice and its statistics, once, whatever another one's callbacks do."""
+
+    async def main() -> None:
+        made: list[Held] = []
+
+        def hold(spare: Committer) -> Held:
+            made.append(Held(spare))
+            return made[0]
+
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings(), committer=hold)
+        store.open()
+        logs = [store.open_log(f"log-{number}") for number in range(40)]
+        await store.journal.drain()
+        seen: list[tuple[int, str]] = []
+
+        def mistake(*_: object) -> None:
+            raise ZeroDivisionError
+
+        def durable(number: int, extent: PendingExtent) -> None:
+            seen.append((number, f"{len(extent.entries)} entries"))
+
+        def note(number: int, what: str, *_: object) -> None:
+            seen.append((number, what))
+
+        for number, managed in enumerate(logs):
+            managed.on_durable = partial(durable, number)
+            managed.on_counted = partial(note, number, "counted")
+            managed.on_group = partial(note, number, "notice")
+        logs[3].on_durable = logs[3].on_group = logs[5].on_counted = mistake
+        for managed in reversed(logs):
+            managed.append(b"x" * (300 << 10 if managed is logs[7] else 1), 1, None)
+            managed.append(b"y", 1, None)
+        assert store.journal.pending_bytes == (300 << 10) + 39 + 40
+        await asyncio.sleep(0)
+        made[0].waiting.pop()(None)
+        wanted = [(number, what) for number in range(40) for what in ("2 entries", "counted", "notice")]
+        wanted[7 * 3 : 8 * 3] = [(7, "1 entries"), (7, "counted")] * 2 + [(7, "notice")]
+        for gone in ((3, "2 entries"), (3, "counted"), (3, "notice"), (5, "counted")):
+            wanted.remove(gone)
+        assert seen == wanted
+        assert store.journal.pending_bytes == 0
+        assert [managed.end for managed in logs] == [2] * 40
+        assert store.journal.latency.entries == 80
         await store.close()
 
     asyncio.run(main())

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.journal_backend import index_name, segment_name
+from magnetar.storage.backends.journal_backend import Chunk, index_name, segment_name
 from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.span_table import ExtentPlace
@@ -206,8 +206,10 @@ async def test_an_index_that_is_lost_is_made_anew_where_moved_extents_lie(disk: 
 
 
 def test_the_record_of_a_moved_extent_is_its_own_with_a_flag() -> None:
-    head = records.ExtentHead(1, 2, 3, 4, 5, 6, 3)
-    parts, size = records.extent(head, [b"a", b"bb", b"ccc"], [1, 2, 3])
+    place, entries = (1, 2, 3, 4, 5), [b"a", b"bb", b"ccc"]
+    head = records.ExtentHead(*place, 6, 3)
+    parts: list[Chunk] = []
+    size = records.extent(place, 6, entries, [1, 2, 3], 6, parts)
     raw = records.parse_record(b"".join(parts), 0)
     whole = records.moved_extent(raw, 0)
     assert len(whole) == size
@@ -215,7 +217,9 @@ def test_the_record_of_a_moved_extent_is_its_own_with_a_flag() -> None:
     cut = records.read_extent(records.moved_extent(raw, 1), 0)
     assert cut.head == head._replace(entry=4, ordinal=5, message_index=6, entries=2)
     assert (cut.entries, cut.counts) == ([b"bb", b"ccc"], [2, 3])
-    plain = records.parse_record(b"".join(records.extent(head, [b"a", b"bb", b"ccc"], None)[0]), 0)
+    parts = []
+    records.extent(place, 6, entries, None, 6, parts)
+    plain = records.parse_record(b"".join(parts), 0)
     assert records.read_extent(records.moved_extent(plain, 2), 0)[:2] == (
         head._replace(entry=5, ordinal=6, message_index=7, entries=1), [b"ccc"]
     )  # fmt: skip

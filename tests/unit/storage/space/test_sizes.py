@@ -8,7 +8,7 @@ import pytest
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.file_names import checkpoint_names
-from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.backends.journal_backend import Chunk, segment_name
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
@@ -19,8 +19,8 @@ SIZES = (1, 100, 4_095, 4_096, 4_097, 8_192, 65_536, 1_000_000, 5_000_000)
 
 def block(size: int) -> tuple[bytes, records.BlockHeader]:
     """A whole block with one extent of one entry."""
-    head = records.ExtentHead(1, 1, 0, 0, 0, 5, 1)
-    parts, length = records.extent(head, [b"x" * size], None)
+    parts: list[Chunk] = []
+    length = records.extent((1, 1, 0, 0, 0), 5, [b"x" * size], None, size, parts)
     data = records.block_header(1, length, 7, 9) + b"".join(parts)
     found = records.parse_block_header(data, 0)
     assert found is not None
