@@ -26,6 +26,9 @@ class Dispatcher:  # no ABC: in the compiled build isinstance would take each of
     blocked = False
     """Too many unacknowledged messages on the whole subscription (rule 5.9.10)."""
 
+    only_forward = False
+    """Nothing is ever replayed, and :meth:`take_all` is worth asking."""
+
     @property
     def in_replay(self) -> int:
         """Entries that were read or sent before and wait to go out."""
@@ -60,6 +63,13 @@ class Dispatcher:  # no ABC: in the compiled build isinstance would take each of
 
         ``counts[i]`` is the number of live messages in entry ``start + i``, None: one each.
         """
+
+    def take_all(self, count: int) -> ConsumerState | None:
+        """Assign so many new unacknowledged entries of one message each to one consumer, which is returned.
+
+        None, and nothing has changed, unless a whole turn of rounds would give all of them to it.
+        """
+        return None
 
     def new_turn(self) -> None:
         """The rounds that follow do not continue earlier ones."""

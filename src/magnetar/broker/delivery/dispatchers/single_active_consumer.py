@@ -21,6 +21,8 @@ from magnetar.broker.delivery.instructions import Do, Instruction, Slice
 class SingleActiveConsumer(Dispatcher):
     """What Exclusive and Failover share: at most one consumer, ``active``, is served."""
 
+    only_forward = True
+
     def __init__(self, read_max: int = 100) -> None:
         self.consumers = []
         self.active: ConsumerState | None = None
@@ -57,6 +59,16 @@ class SingleActiveConsumer(Dispatcher):
             return self._of_ranges(active, start, counts, slots), stop
         active.permits -= stop - start if counts is None else sum(counts)
         return [Slice(active, start, stop)], stop
+
+    @override
+    def take_all(self, count: int) -> ConsumerState | None:
+        active = self.active
+        if active is None or self.waiting or self.key_slot is not None or not active.connection.writable:
+            return None
+        if active.permits < count or self._read_max < count:
+            return None
+        active.permits -= count
+        return active
 
     def _of_ranges(
         self, active: ConsumerState, start: int, counts: Sequence[int] | None, slots: Sequence[int]

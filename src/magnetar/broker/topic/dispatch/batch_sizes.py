@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from magnetar.broker.topic.ports import Log
+from magnetar.broker.topic.ports import EntryRun, Log, RemainingIndexes
 
 UNSEEN_MAX: Final = 1024
 """Messages of a batch that is not in memory, if no larger one was sent: 128 bytes of bits."""
@@ -62,6 +62,22 @@ class BatchSizes:
         if run is None or run.first != ordinal:
             return None
         return max(run.counts[0], 1) if run.counts else 1
+
+
+def live_counts(run: EntryRun, low: int, high: int, sizes: BatchSizes, parts: RemainingIndexes) -> Sequence[int] | None:
+    """Live messages of ``run.entries[low:high]``: what is charged (rule 5.2.1); None: one each."""
+    counts = run.counts
+    if counts is not None:
+        if low or high < len(counts):
+            counts = counts[low:high]
+        sizes.saw(counts)
+    if not parts.has_partial_batches:
+        return counts
+    live = [1] * (high - low) if counts is None else list(counts)
+    for i in range(high - low):
+        if words := parts.remaining_indexes(run.first + low + i):
+            live[i] = live_messages(words)
+    return live
 
 
 def live_messages(words: Sequence[int]) -> int:

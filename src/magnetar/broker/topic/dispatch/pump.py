@@ -16,18 +16,19 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.shared import stretches
 from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
 from magnetar.broker.delivery.instructions import Slice
-from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes, live_messages
+from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes, live_counts
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, DispatchFilter, DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatch_throttle import DispatchThrottle
 from magnetar.broker.topic.dispatch.entry_reads import EntryReads
+from magnetar.broker.topic.dispatch.marked_entries import send_marked
 from magnetar.broker.topic.dispatch.members import Members
 from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
 from magnetar.broker.topic.ports import EntryRun, Log, RemainingIndexes, SubscriptionCursor
@@ -169,6 +170,8 @@ class Pump:
         dispatcher = self.members.dispatcher
         if self._turning or self._closed or dispatcher is None or self._next_turn is not None:
             return
+        if dispatcher.only_forward and self._pass_on(dispatcher):
+            return
         self._turning = True
         dispatcher.new_turn()
         try:
@@ -180,6 +183,35 @@ class Pump:
                     break
         finally:
             self._turning = False
+
+    def _pass_on(self, dispatcher: Dispatcher) -> bool:
+        """Send what has just become durable, in one piece, if nothing else is to be looked at; whether that was all.
+
+        It decides what the rounds would decide, and is most of what a thousand topics in turn have to do for each.
+        """
+        source, cursor, start = self._log, self._cursor, self.read_at
+        if (
+            start >= (end := source.end) or start < source.first or self.chunk_of is not None
+            or self.dispatch_filter is not None or self.throttle is not None or self.parts.has_partial_batches
+        ):  # fmt: skip
+            return False
+        run = source.cached(start, end - start, self._settings.dispatcher_max_read_size_bytes)
+        if run is None or run.first != start or run.counts is not None:
+            return False
+        entries = run.entries
+        count = len(entries)
+        stop = start + count
+        if stop != end or cursor.next_unacknowledged(start) != start or cursor.next_acknowledged(start, stop) != stop:
+            return False
+        active = dispatcher.take_all(count)
+        if active is None:
+            return False
+        self.read_at = stop
+        consumer = self.consumers[active]
+        consumer.connection.deliver(run, 0, count, consumer.epoch)
+        size = len(entries[0]) if count == 1 else sum(map(len, entries))
+        self.sent(consumer, count, count, size, self._clock.now_ms())
+        return True
 
     def _go_on(self) -> None:
         self._next_turn = None
@@ -289,7 +321,7 @@ class Pump:
             slots = list(map(key_slot, map(self._sticky_key, run.entries[low:high])))
         if self.chunk_of is not None and isinstance(dispatcher, SharedChunks):
             dispatcher.note_chunks(start, list(map(self.chunk_of, run.entries[low:high])))
-        slices, reached = dispatcher.assign(start, stop, self._counts(run, low, high), slots)
+        slices, reached = dispatcher.assign(start, stop, live_counts(run, low, high, self.sizes, self.parts), slots)
         for piece in slices:
             self._send(dispatcher, run, piece)
         return reached
@@ -306,27 +338,11 @@ class Pump:
             return 0
         low = start - run.first
         high = min(len(run.entries), low + span)
-        slices = dispatcher.replay(start, run.first + high, self._counts(run, low, high))
+        slices = dispatcher.replay(start, run.first + high, live_counts(run, low, high, self.sizes, self.parts))
         for piece in slices:
             self._send(dispatcher, run, piece)
         sent = sum(piece.stop - piece.start for piece in slices)
         return sent or int(dispatcher.plan_replay() != plan)
-
-    def _counts(self, run: EntryRun, low: int, high: int) -> Sequence[int] | None:
-        """Live messages of ``run.entries[low:high]``: what is charged (rule 5.2.1)."""
-        counts = run.counts
-        if counts is not None:
-            if low or high < len(counts):
-                counts = counts[low:high]
-            self.sizes.saw(counts)
-        parts = self.parts
-        if not parts.has_partial_batches:
-            return counts
-        live = [1] * (high - low) if counts is None else list(counts)
-        for i in range(high - low):
-            if words := parts.remaining_indexes(run.first + low + i):
-                live[i] = live_messages(words)
-        return live
 
     def _send(self, dispatcher: Dispatcher, run: EntryRun, piece: Slice) -> None:
         if piece.picked:
@@ -336,7 +352,7 @@ class Pump:
         low, high = piece.start - run.first, piece.stop - run.first
         counts = dispatcher.redelivery_counts()
         if counts or self.parts.has_partial_batches:
-            self._send_marked(consumer, run, low, high, counts)
+            send_marked(consumer, self.parts, run, low, high, counts)
         else:
             consumer.connection.deliver(run, low, high, consumer.epoch)
         if self.chunk_of is not None:
@@ -356,25 +372,6 @@ class Pump:
         size = sum([len(entries[index]) for index in indexes])
         messages = len(indexes) if counts is None else sum([counts[index] for index in indexes])
         self.sent(consumer, len(indexes), messages, size, self._clock.now_ms())
-
-    def _send_marked(self, consumer: Consumer, run: EntryRun, low: int, high: int, counts: dict[int, int]) -> None:
-        """Entries that carry a redelivery count or an ack set go one by one, the rest in slices."""
-        plain = low
-        connection, epoch, parts = consumer.connection, consumer.epoch, self.parts
-        for index in range(low, high):
-            ordinal = run.first + index
-            count = counts.get(ordinal, 0)
-            ack_set = parts.remaining_indexes(ordinal)
-            if not count and not ack_set:
-                continue
-            if plain < index:
-                connection.deliver(run, plain, index, epoch)
-            connection.deliver_one(run, index, count, ack_set, epoch)
-            plain = index + 1
-            if count:
-                consumer.messages_redelivered += 1 if run.counts is None else run.counts[index]
-        if plain < high:
-            connection.deliver(run, plain, high, epoch)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
