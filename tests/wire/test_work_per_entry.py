@@ -149,7 +149,7 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
         (1, 1, c.SubType.Exclusive, 1456),
         (1, 4, c.SubType.Shared, 1592),
         (1, 2, c.SubType.Key_Shared, 1818),
-        (100, 1, c.SubType.Exclusive, 3455),
+        (100, 1, c.SubType.Exclusive, 3055),
     ],
     ids=["exclusive", "shared", "key shared", "many topics"],
 )

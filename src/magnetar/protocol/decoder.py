@@ -54,12 +54,14 @@ class MalformedBytesError(ProtocolError):
 class Decoder:
     """Decodes one connection's incoming bytes, in both roles. After an error it stays broken."""
 
-    __slots__ = ("_broken", "_from_client", "_splitter", "_walkable")
+    __slots__ = ("_broken", "_from_client", "_splitter", "_walkable", "slice_bytes")
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE, *, from_client: bool = False) -> None:
         """``from_client``: long lists of ids come as :class:`UnparsedCommand`, and nothing else may be long."""
         self._splitter = FrameSplitter(max_frame_size)
         self._from_client = from_client
+        self.slice_bytes = SLICE_BYTES
+        """What :data:`SLICE_BYTES` is for this connection."""
         self._walkable: deque[tuple[bytes, int]] = deque()
         """Buffers that begin at a frame, and where; chunks after them, as they came, have the offset -1."""
         self._broken: str | None = None
@@ -153,7 +155,7 @@ class Decoder:
         last = size - 8  # where the last frame may begin at most
         enough = last
         if position < last:
-            enough = min(last, position + min(SLICE_FRAMES * (read_size(buffer, position)[0] + 4), SLICE_BYTES))
+            enough = min(last, position + min(SLICE_FRAMES * (read_size(buffer, position)[0] + 4), self.slice_bytes))
         credit = SLICE_COMMANDS
         while position <= enough:
             total, command_size = _read_sizes(buffer, position)

@@ -111,9 +111,11 @@ class FrameSplitter:
 
     def keep(self, buffer: bytes, position: int) -> None:
         """Hold what is left of ``buffer`` from ``position`` on, less than one whole frame."""
-        # a view spares a copy but keeps the whole buffer: not for a few bytes
-        rest = buffer[position:] if len(buffer) - position < _VIEW_FROM else memoryview(buffer)[position:]
-        self._held = len(rest)
+        # a view spares a copy but keeps the whole buffer: not for a few bytes, nor for a small part of it
+        size = len(buffer) - position
+        small = size < _VIEW_FROM or size < len(buffer) >> 3
+        rest = buffer[position:] if small else memoryview(buffer)[position:]
+        self._held = size
         if rest:
             self._chunks.append(rest)
             self._missing = 4

@@ -90,6 +90,15 @@ class ServerConnection:
         self._decoder.drop()
 
     @property
+    def slice_bytes(self) -> int:
+        """Bytes of frames that one call decodes at most."""
+        return self._decoder.slice_bytes
+
+    @slice_bytes.setter
+    def slice_bytes(self, size: int) -> None:
+        self._decoder.slice_bytes = size
+
+    @property
     def waiting(self) -> bool:
         """Whether more commands are whole than were given out."""
         return self._decoder.waiting

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from magnetar.model.errors import ProtocolError, ServerError
@@ -157,6 +159,18 @@ def test_whole_frames_are_not_copied() -> None:
     assert start == 0
     splitter.keep(data, len(data))
     assert splitter.held == 0
+
+
+def test_a_small_rest_does_not_keep_a_large_buffer() -> None:
+    """A view of 40 KB would keep all of what was read, of which only the 40 KB are counted."""
+    begun = (1 << 20).to_bytes(4, "big") + bytes(40_000)
+    for before, kept in ((600_000, 0), (100_000, 1)):
+        buffer = bytes(before) + begun
+        references = sys.getrefcount(buffer)
+        splitter = frames.FrameSplitter()
+        splitter.keep(buffer, before)
+        assert splitter.held == len(begun)
+        assert sys.getrefcount(buffer) == references + kept
 
 
 def test_only_the_unfinished_frame_is_joined() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
@@ -173,8 +173,7 @@ class InnerTransport(asyncio.Transport):
 
     @override
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol)
-        self._protocol = protocol
+        self._protocol = cast(asyncio.Protocol, protocol)
 
     @override
     def get_protocol(self) -> asyncio.BaseProtocol:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final, cast
 
 from magnetar.broker.connection.bounds.outbox import Outbox
@@ -17,6 +18,7 @@ from magnetar.broker.connection.bounds.socket_pauses import MEMORY, WORK
 from magnetar.broker.connection.bounds.turns import Turns
 from magnetar.broker.connection.bounds.unfinished_frames import UnfinishedFrames
 from magnetar.broker.connection.bounds.unsent_bytes import UnsentBytes
+from magnetar.broker.connection.bounds.wide_reads import WIDE, WideReads
 from magnetar.broker.connection.handlers.command_table import GUARDED_HANDLERS, HANDLERS
 from magnetar.broker.connection.session import Session
 from magnetar.broker.service import BrokerService
@@ -126,6 +128,7 @@ class Listener(asyncio.Protocol):
         handlers = HANDLERS if self._service.authorizer is None else GUARDED_HANDLERS
         self.session = Session(self._service, self._out, transport, self._protocol, handlers, turns)
         self.session.carry_on = self._carry_on
+        self.session.read_wide = self._read_wide
         self._connections.add(self)
         self._timer = loop.call_later(min(HANDSHAKE_SECONDS, self._interval), self._handshake_late)
 
@@ -197,6 +200,18 @@ class Listener(asyncio.Protocol):
             self._wait()
         else:
             session.read_again(WORK)
+
+    def _read_wide(self) -> None:
+        """Take more at once from now on."""
+        self.session.read_wide = _nothing
+        self._protocol.slice_bytes = WIDE
+        with suppress(NotImplementedError):
+            self.session.transport.set_protocol(WideReads(self))
+
+    @property
+    def spacious(self) -> bool:
+        """Whether there is memory for what a large read brings."""
+        return self.session.journal.pending_bytes < self._service.pending_bytes_high >> 1
 
     def pause_writing(self) -> None:
         self._out.pause()
@@ -313,3 +328,6 @@ def factory(service: BrokerService, connections: Connections) -> Callable[..., L
         return Listener(service, connections, leave)
 
     return make
+
+
+def _nothing() -> None: ...

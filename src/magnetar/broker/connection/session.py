@@ -22,6 +22,7 @@ from magnetar.authorization.caller import Caller
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.socket_pauses import RATE, PausableSocket
 from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns
+from magnetar.broker.connection.bounds.wide_reads import MANY_PRODUCERS
 from magnetar.broker.connection.login import Login
 from magnetar.broker.connection.open_handles import OpenConsumer, OpenWatch, PendingOpen
 from magnetar.broker.service import BrokerService
@@ -103,6 +104,8 @@ class Session(PausableSocket):
         self._held: HeldConnection | None = None
         self.carry_on: Callable[[], None] = _nothing
         """Called when it may handle commands again that a limit of rates had held up."""
+        self.read_wide: Callable[[], None] = _nothing
+        """Called when the messages of many producers hold it up."""
         self.halted = False
         """Whether it handles no more commands: it is closed, or it has published as fast as it may."""
         self._probes: list[Callable[[bool], None]] = []
@@ -193,6 +196,8 @@ class Session(PausableSocket):
             pending >= service.pending_publishes_high or self.journal.pending_bytes >= service.pending_bytes_high
         ):
             self.pause_reading()
+            if len(self.producers) >= MANY_PRODUCERS:
+                self.read_wide()
 
     def _advance(self, budget: int) -> int:
         """Go on with the command that has begun; returns what is left of ``budget``."""
@@ -267,7 +272,7 @@ class Session(PausableSocket):
 
     def _end(self) -> None:
         self.closed = self.halted = True
-        self.carry_on = _nothing
+        self.carry_on = self.read_wide = _nothing
         self._commands.clear()
         self._steps = None
         if self._held is not None:
