@@ -5,11 +5,11 @@
 | produce-100b, produce-batch | 100 B message; batch of 100 messages of 1 KiB | 1 | none |
 | catchup-100b-shared, catchup-batch-shared | the same | 1, before the clock starts | 1 |
 | tail-{100b,batch}-{shared,exclusive,keyshared} | the same | 1 | 1; Key_Shared 2 |
-| topics-1000 | 100 B message | one for each of 1,000 topics | one for each, Exclusive |
+| topics-1000, topics-10000 | 100 B message | one for each of so many topics | one for each, Exclusive |
 | latency-1k, latency-20k | 100 B message | 1, open loop | none |
 
 A window bounds what a producer has outstanding: 1,000 unbatched messages (the default of the C++ client's pending
-queue), 64 batches (6.5 MB, a tenth of the Java client's memory limit), 10 per topic with 1,000 topics. Consumers have
+queue), 64 batches (6.5 MB, a tenth of the Java client's memory limit), 10 per topic with many topics. Consumers have
 a receiver queue of 1,000 messages, as clients have, which is 10 batches. Every entry is acknowledged with an individual
 ACK command of its own.
 
@@ -45,8 +45,8 @@ BATCH = Shape(1024, batch=100)
 BATCH_KEYED = Shape(1024, batch=100, keys=1000)
 
 REDELIVERY_SECONDS = 0.3
-TOPICS = 1000
-TOPICS_FIRST_ID = 128  # ids of two bytes throughout
+PER_TOPIC = 10  # outstanding
+TOPICS_FIRST_ID = 128  # ids of two bytes throughout, up to 16,255 topics
 
 
 @dataclass
@@ -92,6 +92,7 @@ class Workload:
     consumers: int = 1
     queue: int = 1000
     rate: float = 0.0
+    topics: int = 1
 
     def outcome(self, count: int, meter: Meter, found: list[str], noted: Sequence[str] = ()) -> Outcome:
         messages, size = count * self.shape.batch, count * self.shape.payload_bytes
@@ -255,16 +256,17 @@ def tail(workload: Workload, address: Address, count: int, meter: Meter) -> Outc
 
 
 def many_topics(workload: Workload, address: Address, count: int, meter: Meter) -> Outcome:
-    count -= count % TOPICS
+    topics = workload.topics
+    count = max(count - count % topics, topics)
     prefix = fresh_topic()
     producing, consuming = Connection(address), Connection(address)
     try:
-        for at in range(TOPICS):
+        for at in range(topics):
             consuming.subscribe(f"{prefix}-{at}", workload.subscription, TOPICS_FIRST_ID + at)
             producing.producer(f"{prefix}-{at}", TOPICS_FIRST_ID + at)
-        load = ProduceLoad(producing, workload.shape, count, workload.window, TOPICS, TOPICS_FIRST_ID)
+        load = ProduceLoad(producing, workload.shape, count, workload.window, topics, TOPICS_FIRST_ID)
         arrivals = Arrivals(count)
-        consumers = ConsumeLoad(consuming, arrivals, workload.shape, workload.queue, TOPICS, TOPICS_FIRST_ID)
+        consumers = ConsumeLoad(consuming, arrivals, workload.shape, workload.queue, topics, TOPICS_FIRST_ID)
         producing.start()
         consuming.start()
         consumers.start()
@@ -280,7 +282,7 @@ def many_topics(workload: Workload, address: Address, count: int, meter: Meter) 
         consuming.close()
     if found := load.problems():
         return workload.outcome(count, meter, found)
-    verdict = Verdict([consumers], load.positions(), Order(lambda numbers: numbers % TOPICS))
+    verdict = Verdict([consumers], load.positions(), Order(lambda numbers: numbers % topics))
     return workload.outcome(count, meter, verdict.problems, verdict.remarks)
 
 
@@ -325,6 +327,16 @@ def _tails(name: str, plain: Shape, keyed: Shape, entries: int, window: int) -> 
     ]
 
 
+def _topics(*numbers: int) -> list[Workload]:
+    return [
+        Workload(
+            f"topics-{topics}", 200_000, SMALL, PER_TOPIC * topics, many_topics, SubscriptionType.EXCLUSIVE,
+            topics=topics,
+        )
+        for topics in numbers
+    ]  # fmt: skip
+
+
 WORKLOADS: list[Workload] = [
     Workload("produce-100b", 500_000, SMALL, 1000, produce),
     Workload("catchup-100b-shared", 200_000, SMALL, 1000, catch_up),
@@ -332,7 +344,7 @@ WORKLOADS: list[Workload] = [
     Workload("produce-batch", 4_000, BATCH, 64, produce),
     Workload("catchup-batch-shared", 4_000, BATCH, 64, catch_up),
     *_tails("batch", BATCH, BATCH_KEYED, 3_000, 64),
-    Workload("topics-1000", 200_000, SMALL, 10 * TOPICS, many_topics, SubscriptionType.EXCLUSIVE),
+    *_topics(1_000, 10_000),
     Workload("latency-1k", 5_000, SMALL, 0, latency, rate=1_000),
     Workload("latency-20k", 100_000, SMALL, 0, latency, rate=20_000),
 ]
