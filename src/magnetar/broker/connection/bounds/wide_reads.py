@@ -25,7 +25,7 @@ _room: Final = memoryview(bytearray(WIDE))
 _usual_room: Final = _room[:USUAL]
 
 
-class Reader(Protocol):
+class SocketOwner(Protocol):
     """The listener, as its socket sees it."""
 
     @property
@@ -42,31 +42,31 @@ class Reader(Protocol):
 class WideReads(asyncio.BufferedProtocol):
     """Takes the listener's place at its socket; also at one that has buffers of its own, which TLS has."""
 
-    __slots__ = ("_reader",)
+    __slots__ = ("_owner",)
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+    def __init__(self, owner: SocketOwner) -> None:
+        self._owner = owner
 
     @override
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _room if self._reader.spacious else _usual_room
+        return _room if self._owner.spacious else _usual_room
 
     @override
     def buffer_updated(self, nbytes: int) -> None:
-        self._reader.data_received(bytes(_room[:nbytes]))
+        self._owner.data_received(bytes(_room[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
         """Hand on what the transport has read into a buffer of its own."""
-        self._reader.data_received(data)
+        self._owner.data_received(data)
 
     @override
     def pause_writing(self) -> None:
-        self._reader.pause_writing()
+        self._owner.pause_writing()
 
     @override
     def resume_writing(self) -> None:
-        self._reader.resume_writing()
+        self._owner.resume_writing()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._reader.connection_lost(exc)
+        self._owner.connection_lost(exc)
