@@ -44,6 +44,8 @@ class FootprintMap:
         self._tables: dict[str, dict[str, Any]] = {}
         self._followed: dict[tuple[str, str], dict[int, int]] = {}
         self.tests: dict[str, Footprint] = {}
+        self.imported: dict[str, int] = {}
+        """By table, what runs when modules are imported: whoever passes such a module judges it."""
 
     def renew(self, areas: Sequence[str], judges: Sequence[str], at_once: int, passes: Callable[[str], bool]) -> None:
         """Run the files of tests that have changed, each part in a tree of its own.
@@ -95,7 +97,10 @@ class FootprintMap:
             for at, (first, last) in enumerate(entry["stretches"], entry["first"]):
                 if any(first <= line <= last for line in old):
                     wanted[table] = wanted.get(table, 0) | 1 << at
-        return {test for test, found in self.tests.items() if found.marks & wanted.get(found.table, 0)}
+        found = {test for test, seen in self.tests.items() if seen.marks & wanted.get(seen.table, 0)}
+        if any(self.imported.get(table, 0) & marks for table, marks in wanted.items()):
+            found |= self.below(path)
+        return found
 
     def unpassed(self, area: str) -> Iterator[tuple[str, int, int]]:
         """Stretches of an area that no test passes: any fault may hide there."""
@@ -166,14 +171,16 @@ class FootprintMap:
 
     def _read(self, files: Sequence[str]) -> None:
         for name in files:
-            if not self._kept(name).exists():
+            if not self._is_fresh(name):
                 print(f"says nothing: {name}", flush=True)
                 continue
             found = json.loads(self._kept(name).read_text())
+            table = found["table"]
+            self.imported[table] = self.imported.get(table, 0) | int(found.get("imported", "0"), 16)
             for test, seen in found["tests"].items():
                 if seen["passed"]:
                     marks = int(seen["marks"], 16)
-                    self.tests[test] = Footprint(found["table"], marks, seen["processor"], seen["clock"])
+                    self.tests[test] = Footprint(table, marks, seen["processor"], seen["clock"])
 
     def _kept(self, name: str) -> Path:
         return self._folder / (name.replace("/", ".") + ".json")

@@ -28,10 +28,19 @@ class Footprints:
         with marks.open("r+b") as file:
             self._marks = mmap.mmap(file.fileno(), 0)
         self._none = bytes(len(self._marks))
+        self._imported = "0"
+        """What ran before the first test: tables that modules make of themselves."""
         self._to = to
         self._failed: set[str] = set()
         self._skipped: set[str] = set()
         self._tests: dict[str, dict[str, Any]] = {}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """All that files of tests import is there."""
+        self._imported = self._taken()
+
+    def _taken(self) -> str:
+        return f"{int(self._marks[::-1].translate(_DIGITS), 2):x}"
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(
@@ -43,14 +52,12 @@ class Footprints:
         try:
             return (yield)
         finally:
-            marks = self._marks[:]
-            bits = int(marks[::-1].translate(_DIGITS), 2)
             self._tests[item.nodeid] = {
                 "passed": item.nodeid not in self._failed | self._skipped,
                 "skipped": item.nodeid in self._skipped,
                 "clock": round(time.monotonic() - clock, 3),
                 "processor": round(_processor() - processor, 3),
-                "marks": f"{bits:x}",
+                "marks": self._taken(),
             }
             name = item.nodeid.partition("::")[0]
             if nextitem is None or nextitem.nodeid.partition("::")[0] != name:
@@ -65,7 +72,8 @@ class Footprints:
         path = self._to / (name.replace("/", ".") + ".json")
         path.parent.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256(Path(name).read_bytes()).hexdigest()
-        found = {"digest": digest, "table": os.environ["FOOTPRINTS_TABLE"], "tests": self._tests}
+        table = os.environ["FOOTPRINTS_TABLE"]
+        found = {"digest": digest, "table": table, "imported": self._imported, "tests": self._tests}
         path.with_suffix(".new").write_text(json.dumps(found))
         path.with_suffix(".new").rename(path)
         self._tests = {}

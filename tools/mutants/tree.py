@@ -27,6 +27,8 @@ class Tree:
                 (path / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / name, path / name)
         self._writes = 0
+        self._whole: dict[str, bytes] = {}
+        """Files with a fault, as they were: the tree that was copied may change meanwhile."""
 
     def sources(self, prefix: str) -> dict[str, bytes]:
         """Every module below one of the copy's folders (or that one file), without generated code."""
@@ -37,11 +39,12 @@ class Tree:
     def put(self, fault: Fault) -> None:
         """Write the module with the fault."""
         path = self.path / fault.path
-        self._write(path, fault.apply(path.read_bytes()))
+        self._whole[fault.path] = path.read_bytes()
+        self._write(path, fault.apply(self._whole[fault.path]))
 
     def restore(self, fault: Fault) -> None:
         """Write the file back as it was."""
-        self._write(self.path / fault.path, (ROOT / fault.path).read_bytes())
+        self._write(self.path / fault.path, self._whole.pop(fault.path))
 
     def _write(self, path: Path, data: bytes) -> None:
         path.write_bytes(data)

@@ -171,6 +171,8 @@ def test_lines_are_followed_when_the_product_has_changed(tmp_path: Path) -> None
     assert found.passing("tools/mutants/tree.py", range(11, 12)) == set(), "a line that was not there"
     assert found.below("tools") == {"a", "b"}
     assert found.below("tools/mutants/tr") == set()
+    found.imported["t"] = 1 << 8
+    assert found.passing("tools/mutants/tree.py", range(place, place + 1)) == {"a", "b"}, "it runs with the import"
 
 
 def test_what_no_test_passes_is_named(tmp_path: Path) -> None:

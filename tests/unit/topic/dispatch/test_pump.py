@@ -287,3 +287,17 @@ def test_a_read_of_before_a_change_of_source_does_not_count(then: str) -> None:
     _, _, _, done = before
     done(StoredRun(0, 0, 0, [b"entry-0"] * 5, None))
     assert connection.ordinals == got
+
+
+def test_a_restart_goes_on_by_itself() -> None:
+    """It is for a subscription that stands still: nothing else may be about to happen."""
+    stand = Stand()
+    stand.log.append(*[1] * 10)
+    stand.log.resident = 10
+    _, connection = stand.join(permits=100)
+    assert stand.log.reads_total == 1
+    stand.log.reads.clear()  # the answer never comes
+    stand.subscription.pump.restart()
+    assert stand.log.reads_total == 2
+    stand.log.finish_read()
+    assert connection.ordinals == list(range(10))
