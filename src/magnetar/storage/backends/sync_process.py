@@ -17,10 +17,13 @@ there, through the page cache or past it, then sync (length 0: only sync); the a
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import mmap
 import os
+import platform
 import socket
+import struct
 import subprocess
 import sys
 from collections import deque
@@ -78,6 +81,29 @@ _JOIN_BELOW: Final = 4096
 """Chunks smaller than this on average are joined before they are copied into the shared memory."""
 
 
+_SCHED_SETATTR: Final = {"x86_64": 314, "aarch64": 274}
+"""The number of Linux' system call, by machine."""
+_TURN_NANOSECONDS: Final = 100_000
+
+
+def shorten_turns(pid: int) -> None:
+    """Have the kernel run a process, once it wakes up, before one that computes: its turns are short (Linux 6.12).
+
+    Elsewhere nothing happens. The process gets no more of the processor than before, but it gets it at once.
+    """
+    call = _SCHED_SETATTR.get(platform.machine())
+    if call is None or sys.platform != "linux":
+        return
+    try:
+        if os.sched_getscheduler(pid) != os.SCHED_OTHER:
+            return  # an operator has decided otherwise
+        nice = os.getpriority(os.PRIO_PROCESS, pid)
+    except OSError:
+        return
+    attributes = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, 0, nice, 0, _TURN_NANOSECONDS, 0, 0)
+    ctypes.CDLL(None).syscall(call, pid, attributes, 0)
+
+
 class SyncProcess:
     """Commits through the process; through ``spare`` if it could not be started or has died."""
 
@@ -108,6 +134,7 @@ class SyncProcess:
                 log.warning("the sync process could not be started (%s); a thread does its work", error)
                 ours.close()
                 return
+        shorten_turns(self._process.pid)
         ours.setblocking(False)
         self._loop.add_reader(ours.fileno(), self._answered)
 

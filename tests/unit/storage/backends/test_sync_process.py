@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import mmap
 import os
+import platform
 import resource
 import signal
+import struct
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 from magnetar.storage.backends.committer import ThreadCommitter
 from magnetar.storage.backends.files import File, OsFile, OsFileSystem
@@ -33,6 +38,31 @@ def started() -> SyncProcess:
 
 def content(file: File) -> bytes:
     return file.read(0, file.size())
+
+
+def turn_nanoseconds(pid: int) -> int:
+    """The turn that the kernel gives a process; 0 where it does not say."""
+    attributes = ctypes.create_string_buffer(48)
+    ctypes.CDLL(None).syscall(315, pid, attributes, 48, 0)
+    return int(struct.unpack("=IIQiIQQQ", attributes.raw)[5])
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of a system call")
+def test_its_turns_are_short_and_nothing_else_about_it_changes() -> None:
+    """A group's way to the disk does not wait for the turn of a process that computes."""
+
+    async def main() -> None:
+        process = started()
+        assert process.pid is not None
+        if not turn_nanoseconds(os.getpid()):
+            pytest.skip("this kernel has no turns of a process's own")
+        assert turn_nanoseconds(process.pid) == 100_000
+        assert turn_nanoseconds(os.getpid()) != 100_000
+        assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == os.getpriority(os.PRIO_PROCESS, 0)
+        process.close()
+
+    asyncio.run(main())
 
 
 def test_groups_of_any_size_lie_one_behind_the_other(tmp_path: Path) -> None:
