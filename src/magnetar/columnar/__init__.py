@@ -7,4 +7,5 @@ way to read values after the other: ``primitives``, the rooms ``avro`` and ``jso
 which puts two of them together. What they share: ``byte_columns``, ``bisection`` (which values spoil a batch),
 ``offset_width`` and ``sql_types``. On top of them: ``value_readers`` and ``value_writers`` (the way that belongs to a
 schema), ``arrow_decoder`` (entries to record batches) and ``row_router`` (record batches to rows for partitions).
+``compilation`` has all kernels compiled ahead.
 """

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from magnetar.columnar.kernels import compiled
-from magnetar.columnar.kernels.compiled import cache_directory
+from magnetar.columnar.kernels.compiled import KeptKernel, cache_directory
 
 
 @pytest.fixture
@@ -48,4 +51,63 @@ def test_else_a_directory_that_only_the_user_can_write(
 
 
 def test_others_in_the_process_keep_their_place() -> None:
-    assert compiled._KEPT_IN != compiled._numba.config.CACHE_DIR
+    assert str(compiled._KEPT_IN) != compiled._numba.config.CACHE_DIR
+
+
+def _doubled(number: int) -> int:
+    return 2 * number
+
+
+def _used(*places: Path) -> Counter[str]:
+    """Use a kernel anew with these places, and count what its form took: a compilation or a look at the disk."""
+    made: Any = compiled._numba.njit(_nrt=False)(_doubled)
+    made._cache = KeptKernel(_doubled, places)
+    assert made(21) == 42
+    return Counter(compiled=sum(made.stats.cache_misses.values()), found=sum(made.stats.cache_hits.values()))
+
+
+def _files(place: Path) -> list[str]:
+    return sorted(one.name for one in place.rglob("*") if one.is_file())
+
+
+def test_a_form_is_compiled_once_and_found_by_the_next_process(tmp_path: Path) -> None:
+    assert _used(tmp_path) == Counter(compiled=1)
+    assert [Path(name).suffix for name in _files(tmp_path)] == [".nbc", ".nbi"]
+    assert _used(tmp_path) == Counter(found=1)
+
+
+def test_what_was_installed_is_used_and_never_written_to(tmp_path: Path) -> None:
+    """Users of a container or of the system's Python cannot write beside the sources, and need not."""
+    installed, own = tmp_path / "installed", tmp_path / "own"
+    _used(installed)
+    before = _files(installed)
+    assert _used(installed, own) == Counter(found=1)
+    assert not own.exists()
+    # Of a processor or a numba that is another one there is nothing, and the user's own place has it from then on.
+    for one in installed.rglob("*.nbi"):
+        one.write_bytes(b"")
+    assert _used(installed, own) == Counter(compiled=1)
+    assert _used(installed, own) == Counter(found=1)
+    assert _files(installed) == before and _files(own) == before
+
+
+@pytest.mark.parametrize("refusal", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_disk_that_refuses_costs_a_compilation_and_no_error(
+    refusal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(refusal, os.strerror(refusal))
+
+    for name in ("makedirs", "replace"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, name, refuse)
+            assert _used(tmp_path / name) == Counter(compiled=1)
+    assert _used(tmp_path / "replace") == Counter(compiled=1)
+
+
+def test_half_a_form_is_none(tmp_path: Path) -> None:
+    _used(tmp_path)
+    for one in tmp_path.rglob("*.nbc"):
+        one.write_bytes(one.read_bytes()[:100])
+    assert _used(tmp_path) == Counter(compiled=1)
+    assert _used(tmp_path) == Counter(found=1)
