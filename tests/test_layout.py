@@ -30,7 +30,9 @@ COMMANDS = {
 }
 FUNCTIONS = {f"magnetar.cli.admin.{name}_commands" for name in ("message", "namespace", "policy", "topic")}
 PLUGIN = "magnetar.testing.kit.pytest_plugin"
-ENTRY_POINTS = {"magnetar.app.main", "magnetar.cli.admin.command", PLUGIN, *COMMANDS, *FUNCTIONS}
+FORK_SERVER = "magnetar.spark.forks.fork_server"
+"""A session starts it by its name."""
+ENTRY_POINTS = {"magnetar.app.main", "magnetar.cli.admin.command", FORK_SERVER, PLUGIN, *COMMANDS, *FUNCTIONS}
 HELD = [rule for rule in RULES if rule != "fragments"]
 """What `tools/structure.py` counts and must not find; whether a docstring is a sentence is for people to judge."""
 GENERATED = ("src/magnetar/protocol/generated", "src/magnetar/admin_client/generated")

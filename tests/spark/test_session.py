@@ -1,13 +1,15 @@
-"""What decision 016 wants of the Python processes and checkpoints of a session; how fast they are, benchmarks say."""
+"""What decisions 016 and 063 want of a session's Python processes and checkpoints; benchmarks say how fast they are."""
 
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from magnetar.spark.forks import server_start
 from tests.support.live_broker import LiveBroker
 
 pytestmark = [
@@ -21,7 +23,12 @@ def _about_worker(_: Any) -> Any:
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
     import pyspark
 
-    yield pa.RecordBatch.from_pydict({"file": [pyspark.__file__], "frozen": [gc.get_freeze_count()]})
+    about = {"file": pyspark.__file__, "frozen": gc.get_freeze_count(), "forked_from": _parent(os.getppid())}
+    yield pa.RecordBatch.from_pylist([about])
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_workers_take_the_installed_pyspark_and_freeze_what_a_task_has_imported(spark: Any, broker: LiveBroker) -> None:
@@ -30,9 +37,11 @@ def test_workers_take_the_installed_pyspark_and_freeze_what_a_task_has_imported(
     read = spark.read.format("pulsar").option("service.url", broker.url).option("topic", "settled").load()
     assert read.count() == 2
     # Spark keeps the workers that have just read, and gives them the next tasks.
-    workers = spark.range(0, 4, 1, 4).mapInArrow(_about_worker, "file string, frozen long").collect()
+    workers = spark.range(0, 4, 1, 4).mapInArrow(_about_worker, "file string, frozen long, forked_from long").collect()
     assert not any(".zip" in one.file for one in workers)
     assert any(one.frozen > 10_000 for one in workers), workers
+    server = server_start._Started.process
+    assert server is not None and {one.forked_from for one in workers} == {server.pid}
 
 
 def test_offsets_and_commits_of_a_local_checkpoint_have_checksums(

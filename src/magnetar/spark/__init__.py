@@ -15,6 +15,7 @@ In reading order:
 * ``session``       a local session with the settings that these need
 * ``java``          the Java that it needs
 * ``interpreter``   the Python processes that Spark starts, without what they need not do
+* ``forks``         those processes as forks of one that has imported what they need
 * ``worker_python`` the Python of Spark's workers, which must have what the driver has
 * ``cluster``       a standalone cluster on this machine
 * ``process``       how each of its processes is ended

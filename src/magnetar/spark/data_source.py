@@ -25,7 +25,7 @@ from magnetar.spark.sink.writers import BatchWriter, StreamWriter, check_schema
 from magnetar.spark.source.reading.batch_reader import BatchReader, FilteringBatchReader
 from magnetar.spark.source.reading.stream_reader import StreamReader
 from magnetar.spark.source.reading.value_schemas import column_texts, matching, resolved, value_decoder
-from magnetar.spark.worker_python import settle_workers
+from magnetar.spark.worker_python import settle_workers, use_forks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +91,7 @@ def register(spark: SparkSession) -> None:
     """Make ``format("pulsar")`` known to a session. InvalidValueError if its workers run a Python without it."""
     if is_here(spark):
         settle_workers(spark.sparkContext)
+        use_forks(spark.sparkContext)
         guard(PulsarSource.name(), FormatChecks(_check_batch, _check_stream, sink_options, sink_options, updates))
     spark.dataSource.register(PulsarSource)
 

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Final
 
 COMMAND: Final = "magnetar-spark-python"
+_DAEMON: Final = "pyspark.daemon"
+_WORKER: Final = "pyspark.worker"
 
 _settled: set[str] = set()
 """The callers of `settle` in this process."""
@@ -76,4 +78,24 @@ def main() -> None:
         if archive.endswith((".zip", ".jar")):
             del sys.path_importer_cache[archive]
     sys.argv[:] = sys.argv[2:]
+    if sys.argv[0] == _DAEMON:
+        _be_ready()
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+def _be_ready() -> None:
+    """Have a fork of the session's server do the work of this daemon, or import what its workers need.
+
+    Workers are forks of the daemon. Libraries that start threads when they are imported (numpy) do not if Spark says
+    that a task has one core, which it does unless spark.task.cpus says otherwise.
+    """
+    from magnetar.spark.forks.fork_request import ADDRESS, run_as_fork
+
+    if address := os.environ.get(ADDRESS):
+        code = run_as_fork(address, sys.argv)
+        if code is not None:
+            sys.exit(code)
+    if sys.argv[1:] == [_WORKER] and os.environ.get("OMP_NUM_THREADS") == "1":
+        from magnetar.spark.forks.preload import preload
+
+        preload()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.model.errors import ServiceNotReadyError
+from magnetar.spark.forks.server_start import end, started
 from magnetar.spark.interpreter import of_session
 from magnetar.spark.java import check_java, explain_failed_start
 from magnetar.spark.process import await_end
@@ -95,7 +95,8 @@ def local_session(
     check_java()
     # Else workers are whatever python3 the PATH names, without what is installed here.
     os.environ.setdefault("PYSPARK_PYTHON", of_session())
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # Java starts one too, to find out which sources there are.
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", of_session())
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     chosen = {
         "spark.app.name": name,
@@ -106,6 +107,9 @@ def local_session(
         **(BRIEF if brief else {}),
         **(settings or {}),
     }
+    if chosen["spark.master"].startswith("local") and os.environ["PYSPARK_PYTHON"] == of_session():
+        # Java takes two seconds to start, and Python has something to import meanwhile.
+        started(of_session())
     try:
         if deaf and SparkContext._gateway is None:
             conf = SparkConf().setAll(list(chosen.items()))
@@ -139,6 +143,7 @@ def end_session(spark: SparkSession) -> None:
     gateway = SparkContext._gateway
     if gateway is not None:
         spark.stop()
+    end()
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
         return

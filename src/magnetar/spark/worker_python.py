@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.spark.forks.fork_request import ADDRESS
+from magnetar.spark.forks.server_start import started
 from magnetar.spark.interpreter import of_session
 
 VARIABLE: Final = "PYSPARK_PYTHON"
@@ -38,6 +40,19 @@ def settle_workers(context: Any) -> None:
             f"Spark's workers run {context.pythonExec} ({VARIABLE}), {problem}. End the session, and before the next "
             f"one set {VARIABLE}={of_session()}, or unset it"
         )
+
+
+def use_forks(context: Any) -> None:
+    """Let the Python processes of a SparkContext in local mode be forks of a server that has imported what they need.
+
+    Only where they run this Python: another one starts each for itself.
+    """
+    if (
+        str(context.master).startswith("local")
+        and context.pythonExec == of_session()
+        and (address := started(of_session()))
+    ):
+        context.environment[ADDRESS] = address
 
 
 def problem_of(python: str) -> str:
