@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from magnetar.cli.messages.consume import command as consume
 from magnetar.cli.messages.produce import command as produce
 from magnetar.cli.messages.read import command as read
+from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
 from tests.support.encrypted_entries import pair
 from tests.support.interruptible import interruptible
 from tests.wire.conftest import received
@@ -74,6 +75,43 @@ def test_messages_that_only_a_key_opens(run: Any, tmp_path: Path) -> None:
         said = run("produce", "-m", "x", *wrong)
         assert said.exit_code != 0 and "file:///" in said.stderr and key not in said.stderr, said.stderr
     assert "is none of FAIL" in run("consume", "-s", "s", "-ca", "NEVER").stderr
+
+
+def test_values_by_schema(run: Any) -> None:
+    """What was written with a schema is shown by it, whatever the reader knows (``-st auto_consume``)."""
+    schema = '{"type":"record","name":"P","fields":[{"name":"n","type":"string"},{"name":"age","type":["null","int"]}]}'
+    sent = run("produce", "-vs", f"avro:{schema}", "-m", '{"n":"x","age":null}', "-s", "")
+    assert sent.exit_code == 0, sent.stderr
+    assert contents(run("consume", "-s", "s", "-p", "Earliest", "-st", "auto_consume").stdout) == ["{n=x, age=NULL}"]
+    line = run("read", "-m", "earliest", "-st", "auto_consume", "--json").stdout
+    assert json.loads(line)["content"] == {"n": "x", "age": None}
+    refused = run("read", "-m", "earliest", "-st", "other")
+    assert refused.exit_code == 2 and "'bytes' or 'auto_consume'" in refused.stderr
+
+
+def test_the_memory_of_messages_that_wait(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--memory-limit is the client's: with room for one message, each waits for the receipt of the one before."""
+    limits, waiting = [], []
+
+    class Watched(PendingBytes):
+        def __init__(self, limit: int = 0, *, threads: bool = False) -> None:
+            limits.append(limit)
+            super().__init__(limit, threads=threads)
+
+        def release(self, size: int) -> None:
+            waiting.append(self.used)
+            super().release(size)
+
+    monkeypatch.setattr("magnetar.client.aio.client.PendingBytes", Watched)
+    most = []
+    for given in ((), ("-ml", "1k")):
+        waiting.clear()
+        assert run("produce", "-m", "x" * 900, "-n", "20", *given).exit_code == 0
+        most.append(max(waiting))
+    assert limits == [64 << 20, 1024]
+    assert most[1] < 4000 < most[0]
+    for wrong in ("x", "-1", "1e9", "99999999999999999999"):
+        assert run("produce", "-m", "x", "-ml", wrong).exit_code == 2, wrong
 
 
 def test_failures(run: Any, topic: str) -> None:

@@ -7,6 +7,7 @@ own. Needs Java 17 or later; Maven only for the download.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
@@ -40,6 +41,13 @@ def home(version: str = VERSION) -> Path:
             raise StartFailedError(f"Apache Pulsar needs {program}: apt-get install openjdk-17-jre-headless maven")
     artifact = f"org.apache.pulsar:pulsar-server-distribution:{version}:tar.gz:bin"
     archive = cache() / f"pulsar-server-distribution-{version}-bin.tar.gz"
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / f"unpacking-{version}.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # two programmes that meet an empty cache: one unpacks, the other waits
+        return place if (place / "bin" / "pulsar").exists() else _unpacked(version, artifact, archive, place)
+
+
+def _unpacked(version: str, artifact: str, archive: Path, place: Path) -> Path:
     unpacking = cache() / f"unpacking-{version}"
     shutil.rmtree(unpacking, ignore_errors=True)
     unpacking.mkdir(parents=True)

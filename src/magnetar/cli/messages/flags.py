@@ -27,7 +27,13 @@ TokenReference = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON for each message.")]
 ProxyUrl = Annotated[str | None, typer.Option("--proxy-url", hidden=True)]
 ProxyProtocol = Annotated[str | None, typer.Option("--proxy-protocol", hidden=True)]
-MemoryLimit = Annotated[int, typer.Option("--memory-limit", "-ml", hidden=True)]
+MemoryLimit = Annotated[
+    str, typer.Option("--memory-limit", "-ml", help="Bytes that may wait for receipts, 32M; 0: 64M.", metavar="SIZE")
+]
+NoMemoryLimit = Annotated[str, typer.Option("--memory-limit", "-ml", hidden=True, metavar="SIZE")]
+SchemaType = Annotated[
+    str, typer.Option("--schema-type", "-st", help="bytes, or auto_consume: values by schema.", metavar="TYPE")
+]
 
 
 def connection_flags(
@@ -51,6 +57,22 @@ def connection_flags(
     )
 
 
+def memory(text: str) -> int:
+    """Return the bytes of --memory-limit; 0 names none. Raises InvalidValueError."""
+    from magnetar.cli.admin.values import size
+
+    found = size(text)
+    if found < 0:
+        raise InvalidValueError(f"--memory-limit {text[:80]!r} is below 0")
+    return found
+
+
+def check_memory(text: str) -> None:
+    """Say that a consumer has no use for --memory-limit, if it was given. Raises InvalidValueError."""
+    if memory(text):
+        typer.echo("magnetar: --memory-limit: of producers; --queue-size says how much is fetched ahead", err=True)
+
+
 def check_pool(given: str | None) -> None:
     """Say that ``--pool-messages`` has no meaning, if it was given. Raises InvalidValueError about another word."""
     if given is None:
@@ -72,7 +94,6 @@ def refuse(**given: object) -> None:
 _REASONS = {
     "proxy_url": "name the proxy's address as the service URL; proxies by SNI are not supported",
     "proxy_protocol": "proxies by SNI are not supported",
-    "memory_limit": "queues are bounded by messages (receiver queue and pending messages)",
     "encryption_key_name": "a load is not encrypted; magnetar produce and consume take keys",
     "encryption_key_value_file": "a load is not encrypted; magnetar produce and consume take keys",
     "ssl_factory_plugin": "TLS is configured by --trust-cert-file and client.conf",

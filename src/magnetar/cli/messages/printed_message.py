@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from magnetar.aio import Message
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 BOUNDARY = "----- got message -----"
 
 
-def printed(message: Message, *, as_hex: bool, metadata: bool) -> str:
-    """Return the line after `BOUNDARY`; ``metadata`` adds what --print-metadata asks for."""
+def printed(message: Message[Any], *, as_hex: bool, metadata: bool) -> str:
+    """Return the line after `BOUNDARY`; ``metadata`` adds what --print-metadata asks for.
+
+    Values are bytes, or with -st auto_consume `WrittenValue`. Raises SchemaError for one that cannot be read.
+    """
     key = message.partition_key() if message.has_key() else "null"
     properties = ", ".join(f"{name}={value}" for name, value in message.properties().items())
-    content = "null" if message.has_null_value() else _content(message.data(), as_hex)
+    content = "null" if message.has_null_value() else _content(message, as_hex)
     text = (
         f"publishTime:[{message.publish_timestamp()}], eventTime:[{message.event_timestamp()}], "
         f"key:[{key}], properties:[{properties}], content:{content}"
@@ -25,11 +28,14 @@ def printed(message: Message, *, as_hex: bool, metadata: bool) -> str:
     return f"{text}, {_metadata(message)}" if metadata else text
 
 
-def _content(data: bytes, as_hex: bool) -> str:
-    return hex_dump(data) if as_hex else data.decode(errors="replace")
+def _content(message: Message[Any], as_hex: bool) -> str:
+    value = message.value()
+    if not isinstance(value, bytes):
+        return "null" if value is None else str(value.printed(as_hex=as_hex))
+    return hex_dump(value) if as_hex else value.decode(errors="replace")
 
 
-def _metadata(message: Message) -> str:
+def _metadata(message: Message[Any]) -> str:
     place = message.message_id()
     event = datetime.fromtimestamp(message.event_timestamp() / 1000, UTC)
     moment = event.strftime("%Y-%m-%dT%H:%M:%S") + (f".{event.microsecond // 1000:03}" if event.microsecond else "")
@@ -56,7 +62,7 @@ def hex_dump(data: bytes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_json(message: Message) -> str:
+def as_json(message: Message[Any]) -> str:
     """Return one line of JSON; a payload or key that is no text is in base64 under another name."""
     place = message.message_id()
     found: dict[str, object] = {
@@ -72,6 +78,8 @@ def as_json(message: Message) -> str:
     }
     if message.has_null_value():
         found["content"] = None
+    elif not isinstance(value := message.value(), bytes):
+        found["content"] = None if value is None else value.plain()
     else:
         try:
             found["content"] = message.data().decode()

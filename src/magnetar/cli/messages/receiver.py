@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -49,7 +49,9 @@ class Receiver:
             raise InvalidValueError("--rate is not below 0")
 
     async def take(
-        self, receive: Callable[[], Awaitable[Message]], done: Callable[[Message], Awaitable[None]] | None = None
+        self,
+        receive: Callable[[], Awaitable[Message[Any]]],
+        done: Callable[[Message[Any]], Awaitable[None]] | None = None,
     ) -> None:
         """Take messages and print them; ``done`` is called once a message is printed."""
         loop = asyncio.get_running_loop()
@@ -65,8 +67,8 @@ class Receiver:
     async def _take(
         self,
         pace: Cadence,
-        receive: Callable[[], Awaitable[Message]],
-        done: Callable[[Message], Awaitable[None]] | None,
+        receive: Callable[[], Awaitable[Message[Any]]],
+        done: Callable[[Message[Any]], Awaitable[None]] | None,
         silent: asyncio.TimerHandle | None,
     ) -> None:
         while not self.count or self.taken < self.count:
@@ -84,7 +86,7 @@ class Receiver:
     def _say_silence(self) -> None:
         typer.echo(self.waits_for, err=True)
 
-    def _show(self, message: Message) -> None:
+    def _show(self, message: Message[Any]) -> None:
         if self.as_json:
             typer.echo(as_json(message))
         elif not self.hide_content:
@@ -113,9 +115,12 @@ def silence(topic: str, subscription: str, position: str) -> str:
     )
 
 
-def check_schema_type(text: str) -> None:
-    """Raise InvalidValueError about what cannot be shown."""
-    if text == "auto_consume":
-        raise InvalidValueError("--schema-type auto_consume is not built; bytes prints text and JSON as they are")
-    if text != "bytes":
+def schema_options(text: str) -> dict[str, Any]:
+    """Return the parameters of a consumer or reader for --schema-type. Raises InvalidValueError."""
+    if text == "bytes":
+        return {}
+    if text != "auto_consume":
         raise InvalidValueError("schema type must be 'bytes' or 'auto_consume'")
+    from magnetar.cli.messages.written_value import WrittenValueSchema
+
+    return {"schema": WrittenValueSchema()}

@@ -33,13 +33,17 @@ def run(
     *,
     listener_name: str | None = None,
     connections: int = 1,
+    memory_limit: int = 0,
     failed: int = FAILED,
 ) -> None:
-    """Do the work with a client, then ``at_end``, whatever happened. Raises typer.Exit; ``failed`` is its code."""
+    """Do the work with a client, then ``at_end``, whatever happened. Raises typer.Exit; ``failed`` is its code.
+
+    ``memory_limit``: bytes that may wait for receipts; 0: the client's own limit.
+    """
     code = 0
     try:
         with interrupts() as signals:
-            asyncio.run(_main(signals, flags, work, listener_name, connections))
+            asyncio.run(_main(signals, flags, work, listener_name, connections, memory_limit))
     except (KeyboardInterrupt, asyncio.CancelledError):
         code = INTERRUPTED
     except BrokenPipeError:
@@ -60,6 +64,7 @@ async def _main(
     work: Callable[[Client], Coroutine[Any, Any, None]],
     listener: str | None,
     connections: int,
+    memory_limit: int,
 ) -> None:
     from magnetar.aio import Client
     from magnetar.cli.connection import connection
@@ -68,7 +73,8 @@ async def _main(
     assert task is not None
     signals.end(task)
     found = connection(flags)
-    async with Client(
+    opened = partial(Client, memory_limit_bytes=memory_limit) if memory_limit else Client
+    async with opened(
         found.service_url, found.login, listener_name=listener, connections_per_broker=connections
     ) as client:
         signals.leave = partial(_leave, client)

@@ -51,6 +51,7 @@ FLAGS: Final = (
 @flagged(FLAGS)
 def consume(given: Namespace) -> None:
     """Receive and acknowledge. Example: magnetar perf consume orders -ss load -sp Earliest -m 100000"""
+    from magnetar.cli.messages.flags import check_memory
     from magnetar.cli.messages.produce.sender import usage
     from magnetar.cli.perf.consumer_load import ConsumerLoad
     from magnetar.cli.perf.latencies import HistogramFile
@@ -58,6 +59,7 @@ def consume(given: Namespace) -> None:
 
     with usage(1):
         connection = connection_of(given)
+        check_memory(given.memory_limit)
         without_meaning(given, _JAVA)
         plan = _plan(given)
         file = None if given.histogram_file is None else HistogramFile(given.histogram_file)

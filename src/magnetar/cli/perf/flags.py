@@ -71,7 +71,7 @@ _CONNECTION: Final = (
     Flag("host_names", "--tls-enable-hostname-verification", False),
     Flag("proxy_url", "--proxy-url", None),
     Flag("proxy_protocol", "--proxy-protocol", None),
-    Flag("memory_limit", "--memory-limit -ml", 0),
+    Flag("memory_limit", "--memory-limit -ml", "0", "Of producers: bytes that may wait, 32M; 0: 64M."),
     Flag("ssl_factory", "--ssl-factory-plugin", None),
     Flag("ssl_factory_params", "--ssl-factory-plugin-params", None),
     Flag("num_io_threads", "--num-io-threads -ioThreads", 1),
@@ -88,7 +88,7 @@ _JAVA: Final = (*(row for row in _CONNECTION if not row.help and row.name in (
 def connection_of(given: Namespace) -> ConnectionFlags:
     """Return what the flags say about the connection; says which flags have no meaning. Raises InvalidValueError."""
     refuse(
-        proxy_url=given.proxy_url, proxy_protocol=given.proxy_protocol, memory_limit=given.memory_limit,
+        proxy_url=given.proxy_url, proxy_protocol=given.proxy_protocol,
         ssl_factory_plugin=given.ssl_factory or given.ssl_factory_params,
     )  # fmt: skip
     without_meaning(given, _JAVA)

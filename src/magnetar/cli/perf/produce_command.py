@@ -60,13 +60,14 @@ FLAGS: Final = (
 @flagged(FLAGS)
 def produce(given: Namespace) -> None:
     """Publish at a rate. Example: magnetar perf produce orders -r 1000 -s 100 -time 30 --histogram-file latency.hlog"""
+    from magnetar.cli.messages.flags import memory
     from magnetar.cli.messages.produce.sender import usage
     from magnetar.cli.perf.latencies import HistogramFile
     from magnetar.cli.perf.producer_load import ProducerLoad
     from magnetar.cli.perf.run import run_load
 
     with usage(1):
-        connection = connection_of(given)
+        connection, memory_limit = connection_of(given), memory(given.memory_limit)
         plan = _plan(given)
         if given.partitions is not None:
             _make_partitions(given, plan)
@@ -74,7 +75,7 @@ def produce(given: Namespace) -> None:
         load = ProducerLoad(plan, file, given.threads)
     run_load(
         connection, load, seconds=given.duration, clients=given.threads, connections=given.connections,
-        listener_name=given.listener_name,
+        listener_name=given.listener_name, memory_limit=memory_limit,
     )  # fmt: skip
 
 

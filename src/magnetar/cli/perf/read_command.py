@@ -20,6 +20,7 @@ FLAGS: Final = (
 @flagged(FLAGS)
 def read(given: Namespace) -> None:
     """Read without a subscription. Example: magnetar perf read orders -m earliest -n 100000"""
+    from magnetar.cli.messages.flags import check_memory
     from magnetar.cli.messages.produce.sender import usage
     from magnetar.cli.messages.read.start_id import start_id
     from magnetar.cli.perf.consumer_load import ConsumerLoad, ConsumerPlan
@@ -29,6 +30,7 @@ def read(given: Namespace) -> None:
 
     with usage(1):
         connection = connection_of(given)
+        check_memory(given.memory_limit)
         if given.use_tls and not (given.url or "").startswith("pulsar+ssl://"):
             raise InvalidValueError("--use-tls: write the service URL as pulsar+ssl://host:6651")
         if min(given.messages, given.rate, given.duration, given.queue_size) < 0 or given.connections < 1:

@@ -41,8 +41,9 @@ def run_load(
     clients: int = 1,
     connections: int = 1,
     listener_name: str | None = None,
+    memory_limit: int = 0,
 ) -> None:
-    """Run a test; ``seconds`` 0: until it ends by itself. Raises typer.Exit."""
+    """Run a test; ``seconds`` 0: until it ends by itself; ``memory_limit`` as for one client. Raises typer.Exit."""
     clock = _Clock()
 
     async def work(client: Client) -> None:
@@ -54,8 +55,9 @@ def run_load(
                 other.shutdown()
 
     run_session(
-        flags, work, lambda: clock.conclude(load), listener_name=listener_name, connections=connections, failed=1
-    )
+        flags, work, lambda: clock.conclude(load), listener_name=listener_name, connections=connections,
+        memory_limit=memory_limit, failed=1,
+    )  # fmt: skip
 
 
 class _Clock:

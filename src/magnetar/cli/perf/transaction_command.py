@@ -34,6 +34,7 @@ def transaction(given: Namespace) -> None:
     """Take, send and commit. Example: magnetar perf transaction --topics-c in --topics-p out -ntxn 100"""
     from magnetar.cli.connection import connection
     from magnetar.cli.messages.consume.subscription_options import subscription_options
+    from magnetar.cli.messages.flags import memory
     from magnetar.cli.messages.produce.sender import usage
     from magnetar.cli.perf.run import run_load
     from magnetar.cli.perf.topics import make_partitions
@@ -41,7 +42,7 @@ def transaction(given: Namespace) -> None:
     from magnetar.model.errors import InvalidValueError
 
     with usage(1):
-        flags = connection_of(given)
+        flags, memory_limit = connection_of(given), memory(given.memory_limit)
         if min(given.count, given.rate, given.duration) < 0 or min(given.threads, given.connections) < 1:
             raise InvalidValueError("rates, numbers and times are not below 0; there is one thread at least")
         names = _names(given.subscriptions)
@@ -61,7 +62,7 @@ def transaction(given: Namespace) -> None:
         load = TransactionLoad(plan, given.threads)
     run_load(
         flags, load, seconds=given.duration, clients=given.threads, connections=given.connections,
-        listener_name=given.listener_name,
+        listener_name=given.listener_name, memory_limit=memory_limit,
     )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def consume(
     ack_oldest: Annotated[
         bool, typer.Option("--auto_ack_chunk_q_full", "-ac", help="Acknowledge the oldest beyond that.")
     ] = False,
-    schema_type: Annotated[str, typer.Option("--schema-type", "-st", help="bytes: print payloads.")] = "bytes",
+    schema_type: flags.SchemaType = "bytes",
     pool: Annotated[str | None, typer.Option("--pool-messages", "-pm", hidden=True)] = None,
     key_value: Annotated[
         str | None, typer.Option("--encryption-key-value", "-ekv", help="The private key: file:///k.pem or data:…")
@@ -54,27 +54,26 @@ def consume(
     token: flags.TokenReference = None,
     proxy_url: flags.ProxyUrl = None,
     proxy_protocol: flags.ProxyProtocol = None,
-    memory_limit: flags.MemoryLimit = 0,
+    memory_limit: flags.NoMemoryLimit = "0",
     as_json: flags.AsJson = False,
 ) -> None:
     """Receive messages, print and acknowledge them. Example: magnetar consume orders -s billing -p Earliest -n 0"""
     from magnetar.cli.messages.consume.subscription_options import subscription_options, wanted_topic
     from magnetar.cli.messages.encryption_flags import decryption
     from magnetar.cli.messages.produce.sender import usage
-    from magnetar.cli.messages.receiver import Receiver, check_schema_type, silence
+    from magnetar.cli.messages.receiver import Receiver, schema_options, silence
     from magnetar.cli.messages.session import run
 
     with usage():
-        flags.refuse(proxy_url=proxy_url, proxy_protocol=proxy_protocol,
-                     memory_limit=memory_limit)  # fmt: skip
+        flags.refuse(proxy_url=proxy_url, proxy_protocol=proxy_protocol)
+        flags.check_memory(memory_limit)
         flags.check_pool(pool)
-        check_schema_type(schema_type)
         receiver = Receiver(
             count=count, verb="consumed", rate=rate, as_hex=as_hex, hide_content=hide_content, metadata=metadata,
             as_json=as_json, end_timestamp=end, waits_for=silence(topic, subscription, position),
         )  # fmt: skip
         options = subscription_options(kind, position, mode, queue_size, chunked_max, ack_oldest, replicated)
-        options |= decryption(key_value, crypto_failure)
+        options |= decryption(key_value, crypto_failure) | schema_options(schema_type)
         wanted = wanted_topic(topic, regex)
 
     async def work(client: Client) -> None:

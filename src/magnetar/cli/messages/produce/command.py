@@ -52,7 +52,7 @@ def produce(
     token: flags.TokenReference = None,
     proxy_url: flags.ProxyUrl = None,
     proxy_protocol: flags.ProxyProtocol = None,
-    memory_limit: flags.MemoryLimit = 0,
+    memory_limit: flags.MemoryLimit = "0",
     as_json: Annotated[bool, typer.Option("--json", help="Print the id of each message as JSON.")] = False,
 ) -> None:
     """Send messages to a topic; each counts once it is stored. Example: magnetar produce orders -m "a,b" -k shop-7"""
@@ -61,9 +61,8 @@ def produce(
     from magnetar.cli.messages.session import run
 
     with usage():
-        flags.refuse(
-            proxy_url=proxy_url, proxy_protocol=proxy_protocol, memory_limit=memory_limit,
-        )  # fmt: skip
+        flags.refuse(proxy_url=proxy_url, proxy_protocol=proxy_protocol)
+        memory = flags.memory(memory_limit)
         sender = Sender(
             topic, messages or [], files or [], times, rate, chunking=chunking, separator=separator,
             properties=properties or [], disable_replication=disable_replication, as_json=as_json,
@@ -71,4 +70,4 @@ def produce(
         )  # fmt: skip
         sender.choose_schema(value_schema, key_schema, encoding, key, key_value_key, key_value_key_file)
     connection = flags.connection_flags(url, auth_plugin, auth_params, trust, context, client_conf, token)
-    run(connection, sender.send, sender.say_count, listener_name=listener_name)
+    run(connection, sender.send, sender.say_count, listener_name=listener_name, memory_limit=memory)

@@ -32,7 +32,7 @@ def read(
     metadata: Annotated[bool, typer.Option("--print-metadata", "-mp", help="Print ids, producer and more.")] = False,
     chunked_max: Annotated[int, typer.Option("--max_chunked_msg", "-mc", hidden=True)] = 0,
     ack_oldest: Annotated[bool, typer.Option("--auto_ack_chunk_q_full", "-ac", hidden=True)] = False,
-    schema_type: Annotated[str, typer.Option("--schema-type", "-st", help="bytes: print payloads.")] = "bytes",
+    schema_type: flags.SchemaType = "bytes",
     pool: Annotated[str | None, typer.Option("--pool-messages", "-pm", hidden=True)] = None,
     key_value: Annotated[
         str | None, typer.Option("--encryption-key-value", "-ekv", help="The private key: file:///k.pem or data:…")
@@ -50,31 +50,32 @@ def read(
     token: flags.TokenReference = None,
     proxy_url: flags.ProxyUrl = None,
     proxy_protocol: flags.ProxyProtocol = None,
-    memory_limit: flags.MemoryLimit = 0,
+    memory_limit: flags.NoMemoryLimit = "0",
     as_json: flags.AsJson = False,
 ) -> None:
     """Read messages and print them; nothing is acknowledged. Example: magnetar read orders -m earliest -n 10"""
     from magnetar.cli.messages.encryption_flags import decryption
     from magnetar.cli.messages.produce.sender import usage
     from magnetar.cli.messages.read.start_id import start_id
-    from magnetar.cli.messages.receiver import Receiver, check_schema_type
+    from magnetar.cli.messages.receiver import Receiver, schema_options
     from magnetar.cli.messages.session import run
 
     with usage():
-        flags.refuse(proxy_url=proxy_url, proxy_protocol=proxy_protocol,
-                     memory_limit=memory_limit, max_chunked_msg=chunked_max, auto_ack_chunk_q_full=ack_oldest,
-                     )  # fmt: skip
+        flags.refuse(
+            proxy_url=proxy_url, proxy_protocol=proxy_protocol, max_chunked_msg=chunked_max,
+            auto_ack_chunk_q_full=ack_oldest,
+        )  # fmt: skip
+        flags.check_memory(memory_limit)
         flags.check_pool(pool)
-        check_schema_type(schema_type)
         receiver = Receiver(
             count=count, verb="read", rate=rate, as_hex=as_hex, hide_content=hide_content, metadata=metadata,
             as_json=as_json,
         )  # fmt: skip
-        begin, keys = start_id(start), decryption(key_value, crypto_failure)
+        begin, options = start_id(start), decryption(key_value, crypto_failure) | schema_options(schema_type)
 
     async def work(client: Client) -> None:
         async with await client.create_reader(
-            topic, begin, receiver_queue_size=queue_size or 1_000, start_message_id_inclusive=inclusive, **keys
+            topic, begin, receiver_queue_size=queue_size or 1_000, start_message_id_inclusive=inclusive, **options
         ) as reader:
             await receiver.take(reader.read_next)
 
