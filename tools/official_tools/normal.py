@@ -30,6 +30,7 @@ REPLACED = (
 )
 LOGGED = re.compile(r"^\d{4}-\d\d-\d\dT\S+ \[[^\]]*\] (\w+) +(\S+) - (.*)$")
 JAVA_LOGGED = re.compile(r"^(?:\w{3} \d+, \d{4} \d+:\d\d:\d\d [AP]M \S+ \S+|INFO: .*|WARNING: .*|SLF4J.*)$")
+_REASON = re.compile(r"^Reason: (.*)$", re.MULTILINE)
 TOOLS_OWN = ("org.apache.pulsar.client.cli.", "org.apache.pulsar.testclient.")
 
 
@@ -70,3 +71,21 @@ def output(raw: str) -> Json:
     except ValueError:
         return text(raw)
     return value(parsed) if isinstance(parsed, dict | list) else text(raw)
+
+
+def unordered(value: Json) -> Json:
+    """A list of texts in order, which is a set of Java's mostly, and without members that are null."""
+    if isinstance(value, dict):
+        return {key: unordered(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        if all(isinstance(one, str) for one in value):
+            return list[Json](sorted(map(str, value)))
+        return [unordered(one) for one in value]
+    return value
+
+
+def reason(raw: str) -> str:
+    """The broker's reason in an error, which both command lines print on a line of its own; else whether there is one."""
+    said = text(raw)
+    found = _REASON.search(said)
+    return found[1] if found else "<error>" if said else ""

@@ -63,7 +63,7 @@ def _line(words: list[str], record: RecordedLine, values: Mapping[str, str]) -> 
     for left in given.left:
         yield "asked", f"{left.method} {left.target}", "<absent>"
     if code == record.said.code == 0:
-        their, our = (_unordered(normal.output(text)) for text in (_printed(record.said.out), out.getvalue()))
+        their, our = (normal.unordered(normal.output(text)) for text in (_printed(record.said.out), out.getvalue()))
         yield from places(their, our, "out")
     elif code == record.said.code and not err.getvalue().strip():
         yield "err", record.said.err, ""
@@ -116,18 +116,7 @@ def _json(body: bytes) -> Json:
         found = json.loads(body) if body else None
     except ValueError:
         return body.decode(errors="replace")
-    return _unordered(found)
-
-
-def _unordered(value: Json) -> Json:
-    """A list of texts in order, which is a set of Java's mostly, and without members that are null."""
-    if isinstance(value, dict):
-        return {key: _unordered(one) for key, one in value.items() if one is not None}
-    if isinstance(value, list):
-        if all(isinstance(one, str) for one in value):
-            return list[Json](sorted(map(str, value)))
-        return [_unordered(one) for one in value]
-    return value
+    return normal.unordered(found)
 
 
 def conf_of(directory: Path) -> Path:

@@ -86,15 +86,24 @@ def reason_of(run: str, line: Line, place: str, known: Sequence[Accepted]) -> st
 def compare(
     run: str, lines: Sequence[Line], theirs: Mapping[int, Said], ours: Mapping[int, Said], known: Sequence[Accepted]
 ) -> list[Difference]:
-    """Every difference between two runs, accepted or not."""
+    """Every difference between two runs, accepted or not.
+
+    Of our own command line, errors have words of their own around the broker's reason, and sets are in order.
+    """
+    own = run == "ours"
     found = []
     for line in lines:
         first, second = theirs[line.number], ours[line.number]
         differing: list[tuple[str, Json, Json]] = []
         if first.code != second.code:
             differing.append(("exit", first.code, second.code))
-        differing += places(normal.output(first.out), normal.output(second.out), "out")
-        differing += places(normal.text(first.err), normal.text(second.err), "err")
+        both = [normal.output(one.out) for one in (first, second)]
+        errors = [normal.text(one.err) for one in (first, second)]
+        if own:
+            both = [normal.unordered(one) for one in both]
+            errors = [normal.reason(one.err) for one in (first, second)]
+        differing += places(*both, "out")
+        differing += places(*errors, "err")
         for place, their, our in differing:
             reason = reason_of(run, line, place, known)
             found.append(Difference(line, place, their, our, reason))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 import typer.main
 
 from magnetar.app import main
-from magnetar.cli.completion.candidates import COMMANDS, candidates
+from magnetar.cli.completion.candidates import COMMANDS, candidates, words_of
 
 
 def test_the_commands_are_those_of_the_program() -> None:
@@ -45,17 +46,66 @@ def test_a_flag_is_offered_once() -> None:
     assert "--force" not in candidates(["admin", "tenants", "delete", "acme", "-f", ""])
 
 
-def test_bash_completes(tmp_path: Path) -> None:
-    """The script of bash, in bash, with the program."""
-    bash = shutil.which("bash")
-    assert bash is not None
-    program = tmp_path / "magnetar"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m magnetar.app.main "$@"\n')
-    program.chmod(0o755)
+def test_words_of_a_line() -> None:
+    """As the shell parts them, but for colons and equals signs."""
+    assert words_of("magnetar admin --admin-url http://x:1 tena") == [
+        "magnetar",
+        "admin",
+        "--admin-url",
+        "http://x:1",
+        "tena",
+    ]
+    assert words_of("magnetar admin ") == ["magnetar", "admin", ""]
+    assert words_of('magnetar produce "a b" ') == ["magnetar", "produce", "a b", ""]
+    assert words_of('magnetar produce "a b') == ["magnetar", "produce", '"a', "b"]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A directory that holds ``magnetar``, for a shell's PATH."""
+    file = tmp_path / "magnetar"
+    file.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m magnetar.app.main "$@"\n')
+    file.chmod(0o755)
+    return tmp_path
+
+
+def run(shell: str, script: str, program: Path) -> list[str]:
+    """The lines that a script prints in a shell that has the program."""
+    path = shutil.which(shell)
+    if path is None:
+        pytest.skip(f"this machine has no {shell}")
+    environment = {**os.environ, "PATH": f"{program}{os.pathsep}{os.environ['PATH']}", "HOME": str(program)}
+    found = [path, "-f", "-c", script] if shell == "zsh" else [path, "-c", script]
+    return subprocess.run(
+        found, capture_output=True, text=True, timeout=120, check=True, env=environment, cwd=program
+    ).stdout.split()
+
+
+def test_bash_completes(program: Path) -> None:
+    """The script of bash, in bash, with the program; bash parts the URL at its colons."""
     script = (
-        f'PATH={shlex.quote(str(tmp_path))}:$PATH; eval "$(magnetar completion bash)"; '
-        'COMP_WORDS=(magnetar admin tenants cre); COMP_CWORD=3; _magnetar; echo "${COMPREPLY[@]}"; '
-        'COMP_WORDS=(magnetar admin topics stats t --get-p); COMP_CWORD=5; _magnetar; echo "${COMPREPLY[@]}"'
+        'eval "$(magnetar completion bash)"; try() { COMP_LINE=$1; COMP_POINT=${#1}; _magnetar; echo "${COMPREPLY[@]}"; }; '
+        "try 'magnetar admin --admin-url http://x:1 tenants cre'; try 'magnetar admin topics stats t --get-p'"
     )
-    done = subprocess.run([bash, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.splitlines() == ["create", "--get-precise-backlog"]
+    assert run("bash", script, program) == ["create", "--get-precise-backlog"]
+
+
+def test_fish_completes(program: Path) -> None:
+    """Files where no word of ours may stand, too."""
+    (program / "payload.bin").touch()
+    script = (
+        "magnetar completion fish | source; complete -C 'magnetar admin tenants cre'; "
+        "complete -C 'magnetar admin topics stats t --get-p'; complete -C 'magnetar produce t -f payl'"
+    )
+    assert run("fish", script, program) == ["create", "--get-precise-backlog", "payload.bin"]
+
+
+def test_zsh_completes(program: Path) -> None:
+    """The function of zsh, with the array and the number that zsh gives it."""
+    script = (
+        'compdef() { :; }; compadd() { shift; print -l -- "${(P@)1}"; }; _files() { print files; }; '
+        'eval "$(magnetar completion zsh)"; words=(magnetar admin tenants cre); CURRENT=4; _magnetar; '
+        "words=(magnetar admin topics stats t --get-p); CURRENT=6; _magnetar; words=(magnetar produce t -f payl); "
+        "CURRENT=5; _magnetar"
+    )
+    assert run("zsh", script, program) == ["create", "--get-precise-backlog", "files"]

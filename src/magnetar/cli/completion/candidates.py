@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -12,6 +13,18 @@ COMMANDS: Final = (
 """The commands of ``magnetar``; those of ``admin`` are in its tables."""
 _SHELLS: Final = ("bash", "zsh", "fish")
 _CONTEXTS: Final = ("list", "add", "use", "show", "remove", "import")
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of a line up to the cursor; the last is empty after a space.
+
+    bash itself parts words at colons and equals signs too, which stand in URLs.
+    """
+    try:
+        found = shlex.split(line)
+    except ValueError:  # a quotation that is not closed yet
+        found = line.split()
+    return [*found, ""] if not line or line[-1].isspace() else found
 
 
 def candidates(words: Sequence[str]) -> list[str]:

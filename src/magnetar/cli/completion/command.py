@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
@@ -13,7 +13,7 @@ app = commands("Completion for bash, zsh and fish.", example="Example: magnetar 
 _BASH: Final = """\
 _magnetar() {
     local IFS=$'\\n'
-    COMPREPLY=($(magnetar completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    COMPREPLY=($(magnetar completion words --line -- "${COMP_LINE:0:COMP_POINT}" 2>/dev/null))
 }
 complete -o default -F _magnetar magnetar
 """
@@ -29,7 +29,8 @@ compdef _magnetar magnetar
 _FISH: Final = """\
 function __magnetar_words
     set -l before (commandline -opc)
-    magnetar completion words -- $before[2..-1] (commandline -ct) 2>/dev/null
+    set -l found (magnetar completion words -- $before[2..-1] (commandline -ct) 2>/dev/null)
+    if set -q found[1]; printf '%s\\n' $found; else; __fish_complete_path (commandline -ct); end
 end
 complete -c magnetar -f -a '(__magnetar_words)'
 """
@@ -62,8 +63,12 @@ def fish() -> None:
 
 
 @app.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def words(context: typer.Context) -> None:
+def words(
+    context: typer.Context,
+    line: Annotated[bool, typer.Option("--line", help="They are one text, which begins with the program.")] = False,
+) -> None:
     """Print what the last of some words may become. Example: magnetar completion words adm"""
-    from magnetar.cli.completion.candidates import candidates
+    from magnetar.cli.completion.candidates import candidates, words_of
 
-    typer.echo("".join(f"{one}\n" for one in candidates(context.args)), nl=False)
+    given = words_of(" ".join(context.args))[1:] if line else context.args
+    typer.echo("".join(f"{one}\n" for one in candidates(given)), nl=False)
