@@ -32,8 +32,8 @@ SETTINGS = {
     "backlogQuotaDefaultLimitGB": "-1",
     "brokerDeleteInactiveTopicsEnabled": "false",
 }
-"""What both brokers are started with: no command is refused by a default, defaults that differ are the same, and no topic
-goes while a busy machine takes more than a minute from one line about it to the next."""
+"""What both brokers are started with: no command is refused by a default, defaults that differ are the same, and no
+topic goes while a busy machine takes more than a minute from one line about it to the next."""
 SETTING = re.compile(r"(topics|topicPolicies) (set|remove|enable|disable|update|delete)-")
 NOT_AWAITED = re.compile(r"brokers backlog-quota-check|\w+ get-dispatcher-pause-on-ack-state-persistent")
 """Commands of pulsar-admin that end before their answer has come."""

@@ -85,7 +85,7 @@ def unordered(value: Json) -> Json:
 
 
 def reason(raw: str) -> str:
-    """The broker's reason in an error, which both command lines print on a line of its own; else whether there is one."""
+    """The broker's reason in an error, which both command lines print on its own line; else if there is one."""
     said = text(raw)
     found = _REASON.search(said)
     return found[1] if found else "<error>" if said else ""

@@ -84,7 +84,8 @@ def run(shell: str, script: str, program: Path) -> list[str]:
 def test_bash_completes(program: Path) -> None:
     """The script of bash, in bash, with the program; bash parts the URL at its colons."""
     script = (
-        'eval "$(magnetar completion bash)"; try() { COMP_LINE=$1; COMP_POINT=${#1}; _magnetar; echo "${COMPREPLY[@]}"; }; '
+        'eval "$(magnetar completion bash)"; '
+        'try() { COMP_LINE=$1; COMP_POINT=${#1}; _magnetar; echo "${COMPREPLY[@]}"; }; '
         "try 'magnetar admin --admin-url http://x:1 tenants cre'; try 'magnetar admin topics stats t --get-p'"
     )
     assert run("bash", script, program) == ["create", "--get-precise-backlog"]

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Final
+
+from magnetar.model.errors import InvalidValueError
 
 _STORED: Final = 1.0
 """Seconds of turns that are made up for at most; a longer pause is gone."""
 
 _ROUNDING: Final = 1e-6
 """Of a turn: a wake-up at the very moment of a turn must not find that it has not come."""
+
+
+def check_rate(rate: float) -> None:
+    """Raise InvalidValueError about what is no rate."""
+    if not math.isfinite(rate) or rate < 0:
+        raise InvalidValueError(f"--rate: a number from 0 on is expected, and not {rate}")
 
 
 class Cadence:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from magnetar.cli.messages.cadence import Cadence
+from magnetar.cli.messages.cadence import Cadence, check_rate
 from magnetar.cli.messages.printed_message import BOUNDARY, as_json, printed
 from magnetar.model.errors import InvalidValueError
 
@@ -45,8 +45,7 @@ class Receiver:
     def __post_init__(self) -> None:
         if self.count < 0:
             raise InvalidValueError("Number of messages should be zero or positive.")
-        if self.rate < 0:
-            raise InvalidValueError("--rate is not below 0")
+        check_rate(self.rate)
 
     async def take(
         self,

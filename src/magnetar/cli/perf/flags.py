@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, NamedTuple
@@ -11,6 +12,7 @@ import typer
 
 from magnetar.cli.connection import ConnectionFlags
 from magnetar.cli.messages.flags import connection_flags, refuse
+from magnetar.model.errors import InvalidValueError
 
 TOPICS: Final = "topics"
 Body = Callable[[Namespace], None]
@@ -86,7 +88,13 @@ _JAVA: Final = (*(row for row in _CONNECTION if not row.help and row.name in (
 
 
 def connection_of(given: Namespace) -> ConnectionFlags:
-    """Return what the flags say about the connection; says which flags have no meaning. Raises InvalidValueError."""
+    """Return what the flags say about the connection; says which flags have no meaning.
+
+    Raises InvalidValueError; also about numbers that are none, of whatever flag.
+    """
+    for name, value in vars(given).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidValueError(f"{_written(name)}: {value} is no number")
     refuse(
         proxy_url=given.proxy_url, proxy_protocol=given.proxy_protocol,
         ssl_factory_plugin=given.ssl_factory or given.ssl_factory_params,
@@ -98,6 +106,10 @@ def connection_of(given: Namespace) -> ConnectionFlags:
     from dataclasses import replace
 
     return replace(found, allow_insecure=given.allow_insecure or None)
+
+
+def _written(name: str) -> str:
+    return next((row.written.split()[0] for row in _CONNECTION if row.name == name), f"--{name.replace('_', '-')}")
 
 
 def without_meaning(given: Namespace, rows: Sequence[Flag]) -> None:

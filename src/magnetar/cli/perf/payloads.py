@@ -5,18 +5,26 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from magnetar.model.errors import InvalidValueError
+
+SIZE_MAX: Final = 1 << 30
+_LETTERS: Final = bytes(65 + byte % 26 for byte in range(256))
 
 
 def payloads(size: int, file: str | None, delimiter: str) -> Sequence[bytes]:
     """Return the payloads, one of which is chosen for each message. Raises InvalidValueError, OSError."""
     if file is None:
-        if size < 0:
-            raise InvalidValueError("--size is not below 0")
-        rng = random.Random(0)
-        return [bytes(rng.choices(range(65, 91), k=size))]
-    found = Path(file).read_text().split("\n" if delimiter == "\\n" else delimiter)
+        if not 0 <= size <= SIZE_MAX:
+            raise InvalidValueError(f"--size: bytes from 0 to {SIZE_MAX} are expected, and not {size}")
+        return [random.Random(0).randbytes(size).translate(_LETTERS)]
+    if not delimiter:
+        raise InvalidValueError("--payload-delimiter is not empty")
+    try:
+        found = Path(file).read_text("utf-8").split("\n" if delimiter == "\\n" else delimiter)
+    except UnicodeDecodeError as error:
+        raise InvalidValueError(f"{file} is no text in UTF-8: {error}") from None
     found = [one for one in found if one]
     if not found:
         raise InvalidValueError(f"{file} is empty")

@@ -63,6 +63,8 @@ def sql(
             raise InvalidValueError("give one of --json, --csv and --parquet")
         if value not in ("auto", "binary", "string"):
             raise InvalidValueError(f"--value is {value[:100]!r}; it can be auto, binary or string")
+        if not 0 <= timeout < float("inf"):
+            raise InvalidValueError(f"--timeout is {timeout}; seconds from 0 on are expected, 0 is no bound")
         bounds = ReadBounds(max_rows=max_rows, max_bytes=max_bytes, timeout=timeout, max_memory=max_memory)
         given = flags.connection_flags(url, auth_plugin, auth_params, trust, context, client_conf, token)
         found = connection(given)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from magnetar.app.main import in_order
 
@@ -47,3 +48,24 @@ def test_a_connection_before_the_command() -> None:
     assert in_order(line.split()) == ["produce", "--url", "u", "--auth-plugin=p", "t", "-m", "a"]
     for line in ("produce t -m a", "--version", "--help", "standalone --data d", "--url u"):
         assert in_order(line.split()) == line.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("produce t -m x -r nan", "--rate"),
+        ("produce t -m x -r inf", "--rate"),
+        ("consume t -s s -r nan", "--rate"),
+        ("read t -r -1", "--rate"),
+        ("produce t -f /dev/zero", "which is no message"),
+    ],
+)
+def test_absurd_values_are_refused_before_anything_is_connected(
+    monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    """A file that never ends, too: it was read until there was no memory left."""
+    monkeypatch.setattr("magnetar.cli.messages.produce.sender.FILE_BYTES_MAX", 1 << 20)
+    command, *words = line.split()
+    app = importlib.import_module(f"magnetar.cli.messages.{command}.command").app
+    done = CliRunner().invoke(app, [*words, "--url", "pulsar://127.0.0.1:1"])
+    assert done.exit_code == 2 and said in done.stderr, done.stderr

@@ -162,6 +162,10 @@ def test_topics_and_payloads(tmp_path: Path) -> None:
     file = tmp_path / "p"
     file.write_text("a;b\nc")
     assert payloads(1, str(file), "\\n") == [b"a;b", b"c"] and payloads(1, str(file), ";") == [b"a", b"b\nc"]
+    (tmp_path / "raw").write_bytes(b"\xff")
+    for absurd in ((-1, None, ""), (1 << 40, None, ""), (1, str(file), ""), (1, str(tmp_path / "raw"), ";")):
+        with pytest.raises(InvalidValueError):
+            payloads(*absurd)
     assert delay_range("5,10", 0) == (5, 10) and delay_range(None, 3) == (3, 3)
     for text in ("5", "10,5", "a,b"):
         with pytest.raises(InvalidValueError, match="delay-range"):

@@ -91,3 +91,10 @@ def test_acknowledgements_gather_as_long_as_asked(monkeypatch: pytest.MonkeyPatc
         ran = CliRunner().invoke(app, ["consume", "t", "-u", "pulsar://127.0.0.1:1", *flags])
         assert (ran.exit_code, ran.stderr) == (0, "")
     assert [load.plan.options.get("ack_group_time_ms") for load in loads] == [None, 250]
+
+
+@pytest.mark.parametrize("flags", ["consume t -r inf", "read t -r nan", "produce t -time inf"])
+def test_what_is_no_number_is_refused(flags: str) -> None:
+    """It made a traceback once the load ran."""
+    refused = CliRunner().invoke(app, [*flags.split(), "-u", "pulsar://127.0.0.1:1"])
+    assert refused.exit_code == 1 and "is no number" in refused.stderr, refused.stderr

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from magnetar.cli.messages.cadence import Cadence
+from magnetar.cli.messages.cadence import Cadence, check_rate
 from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inline_value, key_value_schema
 from magnetar.model.errors import InvalidValueError, MagnetarError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from magnetar.aio import Client, Receipt
     from magnetar.protocol.commands import Schema
 
+FILE_BYTES_MAX: Final = 1 << 30
+"""Bytes of the largest file that is sent as one message; also of what never ends, as /dev/zero."""
 WAITING_MAX: Final = 1_000
 """Messages that wait for their receipts at most."""
 
@@ -45,6 +47,14 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _content(name: str) -> bytes:
+    with Path(name).open("rb") as file:
+        found = file.read(FILE_BYTES_MAX + 1)
+    if len(found) > FILE_BYTES_MAX:
+        raise InvalidValueError(f"--files: {name} has more than {FILE_BYTES_MAX >> 20} MiB, which is no message")
+    return found
+
+
 class Sender:
     """The messages of one call, and how they are sent."""
 
@@ -66,10 +76,9 @@ class Sender:
         """``keys``: the parameters of encryption. Raises InvalidValueError, OSError."""
         if times <= 0:
             raise InvalidValueError("Number of times need to be positive number.")
-        if rate < 0:
-            raise InvalidValueError("--rate is not below 0")
+        check_rate(rate)
         bodies = [part.encode() for text in messages for part in (text.split(separator) if separator else [text])]
-        bodies += [Path(name).read_bytes() for given in files for name in given.split(",")]
+        bodies += [_content(name) for given in files for name in given.split(",")]
         if not bodies:
             raise InvalidValueError("Please supply message content with either --messages or --files")
         self._topic = topic
