@@ -13,9 +13,9 @@ import json
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.wire.rate_loads import Drain, Flood, T
 from tools.servers import magnetar
@@ -109,7 +109,7 @@ async def subscribe(server: Server, rate: int, seconds: float) -> float:
         task.cancel()
 
 
-KINDS: Final[dict[str, Callable[[Server, int, float], Awaitable[float]]]] = {
+KINDS: Final[dict[str, Callable[[Server, int, float], Coroutine[Any, Any, float]]]] = {
     "publish": publish,
     "dispatch": dispatch,
     "subscribe": subscribe,

@@ -97,13 +97,13 @@ def compare(
         differing: list[tuple[str, Json, Json]] = []
         if first.code != second.code:
             differing.append(("exit", first.code, second.code))
-        both = [normal.output(one.out) for one in (first, second)]
-        errors = [normal.text(one.err) for one in (first, second)]
+        their_out, our_out = normal.output(first.out), normal.output(second.out)
+        their_error, our_error = normal.text(first.err), normal.text(second.err)
         if own:
-            both = [normal.unordered(one) for one in both]
-            errors = [normal.reason(one.err) for one in (first, second)]
-        differing += places(*both, "out")
-        differing += places(*errors, "err")
+            their_out, our_out = normal.unordered(their_out), normal.unordered(our_out)
+            their_error, our_error = normal.reason(first.err), normal.reason(second.err)
+        differing += places(their_out, our_out, "out")
+        differing += places(their_error, our_error, "err")
         for place, their, our in differing:
             reason = reason_of(run, line, place, known)
             found.append(Difference(line, place, their, our, reason))
