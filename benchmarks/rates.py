@@ -2,7 +2,8 @@
 
 For each kind of limit and each rate a broker of its own is flooded; the first second is given away, the next ten are
 counted. Batches have at most a hundredth of a second's messages, as a limit lets whole entries pass. What a subscribe
-rate limits is one consumer, which cannot subscribe 100,000 times in a second. Exit code 1: one is off by more than 2 %.
+rate limits is one consumer, which subscribes some 400 times in a second at most.
+Exit code 1: one is off by more than 2 %.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from magnetar.testing.rawclient import RawClient, RawClientError
 
 RATES: Final = (10, 1_000, 100_000)
 ALLOWED: Final = 0.02
+SUBSCRIBES_MAX: Final = 100
 WARM_UP_S: Final = 1.0
 POLICIES: Final = f"/admin/v2/persistent/{T.removeprefix('persistent://')}"
 
@@ -124,9 +126,7 @@ def main() -> int:
     asked = parser.parse_args()
     wrong = 0
     for kind in asked.kinds:
-        for rate in asked.rates:
-            if kind == "subscribe" and rate > 1_000:
-                continue
+        for rate in sorted({min(rate, SUBSCRIBES_MAX) if kind == "subscribe" else rate for rate in asked.rates}):
             with tempfile.TemporaryDirectory(prefix="rates-") as scratch, magnetar.start(Path(scratch)) as server:
                 found = asyncio.run(KINDS[kind](server, rate, asked.seconds))
             off = found / rate - 1
