@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -17,12 +17,10 @@ from typing import Any, Final
 
 import pytest
 
-from magnetar.broker.connection.listener import Listener
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
-from magnetar.protocol.decoder import Decoder
 from magnetar.testing.rawclient import make_entry
-from tests.support.connections import FakeTransport
+from tests.support.memory_peer import MemoryPeer, when
 from tests.support.real_broker import RealBroker, run_on_broker
 
 MESSAGES: Final = 100
@@ -30,40 +28,6 @@ ROUNDS: Final = 3
 SOURCE: Final = str(Path(codec.__file__).parents[1])
 TOLERANCE: Final = 1.01
 """Where a round falls apart into two turns of the loop."""
-
-
-class Peer:
-    """A client of the broker whose bytes go through memory."""
-
-    def __init__(self, broker: RealBroker) -> None:
-        self.listener = Listener(broker.node.broker.service, broker.node.broker.connections)
-        self.transport = FakeTransport(self.listener)
-        self.listener.connection_made(self.transport)
-        self._decoder, self._heard = Decoder(), 0
-        self.say(c.CommandConnect("test", 21))
-
-    def say(self, *commands: c.Command) -> None:
-        self.listener.data_received(b"".join(map(codec.encode, commands)))
-
-    @property
-    def unheard(self) -> int:
-        """Bytes that came since the last look."""
-        return len(self.transport.written) - self._heard
-
-    def hear(self) -> list[c.Command]:
-        new = bytes(self.transport.written[self._heard :])
-        self._heard += len(new)
-        return self._decoder.feed(new)
-
-    async def answered(self, kind: type[c.Command]) -> None:
-        """That came."""
-        await when(lambda: any(isinstance(one, kind) for one in self.hear()))
-
-
-async def when(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not done():  # noqa: ASYNC110  # an Event would need somebody to set it
-            await asyncio.sleep(0.0005)
 
 
 @contextmanager
@@ -93,7 +57,7 @@ def counted(found: list[int]) -> Iterator[None]:
 
 async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubType) -> float:
     """Instructions for each message, in the cheapest of some rounds after the first."""
-    sender, takers = Peer(broker), [Peer(broker) for _ in range(consumers)]
+    sender, takers = MemoryPeer(broker), [MemoryPeer(broker) for _ in range(consumers)]
     for number in range(topics):
         name = f"persistent://public/default/work-{sub_type}-{topics}-{number}"
         sender.say(c.CommandProducer(topic=name, producer_id=number, request_id=number + 1))
