@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "build" / "compiled-parts"
 PURE, ALL = "pure", "all compiled"
 FOLDERS = (
-    "magnetar.model",
     "magnetar.protocol",
     "magnetar.storage.log",
     "magnetar.storage.ledgers",
