@@ -48,7 +48,7 @@ def make(name: str, modules: Iterable[str]) -> Path:
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     if wanted := ",".join(modules):
         shutil.rmtree(work / "lib", ignore_errors=True)
-        command = [sys.executable, "-m", "tools.compiled.library", ROOT, work, "--modules", wanted]
+        command = [sys.executable, "-m", "tools.compiled.library", str(ROOT), str(work), "--modules", wanted]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -81,15 +81,17 @@ async def silence(peers: Sequence[MemoryPeer], least: int) -> None:
 async def steps(broker: RealBroker, work: Work, count: int) -> float:
     """Microseconds of CPU for each entry."""
     sender = MemoryPeer(broker)
-    takers = [MemoryPeer(broker) for _ in range(work.consumers if work.sub_type is not None else 0)]
+    sub_type = work.sub_type
+    takers = [] if sub_type is None else [MemoryPeer(broker) for _ in range(work.consumers)]
     for number in range(work.topics):
         name = f"persistent://public/default/{work.name.replace(' ', '-').replace(',', '')}-{number}"
         sender.say(c.CommandProducer(topic=name, producer_id=number, request_id=number + 1))
         await sender.answered(c.CommandProducerSuccess)
         for taker in takers:
+            assert sub_type is not None
             taker.say(
                 c.CommandSubscribe(
-                    topic=name, subscription="s", sub_type=work.sub_type, consumer_id=number, request_id=number + 1
+                    topic=name, subscription="s", sub_type=sub_type, consumer_id=number, request_id=number + 1
                 )
             )
             await taker.answered(c.CommandSuccess)
