@@ -67,5 +67,5 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_cache_without_a_budget_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(EntryCache, "_evict", lambda self: self._order.popleft())
+    monkeypatch.setattr(EntryCache, "_make_room", lambda self: None)
     caught(stopped, lambda broker: None, storage=STORAGE)

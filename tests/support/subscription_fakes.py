@@ -69,6 +69,7 @@ class FakeCursor:
 
     def __init__(self, log: FakeLog, mark_delete: int = -1) -> None:
         self.jumped = 0
+        self.attended = False
         self.times_written = 0
         self.log = log
         self.acked: set[int] = set(range(mark_delete + 1))

@@ -45,6 +45,8 @@ class GarbageCollection:
         """Freeze or thaw, by how many topics are loaded now."""
         now = topics()
         if now >= self._frozen + _CAME:
+            # what is frozen as garbage stays, and keeps the memory around it
+            gc.collect(0)
             gc.freeze()
             self._frozen = now
         elif now <= self._frozen - _WENT:

@@ -30,6 +30,7 @@ from magnetar.metadata.measured_store import MeasuredStore
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import ABSENT, MetadataStore
 from magnetar.model.errors import BadVersionError, InvalidValueError, MagnetarError, MetadataError, ServerError
+from magnetar.model.names import forget_names
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
 from magnetar.protocol.commands import CommandError
@@ -312,7 +313,12 @@ class Node:
         rest.start(service, broker.rates, broker.connections)
         if self._tls is not None and self._tls.refresh_seconds:
             self._tasks.repeat(self._tls.refresh_seconds, self._tls.refresh, "certificates")
-        self._tasks.repeat(MEMORY_SECONDS, MemoryTrimmer().trim_if_grown, "memory")
+        self._trimmer = MemoryTrimmer(forget_names)
+        self._tasks.repeat(MEMORY_SECONDS, self._give_back_memory, "memory")
+
+    async def _give_back_memory(self) -> None:
+        self.broker.store.cache.tidy()
+        await self._trimmer.trim_if_grown()
 
     async def complete(self) -> None:
         """Return when REST answers too."""

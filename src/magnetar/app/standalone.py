@@ -13,7 +13,9 @@ from magnetar.app.garbage_collection import EVERY_SECONDS, GarbageCollection
 from magnetar.app.node import Node
 from magnetar.compiled_build import check_build
 from magnetar.config.settings import Settings
+from magnetar.protocol import varints
 from magnetar.runtime.descriptors import raise_limit
+from magnetar.runtime.memory_trim import share_one_heap
 from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
@@ -27,6 +29,7 @@ def run(data: Path, settings: Settings) -> None:
     """
     check_build()
     raise_limit()
+    share_one_heap()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(data, settings))
 
@@ -44,6 +47,7 @@ async def _serve(data: Path, settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    varints.prepare()
     garbage, tasks = GarbageCollection(), TaskGroup("garbage collection")
     node = Node(data, settings)
     node.broker.service.surroundings.request_stop = stop.set

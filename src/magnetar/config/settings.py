@@ -206,8 +206,9 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         240, "A ledger older than this is closed at the next write.", "Storage", 1, _INT_MAX
     )
     managedLedgerCacheSizeMB: int = _setting(
-        64,
-        "MiB of recent entries kept in memory for all topics. Pulsar computes it from direct memory.",
+        40,
+        "MiB of entries kept in memory for all topics: what was written a moment ago, what subscriptions wait for, and "
+        "what was read ahead. Pulsar computes it from direct memory.",
         "Storage",
         0,
         1 << 20,

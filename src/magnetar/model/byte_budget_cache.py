@@ -43,5 +43,9 @@ class ByteBudgetCache(Generic[Key, Value]):
             self._young, self._old, self._bytes = {}, self._young, size
         self._young[key] = (value, size)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._young, self._old, self._bytes = {}, {}, 0
+
     def __len__(self) -> int:
         return len(self._young.keys() | self._old.keys())

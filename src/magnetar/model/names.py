@@ -139,6 +139,12 @@ _namespaces = ByteBudgetCache[str, NamespaceName](REMEMBERED_BYTES // 4)
 _topics = ByteBudgetCache[str, TopicName](REMEMBERED_BYTES)
 
 
+def forget_names() -> None:
+    """Let go of the names that were parsed: those of topics that are gone keep memory around them."""
+    _namespaces.clear()
+    _topics.clear()
+
+
 def _size(text: str) -> int:
     """What a name takes: its parts are copies, and a character may take four bytes."""
     return _OBJECT_BYTES + (2 if text.isascii() else 8) * len(text)

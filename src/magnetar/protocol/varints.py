@@ -19,7 +19,7 @@ def _slow(value: int) -> bytes:
 _BITS: Final = 14
 _MASK: Final = (1 << _BITS) - 1
 _ENDING: Final = [bytes((value,)) for value in range(128)]
-"""What a varint ends with. The rest of these tables, 1.4 MB, is made when a larger number comes."""
+"""What a varint ends with. The rest of these tables, 1.6 MB, is made when a larger number comes, or :func:`prepare`."""
 _GOES_ON: Final = [bytes((value | 128,)) for value in range(128)]
 """What a varint of more than one byte begins with."""
 _CONTINUED: Final[list[bytes]] = []
@@ -39,6 +39,12 @@ def varint(value: int) -> bytes:
             _CONTINUED.extend(bytes((low & 127 | 128, low >> 7 | 128)) for low in range(1 << _BITS))
         return _CONTINUED[value & _MASK] + varint(value >> _BITS)
     return _slow(unsigned(value))
+
+
+def prepare() -> None:
+    """Make all tables now: what stays lies side by side then, and no first large number holds a loop for some 10 ms."""
+    varint(_MASK)
+    varint(_MASK + 1)
 
 
 def varint_ends(number: int) -> tuple[list[bytes], bytes]:

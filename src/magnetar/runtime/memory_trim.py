@@ -25,6 +25,20 @@ PATIENCE: Final = 3
 _STATM: Final = Path("/proc/self/statm")
 
 
+_M_ARENA_MAX: Final = -8
+
+
+def share_one_heap() -> None:
+    """Have all threads allocate from one heap; call it before there is a second thread.
+
+    Else each thread keeps what was freed in a heap of its own, where the loop cannot use it. Python's threads allocate
+    one at a time in any case. Does nothing where the C library has no ``mallopt``.
+    """
+    library: Any = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(_M_ARENA_MAX, 1)
+
+
 def trim() -> None:
     """Give free pages back to the system; does nothing where the C library has no ``malloc_trim``."""
     library: Any = ctypes.CDLL(None)
@@ -43,7 +57,11 @@ def resident_bytes() -> int:
 class MemoryTrimmer:
     """Decides from the process's resident memory when to trim."""
 
-    def __init__(self, trim: Callable[[], None] = trim, resident: Callable[[], int] = resident_bytes) -> None:
+    def __init__(
+        self, forget: Callable[[], None], trim: Callable[[], None] = trim, resident: Callable[[], int] = resident_bytes
+    ) -> None:
+        """``forget`` lets go of what can be made anew; called before ``trim``, on the loop."""
+        self._forget = forget
         self._trim = trim
         self._resident = resident
         self._first = self._last = resident()
@@ -57,5 +75,6 @@ class MemoryTrimmer:
         if resident < self._last + GROWN_BYTES and (self._checks < PATIENCE or resident < self._first + GROWN_BYTES):
             return
         self._checks = 0
+        self._forget()
         await asyncio.to_thread(self._trim)
         self._last = self._resident()

@@ -14,7 +14,7 @@ class StoreSettings:
 
     sync_data: bool = True
     """journalSyncData: receipts wait for the disk. False is the named weaker mode."""
-    cache_bytes: int = 64 << 20
+    cache_bytes: int = 40 << 20
     """managedLedgerCacheSizeMB, in bytes."""
     segment_bytes: int = 128 << 20
     aligned_bytes_min: int = 32 << 10

@@ -13,8 +13,12 @@ class Process:
     def __init__(self) -> None:
         self.used = 100 << 20
         self.free = 0
-        self.trims = 0
-        self.memory = MemoryTrimmer(self._trim, lambda: self.used + self.free)
+        self.trims = self.forgotten = 0
+        self.memory = MemoryTrimmer(self._forget, self._trim, lambda: self.used + self.free)
+
+    def _forget(self) -> None:
+        assert self.forgotten == self.trims, "before the memory around it is given back"
+        self.forgotten += 1
 
     def _trim(self) -> None:
         self.trims += 1
@@ -44,6 +48,7 @@ def test_memory_is_trimmed_once_after_a_burst() -> None:
     assert process.looks(100) == 1
     process.free = GROWN_BYTES
     assert process.looks(1) == 1
+    assert process.forgotten == 2
 
 
 def test_memory_that_becomes_free_later_is_trimmed_too() -> None:

@@ -120,6 +120,9 @@ class WritableLog(Log, Protocol):
 class SubscriptionCursor(Protocol):
     """One subscription's acknowledgements, durable or not. ``durable`` is always called, once, later or at once."""
 
+    attended: bool
+    """Whether a consumer is connected: large entries are kept in memory for those only."""
+
     @property
     def mark_delete(self) -> int:
         """Every ordinal up to this one is acknowledged."""

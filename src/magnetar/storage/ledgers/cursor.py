@@ -34,7 +34,8 @@ class Cursor:
     """One subscription's acknowledgments. ``acked.mark_delete`` and all arguments are ordinals."""
 
     __slots__ = (
-        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "bytes_written", "deleted",
+        "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "attended", "bytes_written",
+        "deleted",
         "durable", "has_partial_batches", "id", "jumped", "name", "properties", "times_lost", "times_written",
     )  # fmt: skip
 
@@ -48,6 +49,8 @@ class Cursor:
         self.name = name
         self.durable = journal is not None
         self.acked = AckedSet(mark_delete)
+        self.attended = False
+        """Whether a consumer is connected."""
         self.properties: dict[str, Any] = properties or {}
         self.jumped = 0
         """Entries that a non-durable cursor lost because they were trimmed before it read them."""

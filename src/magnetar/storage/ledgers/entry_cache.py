@@ -1,20 +1,45 @@
-"""Entries in memory: what was written a moment ago and what was read ahead, one bounded budget for all logs.
+"""Entries in memory: what was written a moment ago, what a subscription still waits for, what was read ahead; one
+bounded budget for all logs.
 
-Pieces are evicted in the order they came, whatever log they belong to: tailing readers find what they want because
-they want it at once, and catching up reads the disk in pieces that are used before they are pushed out.
+What is written is kept for a while whoever may want it, in a fifth of the budget. What is pushed out of there stays,
+in what room there is, if a subscription with consumers has not acknowledged it. Runs of small entries, which cost most
+to read again, are packed end to end and stay for any subscription; nobody's entries go. What is read from the disk has
+up to two fifths. Each part drops its oldest pieces first, whatever log they belong to: tailing readers find what they
+want because they want it at once, and catching up reads the disk in pieces that are used before they are pushed out
+(docs/decisions/062).
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Mapping
+from itertools import accumulate
+from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from magnetar.storage.ledgers.cursor import Cursor
 
 _ENTRY_OVERHEAD: Final = 64
 """What CPython adds to the bytes of an entry, rounded up: the header of the object and its place in a list."""
 _RUN_OVERHEAD: Final = 320
 """What CPython adds to a run: the tuple, its numbers and list, its places among its log's runs and in the order. Where
 a thousand topics get a message each in turn, every entry is a run."""
+_PACKED_OVERHEAD: Final = 600
+"""The same of a packed run, with the headers of its two pieces of memory."""
+_PACKED_ENTRY_OVERHEAD: Final = 4
+_PACK_BELOW: Final = 1024
+"""Bytes of an entry, on average, below which packing saves more than it costs."""
+_PACK_FROM: Final = 16
+"""Entries of a run from which on it is packed."""
+_TIDIED_MAX: Final = 1000
+"""Pieces of each part that one call of :meth:`EntryCache.tidy` lets go."""
+
+
+_NOBODY: Final[Mapping[str, Cursor]] = MappingProxyType({})
+_NO_READERS: Final[dict[int, Cursor]] = {}
+"""Never changed: most logs have none, and a dictionary for each would take 64 bytes."""
 
 
 class StoredRun(NamedTuple):
@@ -29,14 +54,63 @@ class StoredRun(NamedTuple):
     """Messages per entry; None means all are 1."""
 
 
+class PackedEntries:
+    """Small entries end to end in one piece of memory, which is a third less than CPython takes for each alone."""
+
+    __slots__ = ("_data", "_ends")
+
+    def __init__(self, entries: list[bytes]) -> None:
+        self._data = b"".join(entries)
+        self._ends = array("I", accumulate(map(len, entries)))
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def unpacked(self, low: int, high: int) -> list[bytes]:
+        """Entries ``[low, high)``."""
+        data = self._data
+        begin = self._ends[low - 1] if low else 0
+        out: list[bytes] = []
+        for end in self._ends[low:high]:
+            out.append(data[begin:end])
+            begin = end
+        return out
+
+
+class PackedRun(NamedTuple):
+    """The same as a :class:`StoredRun`, packed."""
+
+    first: int
+    ledger: int
+    entry: int
+    entries: PackedEntries
+    counts: list[int] | None
+
+    def cut(self, low: int, entries_max: int, bytes_max: int) -> StoredRun:
+        """See :func:`cut`."""
+        high = min(low + entries_max, len(self.entries))
+        entries = self.entries.unpacked(low, high)
+        if bytes_max < (high - low) * _LARGE:
+            high = low + _fit(entries, 0, high - low, bytes_max)
+            del entries[high - low :]
+        counts = self.counts
+        return StoredRun(
+            self.first + low, self.ledger, self.entry + low, entries, None if counts is None else counts[low:high]
+        )
+
+
 class CachedRuns:
     """The cached pieces of one log, ascending, not overlapping."""
 
-    __slots__ = ("firsts", "runs")
+    __slots__ = ("_cursors", "firsts", "readers", "runs")
 
-    def __init__(self) -> None:
+    def __init__(self, cursors: Mapping[str, Cursor] = _NOBODY) -> None:
+        """``cursors``: the durable ones of the log, now and later."""
+        self._cursors = cursors
+        self.readers: dict[int, Cursor] = _NO_READERS
+        """Those that are not durable, by id; :meth:`came` and :meth:`went` keep it."""
         self.firsts: list[int] = []
-        self.runs: list[StoredRun] = []
+        self.runs: list[StoredRun | PackedRun] = []
 
     def find(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
         """Entries from ``start`` on, at least one, within one piece; None if ``start`` is not cached."""
@@ -51,7 +125,53 @@ class CachedRuns:
         n = len(run.entries)
         if low >= n:
             return None
+        if isinstance(run, PackedRun):
+            return run.cut(low, entries_max, bytes_max)
         return cut(run, low, entries_max, bytes_max)
+
+    def insert(self, run: StoredRun) -> bool:
+        """Whether ``run`` has its place now: not if its beginning is there already."""
+        firsts = self.firsts
+        i = bisect_right(firsts, run.first)
+        if i and run.first < firsts[i - 1] + len(self.runs[i - 1].entries):
+            return False
+        firsts.insert(i, run.first)
+        self.runs.insert(i, run)
+        return True
+
+    def at(self, first: int) -> int:
+        """Where the piece is that begins there; -1 if it is gone."""
+        i = bisect_right(self.firsts, first) - 1
+        return i if i >= 0 and self.firsts[i] == first else -1
+
+    def drop(self, first: int) -> None:
+        """Let go of the piece that begins there, if it is there."""
+        i = self.at(first)
+        if i >= 0:
+            del self.firsts[i], self.runs[i]
+
+    def awaited(self, last: int, *, by_consumers: bool = False) -> bool:
+        """Whether a subscription has not acknowledged everything up to ``last``; one with consumers, if asked so."""
+        for cursor in self._cursors.values():
+            if cursor.acked.mark_delete < last and (cursor.attended or not by_consumers):
+                return True
+        return any(cursor.acked.mark_delete < last for cursor in self.readers.values())
+
+    def acknowledged(self, last: int) -> bool:
+        """Whether everybody who reads here has acknowledged everything up to ``last``; not if nobody is known to."""
+        return bool(self._cursors or self.readers) and not self.awaited(last)
+
+    def came(self, reader: Cursor) -> None:
+        """A cursor that is not durable was made."""
+        self.readers = {**self.readers, reader.id: reader}
+
+    def went(self, reader: object) -> None:
+        """It is used no more."""
+        self.readers = {number: other for number, other in self.readers.items() if other is not reader} or _NO_READERS
+
+    def all_went(self) -> None:
+        """None of them is used any more."""
+        self.readers = _NO_READERS
 
 
 def cut(run: StoredRun, low: int, entries_max: int, bytes_max: int) -> StoredRun:
@@ -80,52 +200,187 @@ def _fit(entries: list[bytes], low: int, high: int, bytes_max: int) -> int:
     return high
 
 
+_Piece = tuple[CachedRuns, int, int, int]
+"""Whose it is, where it begins, bytes with all overhead, entries."""
+
+
+def _awaited(piece: _Piece) -> bool:
+    cached, first, _, entries = piece
+    return cached.at(first) >= 0 and cached.awaited(first + entries - 1)
+
+
+def _done(piece: _Piece) -> bool:
+    """Whether it is gone, or nobody who reads it needs it."""
+    cached, first, _, entries = piece
+    return cached.at(first) < 0 or cached.acknowledged(first + entries - 1)
+
+
+class _Part:
+    """Some of the pieces, in the order they came, and their bytes."""
+
+    __slots__ = ("bytes", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: deque[_Piece] = deque()
+        self.bytes = 0
+
+    def popleft(self) -> _Piece:
+        piece = self.pieces.popleft()
+        self.bytes -= piece[2]
+        return piece
+
+    def purge(self) -> list[_Piece]:
+        """Take out the pieces that are gone from their logs."""
+        gone = [piece for piece in self.pieces if piece[0].at(piece[1]) < 0]
+        if gone:
+            self.pieces = deque([piece for piece in self.pieces if piece[0].at(piece[1]) >= 0])
+            self.bytes -= sum([size for _, _, size, _ in gone])
+        return gone
+
+
 class EntryCache:
-    """The budget. ``bytes`` is what is held now, CPython's own overhead counted in."""
+    """The budget."""
 
     def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
-        self.bytes = 0
-        self._order: deque[tuple[CachedRuns, int, int, int]] = deque()
+        self._recent, self._awaited, self._read = _Part(), _Part(), _Part()
         self.entries_put = self.entries_gone = self.evictions = 0
         """Entries that came and went since the start, and how many pieces they went in."""
-
-    def put(self, cached: CachedRuns, run: StoredRun, size: int) -> None:
-        """Remember ``run`` (``size`` bytes of entries), unless its beginning is there already."""
-        firsts = cached.firsts
-        if not firsts or run.first >= firsts[-1] + len(cached.runs[-1].entries):
-            firsts.append(run.first)
-            cached.runs.append(run)
-        else:
-            i = bisect_right(firsts, run.first)
-            if i and run.first < firsts[i - 1] + len(cached.runs[i - 1].entries):
-                return
-            firsts.insert(i, run.first)
-            cached.runs.insert(i, run)
-        entries = len(run.entries)
-        size += _RUN_OVERHEAD + _ENTRY_OVERHEAD * entries
-        self.bytes += size
-        self.entries_put += entries
-        self._order.append((cached, run.first, size, entries))
-        while self.bytes > self.bytes_max and len(self._order) > 1:
-            self._evict()
+        self._cleared = 0
+        """Pieces, about, that are still counted and gone with their logs."""
+        self.set_bytes_max(bytes_max)
 
     def set_bytes_max(self, bytes_max: int) -> None:
         """Change the budget, and drop the oldest pieces that it does not cover."""
         self.bytes_max = bytes_max
-        while self.bytes > self.bytes_max and len(self._order) > 1:
-            self._evict()
+        self.recent_max = bytes_max // 5
+        """For what was written a moment ago."""
+        self.read_max = bytes_max * 2 // 5
+        """For what was read from the disk."""
+        self._age()
 
-    def _evict(self) -> None:
-        cached, first, size, entries = self._order.popleft()
-        self.bytes -= size
+    @property
+    def bytes(self) -> int:
+        """What is held now, CPython's own overhead counted in."""
+        return self._recent.bytes + self._awaited.bytes + self._read.bytes
+
+    def put(self, cached: CachedRuns, run: StoredRun, size: int) -> None:
+        """Remember ``run``, which was written (``size`` bytes of entries), unless its beginning is there already."""
+        firsts = cached.firsts
+        first = run.first
+        if not firsts or first >= firsts[-1] + len(cached.runs[-1].entries):
+            firsts.append(first)
+            cached.runs.append(run)
+        elif not cached.insert(run):
+            return
+        entries = len(run.entries)
+        size += _RUN_OVERHEAD + _ENTRY_OVERHEAD * entries
+        self.entries_put += entries
+        recent = self._recent
+        recent.bytes += size
+        recent.pieces.append((cached, first, size, entries))
+        if recent.bytes > self._room:
+            self._age()
+
+    def put_read(self, cached: CachedRuns, run: StoredRun, size: int) -> None:
+        """The same of a run that was read from the disk."""
+        if not cached.insert(run):
+            return
+        entries = len(run.entries)
+        size += _RUN_OVERHEAD + _ENTRY_OVERHEAD * entries
+        self.entries_put += entries
+        self._read.bytes += size
+        self._read.pieces.append((cached, run.first, size, entries))
+        if self._read.bytes > self.read_max or self.bytes > self.bytes_max:
+            self._make_room()
+        self._measure()
+
+    def _measure(self) -> None:
+        """How many bytes may be written before something has to go."""
+        self._room = min(self.recent_max, self.bytes_max - self._awaited.bytes - self._read.bytes)
+
+    def _age(self) -> None:
+        """What was written some time ago stays only if it is waited for."""
+        recent, awaited = self._recent, self._awaited
+        while recent.bytes > self.recent_max and len(recent.pieces) > 1:
+            piece = recent.popleft()
+            kept = self._packed(piece) if _awaited(piece) else None
+            if kept is None:
+                self._drop(piece)
+            else:
+                awaited.pieces.append(kept)
+                awaited.bytes += kept[2]
+        self._let_go_awaited()
+        if self.bytes > self.bytes_max:
+            self._make_room()
+        self._measure()
+
+    def _packed(self, piece: _Piece) -> _Piece | None:
+        """As it is to be kept for those who wait. None: it is large, and they are not there."""
+        cached, first, size, entries = piece
+        bare = size - _RUN_OVERHEAD - _ENTRY_OVERHEAD * entries
+        if entries < _PACK_FROM or bare >= _PACK_BELOW * entries:
+            return piece if cached.awaited(first + entries - 1, by_consumers=True) else None
+        i = cached.at(first)
+        run = cached.runs[i]
+        assert isinstance(run, StoredRun)
+        cached.runs[i] = PackedRun(first, run.ledger, run.entry, PackedEntries(run.entries), run.counts)
+        packed = bare + _PACKED_OVERHEAD + _PACKED_ENTRY_OVERHEAD * entries
+        return cached, first, packed, entries
+
+    def _make_room(self) -> None:
+        """Keep within the budget; the newest piece that was written, and that was read, stays whatever its size."""
+        read = self._read
+        self._let_go_awaited()
+        self._let_go_read()
+        while read.bytes > self.read_max and len(read.pieces) > 1:
+            self._drop(read.popleft())
+        for part, least in ((self._awaited, 0), (read, 1), (self._recent, 1)):
+            while self.bytes > self.bytes_max and len(part.pieces) > least:
+                self._drop(part.popleft())
+
+    def tidy(self) -> None:
+        """Let go of what was waited for or read and is acknowledged by now; called now and then."""
+        self._let_go_awaited()
+        self._let_go_read()
+        if self._cleared and self._pieces <= _TIDIED_MAX:
+            self._purge()
+        self._measure()
+
+    @property
+    def _pieces(self) -> int:
+        return len(self._recent.pieces) + len(self._awaited.pieces) + len(self._read.pieces)
+
+    def _purge(self) -> None:
+        self._cleared = 0
+        for part in (self._recent, self._awaited, self._read):
+            for piece in part.purge():
+                self._drop(piece)
+
+    def _let_go_awaited(self) -> None:
+        part = self._awaited
+        for _ in range(_TIDIED_MAX):
+            if not part.pieces or _awaited(part.pieces[0]):
+                return
+            self._drop(part.popleft())
+
+    def _let_go_read(self) -> None:
+        part = self._read
+        for _ in range(_TIDIED_MAX):
+            if not part.pieces or not _done(part.pieces[0]):
+                return
+            self._drop(part.popleft())
+
+    def _drop(self, piece: _Piece) -> None:
+        cached, first, _, entries = piece
         self.entries_gone += entries
         self.evictions += 1
-        i = bisect_right(cached.firsts, first) - 1
-        if i >= 0 and cached.firsts[i] == first:
-            del cached.firsts[i], cached.runs[i]
+        cached.drop(first)
 
     def clear(self, cached: CachedRuns) -> None:
-        """Drop a log's pieces (its budget is given back as they come up for eviction)."""
+        """Drop a log's pieces. Their budget is given back when half of all pieces are such, or in a quiet moment."""
+        self._cleared += len(cached.runs)
         cached.firsts.clear()
         cached.runs.clear()
+        if self._cleared * 2 > self._pieces:
+            self._purge()
+            self._measure()

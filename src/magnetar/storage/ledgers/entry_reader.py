@@ -35,8 +35,6 @@ _READ_BYTES: Final = 4 << 20
 """The size of a read that continues another, in whole extents; measured: 1 MB 580, 2 MB 800, 4 MB 820-990 MB/s."""
 _FIRST_READ_BYTES: Final = 1 << 19
 """The size of a read that continues none, and of each of many that do."""
-_PART_OF_CACHE: Final = 2
-"""What is read from disk may take this part of the cache's budget, on top of it."""
 _BUFFER_BYTES: Final = _READ_BYTES + (1 << 19)
 _READS_AHEAD: Final = 3
 """How many reads are begun ahead after one that continues another."""
@@ -98,8 +96,8 @@ class EntryReader:
         self._archive_threads = archive_threads
         self._backend = backend
         self._indexes = SegmentIndexes(backend)
-        # a part of its own: what is read once soon makes room for the next, in memory that is still warm
-        self._cache = EntryCache(cache.bytes_max // _PART_OF_CACHE)
+        # it has a part of its own: what is read once soon makes room for the next, in memory that is still warm
+        self._cache = cache
         self._thread = thread
         self._buffer = read_buffer(_BUFFER_BYTES)
         """What the disk writes into; used in the thread only. Entries are copied out of it once."""
@@ -198,7 +196,7 @@ class EntryReader:
     def _share(self) -> int:
         """Bytes for one read: less if many logs are read at once, so that what was read ahead is still there when it is
         used."""
-        share = self._cache.bytes_max // ((_READS_AHEAD + 1) * len(set(self._recent)))
+        share = self._cache.read_max // ((_READS_AHEAD + 1) * len(set(self._recent)))
         return min(max(share, _FIRST_READ_BYTES), _READ_BYTES)
 
     def _finished(self, reading: _Reading, work: asyncio.Future[list[_Extent]]) -> None:
@@ -215,7 +213,7 @@ class EntryReader:
         missed[1] += sum([extent.size for extent in extents])
         missed[3] += 1
         for extent in extents:
-            self._cache.put(managed.cached_runs, extent.run, extent.size)
+            self._cache.put_read(managed.cached_runs, extent.run, extent.size)
         last = extents[-1].run
         end = managed.read_end = last.first + len(last.entries)
         if reading.further and self._wanted(managed, end):

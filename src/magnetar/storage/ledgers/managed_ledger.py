@@ -86,7 +86,7 @@ class ManagedLedger(OffloadableLedgers):
         self._extent: PendingExtent | None = None
         self._room = 0
         self._ledger_ready = False
-        self.cached_runs = CachedRuns()
+        self.cached_runs = CachedRuns(self.cursors)
         self.ahead_from = NEVER
         """Ordinal at which a reader has used up so much of what was read ahead that more is due."""
         self.read_end = -1
@@ -237,9 +237,8 @@ class ManagedLedger(OffloadableLedgers):
 
     def _ledger_of(self, ledger_id: int) -> Ledger:
         ledgers = self.table.ledgers
-        ledger = ledgers[-1]
-        if ledger.id == ledger_id:
-            return ledger
+        if ledgers[-1].id == ledger_id:
+            return ledgers[-1]
         return next(found for found in reversed(ledgers) if found.id == ledger_id)
 
     # recovery ----------------------------------------------------------------------------------------------------
@@ -316,8 +315,9 @@ class ManagedLedger(OffloadableLedgers):
         if durable:
             self.cursors[name] = cursor
             self._journal.touch(cursor, done or _nothing_happened)
-        elif done is not None:
-            done()
+        else:
+            self.cached_runs.came(cursor)
+            (done or _nothing_happened)()
         return cursor
 
     def delete_cursor(self, name: str, done: Callable[[], None] | None = None) -> None:

@@ -8,7 +8,8 @@ import tracemalloc
 
 import pytest
 
-from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, StoredRun, cut
+from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, PackedRun, StoredRun, cut
 
 ENTRY = 64
 OVERHEAD = 320 + ENTRY
@@ -21,6 +22,18 @@ def run(first: int, sizes: list[int], counts: list[int] | None = None) -> Stored
 
 def put(cache: EntryCache, cached: CachedRuns, first: int, sizes: list[int]) -> None:
     cache.put(cached, run(first, sizes), sum(sizes))
+
+
+class Ends:
+    """Of the log that cursors run over."""
+
+    id, first, end = 1, 0, 1 << 40
+
+
+def cursor(mark_delete: int, number: int = 1, *, attended: bool = True) -> Cursor:
+    made = Cursor(Ends(), number, f"s{number}", mark_delete, None)
+    made.attended = attended
+    return made
 
 
 def firsts(cached: CachedRuns) -> list[int]:
@@ -58,9 +71,26 @@ def test_the_account_is_what_the_memory_is(entries: int) -> None:
     assert cache.bytes == pytest.approx(used, rel=0.25)
 
 
-def test_what_is_over_the_budget_goes_in_the_order_it_came_and_one_piece_stays() -> None:
+@pytest.mark.parametrize("entries", [16, 1000])
+def test_the_account_of_what_is_packed_is_what_the_memory_is(entries: int) -> None:
+    cache, log = EntryCache(4 << 20), CachedRuns({"s": cursor(-1)})
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for first in range(0, 20_000, entries):
+            data = [bytes([first % 256]) * 140 for _ in range(entries)]
+            cache.put(log, StoredRun(first, 7, first, data, None), 140 * entries)
+        used = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert sum(isinstance(piece, PackedRun) for piece in log.runs) > len(log.runs) // 2
+    assert cache.bytes == pytest.approx(used, rel=0.25)
+
+
+def test_what_nobody_waits_for_has_a_fifth_and_goes_in_the_order_it_came_and_one_piece_stays() -> None:
     each = 100 + OVERHEAD
-    cache, one, other = EntryCache(3 * each), CachedRuns(), CachedRuns()
+    cache, one, other = EntryCache(5 * 3 * each), CachedRuns(), CachedRuns()
     put(cache, one, 0, [100])
     put(cache, other, 7, [100])
     put(cache, one, 1, [100])
@@ -75,18 +105,146 @@ def test_what_is_over_the_budget_goes_in_the_order_it_came_and_one_piece_stays()
     assert (cache.bytes, firsts(one)) == (1 + OVERHEAD, [5])
 
 
-def test_a_log_that_was_cleared_gives_its_budget_back_when_its_turn_comes() -> None:
+def put_thirty(cache: EntryCache, cached: CachedRuns) -> None:
+    for first in range(30):
+        put(cache, cached, first, [100])
+
+
+def test_what_a_subscription_waits_for_stays_while_there_is_room_and_goes_when_it_was_acknowledged() -> None:
     each = 100 + OVERHEAD
-    cache, gone, other = EntryCache(2 * each), CachedRuns(), CachedRuns()
+    sub = cursor(9)
+    cache, cached = EntryCache(20 * each), CachedRuns({"s": sub, "ahead": cursor(1 << 30, 2)})
+    put_thirty(cache, cached)
+    assert (cache.bytes, firsts(cached)) == (20 * each, [*range(10, 30)]), "the oldest of them had no room"
+    sub.acked.mark_delete = 20
+    put(cache, cached, 30, [100])
+    assert firsts(cached) == [*range(21, 31)], "with the next piece"
+    sub.acked.mark_delete = 26
+    cache.tidy()
+    assert (cache.bytes, firsts(cached)) == (4 * each, [27, 28, 29, 30]), "or in a quiet moment"
+    assert cache.entries_put - cache.entries_gone == 4
+
+
+def test_a_subscription_without_consumers_keeps_only_what_is_packed() -> None:
+    cache, cached = EntryCache(5 * 10_000), CachedRuns({"s": cursor(-1, attended=False)})
+    put(cache, cached, 0, [100] * 20)
+    put(cache, cached, 100, [5_000])
+    put(cache, cached, 200, [9_000])
+    put(cache, cached, 300, [9_000])
+    assert firsts(cached) == [0, 300]
+
+
+def test_a_reader_is_waited_for_like_a_subscription_until_it_has_gone() -> None:
+    each = 100 + OVERHEAD
+    cache, cached, reader = EntryCache(20 * each), CachedRuns(), cursor(-1)
+    cached.came(reader)
+    cached.came(cursor(1 << 30, 2))
+    put_thirty(cache, cached)
+    assert firsts(cached) == [*range(10, 30)]
+    cached.went(reader)
+    cache.tidy()
+    assert firsts(cached) == [*range(26, 30)]
+    cached.came(reader)
+    cached.all_went()
+    assert not cached.awaited(1 << 20)
+
+
+def test_what_was_read_has_two_fifths_and_goes_when_it_was_acknowledged() -> None:
+    each = 100 + OVERHEAD
+    sub = cursor(-1)
+    cache, cached = EntryCache(20 * each), CachedRuns({"s": sub})
+    for first in range(20):
+        cache.put_read(cached, run(first, [100]), 100)
+    assert (cache.bytes, firsts(cached)) == (8 * each, [*range(12, 20)])
+    sub.acked.mark_delete = 17
+    put(cache, cached, 50, [100])
+    assert firsts(cached) == [12, 13, 14, 15, 16, 17, 18, 19, 50], "a put that makes no room looks at nothing"
+    cache.tidy()
+    assert firsts(cached) == [18, 19, 50]
+
+
+def test_what_is_read_of_a_log_without_cursors_stays_until_it_is_pushed_out() -> None:
+    """A compacted view is read through the cursors of another log."""
+    each = 100 + OVERHEAD
+    cache, cached = EntryCache(20 * each), CachedRuns()
+    for first in range(20):
+        cache.put_read(cached, run(first, [100]), 100)
+    cache.tidy()
+    assert firsts(cached) == [*range(12, 20)]
+
+
+def test_what_is_read_makes_room_for_itself_before_what_was_written_a_moment_ago() -> None:
+    each = 100 + OVERHEAD
+    cache, cached = EntryCache(20 * each), CachedRuns({"s": cursor(-1)})
+    put_thirty(cache, cached)
+    for first in range(100, 120):
+        cache.put_read(cached, run(first, [100]), 100)
+    assert (cache.bytes, firsts(cached)) == (20 * each, [*range(18, 30), *range(112, 120)])
+
+
+def test_a_smaller_budget_holds_at_once() -> None:
+    each = 100 + OVERHEAD
+    cache, cached = EntryCache(20 * each), CachedRuns({"s": cursor(-1)})
+    put_thirty(cache, cached)
+    cache.set_bytes_max(10 * each)
+    assert (cache.bytes, firsts(cached)) == (10 * each, [*range(20, 30)])
+    cache.set_bytes_max(1)
+    assert (cache.bytes, firsts(cached)) == (each, [29])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_packed_pieces_are_cut_as_others_are(seed: int) -> None:
+    rng = random.Random(seed)
+    sizes = [rng.choice((0, 1, 5, 100, 900)) for _ in range(rng.randint(16, 40))]
+    counts = rng.choice((None, [rng.randint(1, 9) for _ in sizes]))
+    whole = run(50, sizes, counts)
+    cache, cached = EntryCache(5 * 20_000), CachedRuns({"s": cursor(-1)})
+    cache.put(cached, whole, sum(sizes))
+    put(cache, cached, 1000, [25_000])
+    assert isinstance(cached.runs[0], PackedRun)
+    for _ in range(60):
+        low, entries_max = rng.randrange(len(sizes)), rng.randint(1, 50)
+        bytes_max = rng.choice((1, 100, 1000, 16_384, 1 << 20))
+        found = cached.find(50 + low, entries_max, bytes_max)
+        assert found is not None
+        assert tuple(found) == tuple(cut(whole, low, entries_max, bytes_max))
+    assert cached.find(50 + len(sizes), 1, 1) is None
+
+
+def test_few_and_large_entries_are_not_packed() -> None:
+    cache, cached = EntryCache(1 << 20), CachedRuns({"s": cursor(-1)})
+    put(cache, cached, 0, [100] * 15)
+    put(cache, cached, 20, [1024] * 20)
+    put(cache, cached, 100, [300_000])
+    assert firsts(cached) == [0, 20, 100]
+    assert not any(isinstance(piece, PackedRun) for piece in cached.runs)
+
+
+def test_a_log_that_was_cleared_gives_its_budget_back_when_half_of_all_pieces_are_such() -> None:
+    each = 100 + OVERHEAD
+    cache, gone, other = EntryCache(1 << 20), CachedRuns(), CachedRuns()
+    for first in range(5):
+        put(cache, other, first, [100])
+    for first in range(4):
+        put(cache, gone, first, [100])
+    cache.clear(gone)
+    assert (firsts(gone), cache.bytes) == ([], 9 * each)
+    put(cache, gone, 9, [100])
+    cache.clear(other)
+    assert (firsts(gone), firsts(other), cache.bytes) == ([9], [], each)
+    cache.clear(gone)
+    assert cache.bytes == 0
+
+
+def test_what_was_cleared_goes_in_a_quiet_moment() -> None:
+    cache, gone, other = EntryCache(1 << 20), CachedRuns(), CachedRuns()
+    for first in range(5):
+        put(cache, other, first, [100])
     put(cache, gone, 0, [100])
     cache.clear(gone)
-    assert (firsts(gone), cache.bytes) == ([], each)
-    put(cache, gone, 0, [100])
-    put(cache, other, 0, [100])
-    assert cache.bytes == 2 * each
-    put(cache, other, 1, [100])
-    put(cache, other, 2, [100])
-    assert (firsts(gone), firsts(other), cache.bytes) == ([], [1, 2], 2 * each)
+    cache.tidy()
+    # nobody waits for the others, but they were written a moment ago
+    assert (firsts(other), cache.bytes) == ([0, 1, 2, 3, 4], 5 * (100 + OVERHEAD))
 
 
 def test_a_piece_that_begins_inside_another_is_not_remembered() -> None:

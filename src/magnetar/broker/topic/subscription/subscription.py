@@ -137,6 +137,7 @@ class Subscription:
         )  # fmt: skip
         if members.dispatcher is not before and pump.dispatch_filter is not None:
             pump.dispatch_filter.choose(sub_type)
+        self.cursor.attended = True
         self._switch.perform(instructions)
         pump.turn()
         return consumer
@@ -160,6 +161,7 @@ class Subscription:
         if instructions is None:
             return False
         self.totals.add(consumer)
+        self.cursor.attended = bool(self._members.by_state)
         self._switch.perform(instructions)
         return True
 

@@ -115,6 +115,8 @@ class Subscriptions(Mapping[str, Subscription]):
         """Forget a subscription and disconnect its consumers; its cursor is the caller's affair."""
         subscription = self._by_name.pop(name)
         subscription.close()
+        if not subscription.durable:
+            self._log.cached_runs.went(subscription.cursor)
         gone, before = subscription.counters(), self._sent_before
         self._sent_before = SentTotals(before.messages + gone.messages_out, before.bytes + gone.bytes_out)
         return subscription
@@ -122,6 +124,7 @@ class Subscriptions(Mapping[str, Subscription]):
     def close(self) -> None:
         """Disconnect every consumer and forget the subscriptions; their cursors stay with the log."""
         call_all(self._topic.name, [subscription.close for subscription in self._by_name.values()])
+        self._log.cached_runs.all_went()
         self._by_name.clear()
         self._closed = True
         self.rules = ()
