@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from magnetar.runtime.memory_trim import PATIENCE
 from tests.hostile import clean
 from tests.hostile.attacks import (
     Attack,
@@ -51,8 +52,8 @@ STALL_MS: Final = 250.0
 RESIDENT_MB: Final = 300.0
 """Resident memory at any moment."""
 
-GROWTH: Final = 1.3
-"""Resident memory after everything against before; 1.2 is what is aimed at (docs/decisions/025)."""
+GROWTH: Final = 1.25
+"""Resident memory after everything against before; 1.2 is what is aimed at, 1.21 was measured (docs/decisions/025)."""
 
 LOG_LINES_MAX: Final = 400
 """Lines that one attack may cost in the log."""
@@ -60,7 +61,7 @@ LOG_LINES_MAX: Final = 400
 _CALM_SECONDS: Final = 90.0
 """Until memory has gone back to the system, at most."""
 _REST_SECONDS: Final = 12.0
-"""Without a megabyte going back, it is calm."""
+"""Without a megabyte going back, it is calm: a run of everything waits three times as long, as the broker does."""
 
 _ATTACK_SECONDS: Final = 600.0
 _LOG_FAULTS: Final = ("Traceback", "could not be handled", "an internal error", "never retrieved", "Exception in")
@@ -223,7 +224,8 @@ class Programme:
         least = now = self.victim.resident_mb()
         since = time.monotonic()
         end = since + _CALM_SECONDS
-        while time.monotonic() < min(since + _REST_SECONDS, end):
+        rest = _REST_SECONDS if self.scale < 1.0 else _REST_SECONDS * PATIENCE
+        while time.monotonic() < min(since + rest, end):
             time.sleep(1.0)
             now = self.victim.resident_mb()
             if now < least - 1.0:
