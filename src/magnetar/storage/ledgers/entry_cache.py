@@ -17,9 +17,7 @@ from collections import deque
 from collections.abc import Mapping
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Final, NamedTuple
-
-from magnetar.storage.ledgers.cursor import Cursor
+from typing import Final, NamedTuple, Protocol
 
 _ENTRY_OVERHEAD: Final = 64
 """What CPython adds to the bytes of an entry, rounded up: the header of the object and its place in a list."""
@@ -37,8 +35,18 @@ _TIDIED_MAX: Final = 1000
 """Pieces of each part that one call of :meth:`EntryCache.tidy` lets go."""
 
 
-_NOBODY: Final[Mapping[str, Cursor]] = MappingProxyType({})
-_NO_READERS: Final[dict[int, Cursor]] = {}
+class Waiting(Protocol):
+    """A cursor, as the cache sees it."""
+
+    id: int
+    attended: bool
+
+    @property
+    def mark_delete(self) -> int: ...
+
+
+_NOBODY: Final[Mapping[str, Waiting]] = MappingProxyType({})
+_NO_READERS: Final[dict[int, Waiting]] = {}
 """Never changed: most logs have none, and a dictionary for each would take 64 bytes."""
 
 
@@ -104,10 +112,10 @@ class CachedRuns:
 
     __slots__ = ("_cursors", "firsts", "readers", "runs")
 
-    def __init__(self, cursors: Mapping[str, Cursor] = _NOBODY) -> None:
+    def __init__(self, cursors: Mapping[str, Waiting] = _NOBODY) -> None:
         """``cursors``: the durable ones of the log, now and later."""
         self._cursors = cursors
-        self.readers: dict[int, Cursor] = _NO_READERS
+        self.readers: dict[int, Waiting] = _NO_READERS
         """Those that are not durable, by id; :meth:`came` and :meth:`went` keep it."""
         self.firsts: list[int] = []
         self.runs: list[StoredRun | PackedRun] = []
@@ -153,15 +161,15 @@ class CachedRuns:
     def awaited(self, last: int, *, by_consumers: bool = False) -> bool:
         """Whether a subscription has not acknowledged everything up to ``last``; one with consumers, if asked so."""
         for cursor in self._cursors.values():
-            if cursor.acked.mark_delete < last and (cursor.attended or not by_consumers):
+            if cursor.mark_delete < last and (cursor.attended or not by_consumers):
                 return True
-        return any(cursor.acked.mark_delete < last for cursor in self.readers.values())
+        return any(cursor.mark_delete < last for cursor in self.readers.values())
 
     def acknowledged(self, last: int) -> bool:
         """Whether everybody who reads here has acknowledged everything up to ``last``; not if nobody is known to."""
         return bool(self._cursors or self.readers) and not self.awaited(last)
 
-    def came(self, reader: Cursor) -> None:
+    def came(self, reader: Waiting) -> None:
         """A cursor that is not durable was made."""
         self.readers = {**self.readers, reader.id: reader}
 
