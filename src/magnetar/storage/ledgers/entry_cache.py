@@ -123,7 +123,12 @@ class CachedRuns:
     def find(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
         """Entries from ``start`` on, at least one, within one piece; None if ``start`` is not cached."""
         runs = self.runs
-        if runs and (run := runs[-1]).first == start and len(run.entries) <= min(entries_max, bytes_max // _LARGE):
+        if (
+            runs
+            and (run := runs[-1]).first == start
+            and len(run.entries) <= min(entries_max, bytes_max // _LARGE)
+            and isinstance(run, StoredRun)
+        ):
             return run  # what has just come
         i = bisect_right(self.firsts, start) - 1
         if i < 0:
