@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -28,7 +29,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="there are
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[None]:
-    """Servers take seconds to load, so one serves until a test ends it."""
+    """Servers take seconds to load, so one serves until a test ends it; while they compile they see to no forks."""
+    subprocess.run([sys.executable, "-m", "magnetar.columnar.compilation"], check=True)
     yield
     server_start.end()
     assert ADDRESS not in os.environ
