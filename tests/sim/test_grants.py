@@ -103,6 +103,16 @@ async def consume(book: Book, role: str, topic: str) -> None:
                 client.transport.close()
 
 
+async def subscribe_all() -> None:
+    """Make every role's subscription, or what the others acknowledged may be trimmed before it is there."""
+    client = await client_of("steady")
+    for topic in TOPICS:
+        for role in ROLES:
+            earliest = c.InitialPosition.Earliest
+            await client.subscribe(topic, f"of-{role}", c.SubType.Shared, initial_position=earliest)
+    client.transport.close()
+
+
 async def change(book: Book, space: NamespaceName, role: str, actions: set[str]) -> None:
     """Grant just these, as REST does: durable, and in force, before it is answered."""
     broker, key = book.world.machine.broker, (space, role)
@@ -125,6 +135,7 @@ async def grants_come_and_go(world: World) -> None:
     await resources.namespaces.create("public", "other")
     for space in SPACES:
         await change(book, space, "steady", set(ACTIONS))
+    await subscribe_all()
     for topic in TOPICS:
         world.start(*(consume(book, role, topic) for role in ROLES))
         world.start(*(publish(book, role, topic) for role in ROLES))

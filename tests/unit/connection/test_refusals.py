@@ -135,7 +135,7 @@ def test_where_encryption_is_required_nothing_else_comes_in() -> None:
 
 @pytest.mark.parametrize("chunk", [False, True])
 def test_a_message_larger_than_its_topic_allows_is_refused(chunk: bool) -> None:
-    """To the byte of the entry, also for producers that were there before; chunks are exempt (rule 3.1.12)."""
+    """To the byte of the entry, also for producers that were there before; chunks are exempt (rule 3.3.7)."""
 
     async def simulation(world: World) -> None:
         client = await connected()

@@ -29,12 +29,12 @@ def test_what_somebody_has_just_sought_back_to_is_not_trimmed(sought: bool) -> N
         client = await RawClient.open(HOST, PORT)
         await client.connect()
         consumer = await client.subscribe(T, "s", c.SubType.Shared, initial_position=c.InitialPosition.Earliest)
+        machine = world.machine
+        kept: JsonObject = {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1}  # or a filled segment has it trimmed
+        await machine.broker.resources.topic_policies.update(TopicName.parse(T), "retention", kept)
         ids = await _filled(client, T)
         await consumer.ack(*ids)
         await _filled(client, "persistent://public/default/other")  # what the cache held of the first is evicted
-        machine = world.machine
-        kept: JsonObject = {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1}
-        await machine.broker.resources.topic_policies.update(TopicName.parse(T), "retention", kept)
         await asyncio.sleep(90)
         topic = machine.broker.service.topics[T]
         machine.loop.hold(machine._threads["reader"])
