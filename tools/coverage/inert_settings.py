@@ -1,7 +1,7 @@
 """A plugin of pytest: while a test runs, one setting keeps its default, whatever anybody gives it.
 
-``INERT_SETTINGS`` names a file of JSON, setting by test function; the functions of which a test failed are written
-beside it. Brokers that tests start as processes of their own are not reached.
+``INERT_SETTINGS`` names a file of JSON, setting by test: a function, or one of its cases (``function[case]``). Those
+that failed are written beside it. Brokers that tests start as processes of their own are not reached.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def function_of(nodeid: str) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    name = WANTED.get(function_of(item.nodeid))
+    name = WANTED.get(item.nodeid) or WANTED.get(function_of(item.nodeid))
     if name is None:
         return (yield)
     with inert(name):
@@ -53,7 +53,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.failed:
-        failed.add(function_of(report.nodeid))
+        failed.update((report.nodeid, function_of(report.nodeid)))
 
 
 def pytest_sessionfinish() -> None:

@@ -38,8 +38,8 @@ def without_test() -> list[str]:
     """The settings whose test is not in the tree any more."""
     found = []
     for name, test in rows().items():
-        path, _, function = test.partition("::")
-        if function not in _tests_of(path):
+        path, _, case = test.partition("::")
+        if case.partition("[")[0] not in _tests_of(path):
             found.append(name)
     return found
 

@@ -30,34 +30,36 @@ def system(settings: Settings) -> object:
     return for_system_topics(of_broker(settings), settings)
 
 
+REACHED: list[tuple[str, Any, Callable[[Settings], object], str, object]] = [
+    ("activeConsumerFailoverConsistentHashing", True, dispatch_settings,
+     "active_consumer_failover_consistent_hashing", True),
+    ("dispatcherMaxReadSizeBytes", 99, dispatch_settings, "dispatcher_max_read_size_bytes", 99),
+    ("dispatcherMaxRoundRobinBatchSize", 3, dispatch_settings, "dispatcher_max_round_robin_batch_size", 3),
+    ("keySharedLookAheadMsgInReplayThresholdPerConsumer", 5, dispatch_settings,
+     "key_shared_look_ahead_per_consumer", 5),
+    ("keySharedLookAheadMsgInReplayThresholdPerSubscription", 6, dispatch_settings,
+     "key_shared_look_ahead_per_subscription", 6),
+    ("subscriptionKeySharedConsistentHashingReplicaPoints", 7, dispatch_settings,
+     "subscription_key_shared_consistent_hashing_replica_points", 7),
+    ("managedLedgerMaxSizePerLedgerMbytes", 3, store_settings, "ledger_bytes_max", 3145728),
+    ("managedLedgerMaxLedgerRolloverTimeMinutes", 3, store_settings, "ledger_max_rollover_ms", 180000),
+    ("backlogQuotaDefaultRetentionPolicy", "consumer_backlog_eviction", of_broker,
+     "size_quota.policy.value", "consumer_backlog_eviction"),
+    ("delayedDeliveryEnabled", False, of_broker, "delayed_delivery.active", False),
+    ("delayedDeliveryTickTimeMillis", 9, of_broker, "delayed_delivery.tick_ms", 9),
+    ("delayedDeliveryMaxDelayInMillis", 9, of_broker, "delayed_delivery.max_delay_ms", 9),
+    ("brokerDeleteInactiveTopicsMaxInactiveDurationSeconds", 9, of_broker, "inactive_topics.max_inactive_s", 9),
+    ("brokerDeleteInactiveTopicsFrequencySeconds", 8, of_broker, "inactive_topics.max_inactive_s", 8),
+    ("managedLedgerOffloadThresholdInSeconds", 9, of_broker, "offload_threshold_s", 9),
+    ("maxPublishRatePerTopicInBytes", 9, of_broker, "publish_rate.bytes", 9),
+    ("subscribeRatePeriodPerConsumerInSecond", 9, of_broker, "subscribe_rate.period_s", 9),
+    ("systemTopicSchemaCompatibilityStrategy", "FULL", system, "schema_compatibility_strategy", "FULL"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("name", "value", "made", "attribute", "expected"),
-    [
-        ("activeConsumerFailoverConsistentHashing", True, dispatch_settings,
-         "active_consumer_failover_consistent_hashing", True),
-        ("dispatcherMaxReadSizeBytes", 99, dispatch_settings, "dispatcher_max_read_size_bytes", 99),
-        ("dispatcherMaxRoundRobinBatchSize", 3, dispatch_settings, "dispatcher_max_round_robin_batch_size", 3),
-        ("keySharedLookAheadMsgInReplayThresholdPerConsumer", 5, dispatch_settings,
-         "key_shared_look_ahead_per_consumer", 5),
-        ("keySharedLookAheadMsgInReplayThresholdPerSubscription", 6, dispatch_settings,
-         "key_shared_look_ahead_per_subscription", 6),
-        ("subscriptionKeySharedConsistentHashingReplicaPoints", 7, dispatch_settings,
-         "subscription_key_shared_consistent_hashing_replica_points", 7),
-        ("managedLedgerMaxSizePerLedgerMbytes", 3, store_settings, "ledger_bytes_max", 3145728),
-        ("managedLedgerMaxLedgerRolloverTimeMinutes", 3, store_settings, "ledger_max_rollover_ms", 180000),
-        ("backlogQuotaDefaultRetentionPolicy", "consumer_backlog_eviction", of_broker,
-         "size_quota.policy.value", "consumer_backlog_eviction"),
-        ("delayedDeliveryEnabled", False, of_broker, "delayed_delivery.active", False),
-        ("delayedDeliveryTickTimeMillis", 9, of_broker, "delayed_delivery.tick_ms", 9),
-        ("delayedDeliveryMaxDelayInMillis", 9, of_broker, "delayed_delivery.max_delay_ms", 9),
-        ("brokerDeleteInactiveTopicsMaxInactiveDurationSeconds", 9, of_broker, "inactive_topics.max_inactive_s", 9),
-        ("brokerDeleteInactiveTopicsFrequencySeconds", 8, of_broker, "inactive_topics.max_inactive_s", 8),
-        ("managedLedgerOffloadThresholdInSeconds", 9, of_broker, "offload_threshold_s", 9),
-        ("maxPublishRatePerTopicInBytes", 9, of_broker, "publish_rate.bytes", 9),
-        ("subscribeRatePeriodPerConsumerInSecond", 9, of_broker, "subscribe_rate.period_s", 9),
-        ("systemTopicSchemaCompatibilityStrategy", "FULL", system, "schema_compatibility_strategy", "FULL"),
-    ],
-)  # fmt: skip
+    ("name", "value", "made", "attribute", "expected"), REACHED, ids=[row[0] for row in REACHED]
+)
 def test_a_setting_is_where_it_is_obeyed(
     name: str, value: Any, made: Callable[[Settings], object], attribute: str, expected: object
 ) -> None:
