@@ -7,6 +7,7 @@ crash leaves in it is looked at in the end.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +21,7 @@ from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.testing.history_check import Rules
 from tests.sim.clients import Habit, Publisher, Subscriber
-from tests.sim.world import T, World, caught, run_seeds
+from tests.sim.world import T, World, caught, run_seed, run_seeds
 from tests.support.memory_object_store import MemoryObjectStore
 
 SETTINGS = Settings(
@@ -70,6 +71,23 @@ async def offloading(world: World) -> None:
     assert set(place.objects) == kept, "no object is left over, none is missing"
 
 
+async def in_time(world: World) -> None:
+    """A pass every 30 s copies what is above the threshold; the local entries go after the lag."""
+    place = offloads(world)
+    await world.boot()
+    late = Subscriber(world, "late", T, "late", SubType.Exclusive, Habit(cumulative=True))
+    world.start(late.run())
+    await asyncio.sleep(1)
+    late.stopped = True
+    await world.finish(Publisher(world, "p", T, size=100).run(120))
+    await asyncio.sleep(45)
+    ledgers = managed_of(world).table.ledgers
+    assert place.objects
+    assert not any(ledger.offload is not None and ledger.offload.released for ledger in ledgers)
+    await asyncio.sleep(90)
+    assert any(ledger.offload is not None and ledger.offload.released for ledger in ledgers)
+
+
 async def cut_short(world: World) -> None:
     """The power fails when the first copy is there and nothing durable says of which ledger."""
     place = offloads(world)
@@ -98,6 +116,11 @@ def managed_of(world: World) -> ManagedLedger:
 
 def test_everything_is_delivered_from_its_copies() -> None:
     run_seeds(offloading, 5, settings=SETTINGS)
+
+
+def test_ledgers_are_offloaded_above_the_threshold_and_released_after_the_lag() -> None:
+    """managedLedgerOffloadAutoTriggerSizeThresholdBytes and managedLedgerOffloadDeletionLagMs."""
+    run_seed(in_time, 1, settings=replace(SETTINGS, managedLedgerOffloadDeletionLagMs=50_000))
 
 
 def test_a_copy_of_which_nothing_durable_speaks_is_deleted() -> None:

@@ -108,8 +108,8 @@ def test_a_subscription_without_consumers_expires() -> None:
         subscriptions = wires.world.machine.broker.service.topics[T].subscriptions
         await asyncio.sleep(120)
         assert set(subscriptions) == {"left", "connected"}
-        await asyncio.sleep(600)
-        assert set(subscriptions) == {"connected"}
+        await asyncio.sleep(300)
+        assert set(subscriptions) == {"connected"}, "the pass of the next minute has seen it"
 
     on_broker(test, subscriptionExpirationTimeMinutes=5, subscriptionExpiryCheckIntervalInMinutes=1)
 

@@ -57,9 +57,7 @@ REACHED: list[tuple[str, Any, Callable[[Settings], object], str, object]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "made", "attribute", "expected"), REACHED, ids=[row[0] for row in REACHED]
-)
+@pytest.mark.parametrize(("name", "value", "made", "attribute", "expected"), REACHED, ids=[row[0] for row in REACHED])
 def test_a_setting_is_where_it_is_obeyed(
     name: str, value: Any, made: Callable[[Settings], object], attribute: str, expected: object
 ) -> None:

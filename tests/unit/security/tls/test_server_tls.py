@@ -141,6 +141,9 @@ def test_each_door_offers_its_own_protocols_and_ciphers(authority: Authority, sh
     narrow.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises(ssl.SSLError):
         meet(http.context(), narrow)
+    (older,) = TlsDoors(Settings(webServicePortTls=0, webServiceTlsProtocols="TLSv1.2", **files(shown))).contexts
+    third, _ = meet(older.context(), client(authority))
+    assert third.version() == "TLSv1.2", "by its protocols, without a list of ciphers"
 
 
 def test_files_that_cannot_be_used_refuse_the_start(tmp_path: Path, authority: Authority, shown: Issued) -> None:
