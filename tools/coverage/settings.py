@@ -1,9 +1,8 @@
 """What becomes of each of Apache Pulsar's settings: effective, refused, not built, not applicable.
 
 An effective setting counts as seen if a test outside tests/unit/config says its name: a test that only reads it from a
-file shows no effect. Those that no test says stand in ``unseen_settings.txt``, which may only become shorter. What that
-test sees is proven for those in ``seen_settings.tsv`` (`proven_settings`); ``unproven_settings.txt`` has the others and
-may only become shorter, too: a new effective setting comes with its row.
+file shows no effect. Those that no test says stand in ``unseen_settings.txt``, which may only become shorter. That a
+test sees the effect is proven for those in ``seen_settings.tsv`` (`proven_settings`): the effective ones and no others.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from tools.coverage import proven_settings
 
 ROOT: Final = Path(__file__).parents[2]
 UNSEEN: Final = Path(__file__).with_name("unseen_settings.txt")
-UNPROVEN: Final = Path(__file__).with_name("unproven_settings.txt")
 _WORD: Final = re.compile(r"\b[a-z][A-Za-z0-9_]{5,}\b")
 _WORDS: Final = {
     EffectKind.EFFECTIVE: "effective",
@@ -50,11 +48,10 @@ def main() -> int:
     listed = UNSEEN.read_text("utf-8").split()
     wrong = [name for name in found if found[name].kind is not EffectKind.EFFECTIVE and not found[name].reason]
     wrong += [name for name in without if name not in listed]
-    proven, unproven = proven_settings.rows(), UNPROVEN.read_text("utf-8").split()
+    proven = proven_settings.rows()
     wrong += proven_settings.without_test()
-    effective = [name for name in found if found[name].kind is EffectKind.EFFECTIVE]
-    wrong += [name for name in effective if name not in proven and name not in unproven]
-    print(f"{len(proven):5} effective whose test was seen to fail while the setting was inert; {len(unproven)} others")
+    wrong += proven.keys() ^ {name for name in found if found[name].kind is EffectKind.EFFECTIVE}
+    print(f"{len(proven):5} effective whose test was seen to fail while the setting was inert")
     print(f"{len(without):5} effective that no test names: {', '.join(without) or 'none'}")
     print(f"{len(wrong):5} wrong: {', '.join(wrong) or 'none'}")
     return 1 if wrong else 0

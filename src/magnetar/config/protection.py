@@ -119,6 +119,8 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("tlsProvider", "webServiceTlsProvider"), "names a library of Java; here it is OpenSSL always"),
     "sslFactoryPluginParams": "of a plugin that is refused",
+    "tlsAllowInsecureConnection": "would open what stays closed: certificates that are shown are always checked",
+    **dict.fromkeys(("tlsKeyStoreType", "tlsTrustStoreType"), "the bytes of the file say what it is"),
     **dict.fromkeys(
         (
             *("brokerClientAuthenticationParameters", "brokerClientTlsCiphers"),

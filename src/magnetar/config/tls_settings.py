@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from magnetar.config.setting_field import INT_MAX, setting
 
@@ -45,12 +45,6 @@ class TlsSettings:
     tlsRequireTrustedClientCertOnConnect: bool = setting(
         False, "Whether clients without a certificate are turned away, on both ports; needs trusted authorities.", _TLS
     )
-    tlsAllowInsecureConnection: bool = setting(
-        False,
-        "Pulsar: any client certificate will do, and its name is believed. Here those that are sent are checked all "
-        "the same if authorities are given, so it opens nothing.",
-        _TLS,
-    )
     tlsCertRefreshCheckDurationSec: int = setting(
         300, "Seconds between two looks for changed files; 0: at each new connection.", _TLS, 0, INT_MAX
     )
@@ -69,15 +63,13 @@ class TlsSettings:
 
     # key stores
     tlsEnabledWithKeyStore: bool = setting(False, "Whether key stores are used instead of PEM files.", _STORES)
-    tlsKeyStoreType: Literal["JKS", "PKCS12"] = setting(
-        "JKS",
-        "Type of the file: what Java calls JKS is PKCS12 in most files since Java 9; the older format is refused with "
-        "the command that converts it.",
+    tlsKeyStore: str = setting(
+        "",
+        "File with the broker's certificate and key, in the format PKCS12: so are most files since Java 9, also those "
+        "that it calls JKS. The older format is refused with the command that converts it.",
         _STORES,
     )
-    tlsKeyStore: str = setting("", "File with the broker's certificate and key.", _STORES)
     tlsKeyStorePassword: str = setting("", "Password of that file.", _STORES, secret=True)
-    tlsTrustStoreType: Literal["JKS", "PKCS12"] = setting("JKS", "Type of the other file.", _STORES)
     tlsTrustStore: str = setting(
         "", "File with the authorities of client certificates; as `tlsTrustCertsFilePath`.", _STORES
     )

@@ -104,6 +104,11 @@ def test_a_client_that_we_do_not_read_is_not_silent() -> None:
         world.loop.disk_delay_s = (40.0, 40.0)
         for _ in range(30):
             producer.send(b"x")
+            await asyncio.sleep(0.1)
+        (listener,) = world.machine.broker.connections
+        assert listener.session.pending_publishes == 10, (
+            "maxPendingPublishRequestsPerConnection: the others are not read"
+        )
         await asyncio.sleep(200)
         assert len(client.heard(c.CommandSendReceipt)) == 30
         assert not client.lost.done()

@@ -29,11 +29,6 @@ class TlsDoors:
             self._http = ServerTls.of(settings, settings.webServiceTlsProtocols, settings.webServiceTlsCiphers)
         for what, names in _ignored(self):
             log.warning("%s: never offered, because it protects nothing any more: %s", what, ", ".join(names))
-        if settings.tlsAllowInsecureConnection:
-            log.warning(
-                "tlsAllowInsecureConnection opens nothing here: certificates that clients show are checked against the "
-                "trusted authorities, and without authorities none is asked for"
-            )
 
     def binary(self, make: Make) -> Make:
         """Put TLS around the connections of the binary port."""

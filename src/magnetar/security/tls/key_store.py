@@ -1,7 +1,7 @@
 """Java's key stores: PKCS12 files, which most files of the type JKS are since Java 9; the older format is refused.
 
-Java's type ``JKS`` reads both formats, so the bytes decide, not the setting. What is read is handed to OpenSSL, which
-takes files only, under a password that is forgotten at once.
+Java's type ``JKS`` reads both formats, so the bytes decide, and no setting says the type. What is read is handed to
+OpenSSL, which takes files only, under a password that is forgotten at once.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class StoredKeys(NamedTuple):
     """All certificates that no key stands beside."""
 
 
-def read_key_store(path: str, password: str, kind: str) -> StoredKeys:
-    """Read a file of the type ``kind``. Raises InvalidValueError naming it and, for the old format, the command that
+def read_key_store(path: str, password: str) -> StoredKeys:
+    """Read a file. Raises InvalidValueError naming it and, for the old format, the command that
     converts it."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
@@ -57,7 +57,7 @@ def read_key_store(path: str, password: str, kind: str) -> StoredKeys:
         found = pkcs12.load_pkcs12(data, password.encode() if password else None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise InvalidValueError(
-            f"TLS: {path}: not a key store of the type {kind}, or its password is another one: {error}"
+            f"TLS: {path}: not a key store in the format PKCS12, or its password is another one: {error}"
         ) from None
     once = secrets.token_hex(16).encode()
     pem = serialization.Encoding.PEM
@@ -68,9 +68,9 @@ def read_key_store(path: str, password: str, kind: str) -> StoredKeys:
     return StoredKeys(key, once, b"".join([own, *others]), trusted.decode())
 
 
-def load_chain(context: ssl.SSLContext, path: str, password: str, kind: str) -> None:
+def load_chain(context: ssl.SSLContext, path: str, password: str) -> None:
     """Show the certificate of a key store. Raises InvalidValueError, ssl.SSLError if the two do not fit."""
-    stored = read_key_store(path, password, kind)
+    stored = read_key_store(path, password)
     if stored.key is None or not stored.chain:
         raise InvalidValueError(f"TLS: {path}: there is no key with a certificate in this key store")
     with tempfile.NamedTemporaryFile(prefix="magnetar-", suffix=".pem") as file:
@@ -79,9 +79,9 @@ def load_chain(context: ssl.SSLContext, path: str, password: str, kind: str) -> 
         context.load_cert_chain(file.name, password=stored.password)
 
 
-def load_trusted(context: ssl.SSLContext, path: str, password: str, kind: str) -> None:
+def load_trusted(context: ssl.SSLContext, path: str, password: str) -> None:
     """Trust the certificates of a trust store. Raises InvalidValueError."""
-    trusted = read_key_store(path, password, kind).trusted
+    trusted = read_key_store(path, password).trusted
     if not trusted:
         raise InvalidValueError(f"TLS: {path}: there is no certificate in this trust store")
     context.load_verify_locations(cadata=trusted)

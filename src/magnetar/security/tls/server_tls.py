@@ -172,8 +172,8 @@ def _from_key_stores(settings: Settings) -> Material:
     return Material(
         tuple(filter(None, (store, trusted))),
         store,
-        lambda context: load_chain(context, store, own, settings.tlsKeyStoreType),
-        (lambda context: load_trusted(context, trusted, others, settings.tlsTrustStoreType)) if trusted else None,
+        lambda context: load_chain(context, store, own),
+        (lambda context: load_trusted(context, trusted, others)) if trusted else None,
     )
 
 

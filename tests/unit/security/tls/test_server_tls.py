@@ -64,24 +64,23 @@ def client(authority: Authority, own: Issued | None = None) -> ssl.SSLContext:
 
 
 def test_files_and_key_stores_show_the_same(tmp_path: Path, authority: Authority, shown: Issued) -> None:
-    """PKCS12 under either of Java's names, with another password for each store."""
+    """PKCS12 under Java's ending for it, with another password for each store."""
     store = shown.key_store(tmp_path / "keystore.jks", "secret1", authority.certificate)
     trusted = trust_store(tmp_path / "truststore.jks", "secret2", authority.certificate)
     own = authority.issue("client")
-    for kind in ("JKS", "PKCS12"):
-        by_store = door(
-            tlsEnabledWithKeyStore=True, tlsKeyStore=store, tlsKeyStorePassword="secret1", tlsKeyStoreType=kind,
-            tlsTrustStore=trusted, tlsTrustStorePassword="secret2", tlsTrustStoreType=kind,
-        )  # fmt: skip
-        ours, theirs = meet(by_store.context(), client(authority, own))
-        assert theirs.getpeercert(True) == shown.certificate.public_bytes(serialization.Encoding.DER)
-        assert ours.getpeercert(True) == own.certificate.public_bytes(serialization.Encoding.DER)
-        assert by_store.context().verify_mode == ssl.CERT_OPTIONAL
+    by_store = door(
+        tlsEnabledWithKeyStore=True, tlsKeyStore=store, tlsKeyStorePassword="secret1",
+        tlsTrustStore=trusted, tlsTrustStorePassword="secret2",
+    )  # fmt: skip
+    ours, theirs = meet(by_store.context(), client(authority, own))
+    assert theirs.getpeercert(True) == shown.certificate.public_bytes(serialization.Encoding.DER)
+    assert ours.getpeercert(True) == own.certificate.public_bytes(serialization.Encoding.DER)
+    assert by_store.context().verify_mode == ssl.CERT_OPTIONAL
     assert not list(tmp_path.glob("*.pem")), "no key is left on the disk"
 
 
 def test_what_stands_in_trust_stores_and_key_stores(tmp_path: Path, authority: Authority, shown: Issued) -> None:
-    stored = read_key_store(shown.key_store(tmp_path / "k.p12", "p", authority.certificate), "p", "PKCS12")
+    stored = read_key_store(shown.key_store(tmp_path / "k.p12", "p", authority.certificate), "p")
     assert stored.key is not None
     assert b"ENCRYPTED" in stored.key
     assert stored.chain.count(b"BEGIN CERTIFICATE") == 2
@@ -105,7 +104,7 @@ def test_key_stores_that_cannot_be_used_are_named(tmp_path: Path, authority: Aut
     for settings, said in (
         ({"tlsKeyStore": ""}, "tlsKeyStore: tlsEnabledWithKeyStore needs a key store"),
         ({"tlsKeyStore": str(tmp_path / "none")}, "none: No such file"),
-        ({"tlsKeyStore": store}, "not a key store of the type JKS, or its password is another one"),
+        ({"tlsKeyStore": store}, "not a key store in the format PKCS12, or its password is another one"),
         ({"tlsKeyStore": str(tmp_path / "junk")}, "junk: not a key store"),
         ({"tlsKeyStore": str(tmp_path / "huge")}, "are no key store"),
         ({"tlsKeyStore": trusted, "tlsKeyStorePassword": "right"}, "no key with a certificate"),
