@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_a_subscription_without_consumers_expires() -> None:
 
 
 @pytest.mark.parametrize("mode", ["delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"])
-def test_an_inactive_topic_is_deleted_as_its_mode_says(mode: str) -> None:
+def test_an_inactive_topic_is_deleted_as_its_mode_says(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     """A topic without producers goes when it has no subscription, in the other mode also when all of them have caught
     up and have no consumer (rule 4.7.3)."""
 
@@ -136,5 +137,8 @@ def test_an_inactive_topic_is_deleted_as_its_mode_says(mode: str) -> None:
             await (await client.subscribe(T, "s", c.SubType.Shared)).unsubscribe()
             await asyncio.sleep(600)
             assert T not in topics
+        said = [record for record in caplog.records if "it has not been used" in record.getMessage()]
+        assert [vars(record).get("topic") for record in said] == [T]
 
-    on_broker(test, brokerDeleteInactiveTopicsMode=mode)
+    with caplog.at_level(logging.INFO):
+        on_broker(test, brokerDeleteInactiveTopicsMode=mode)

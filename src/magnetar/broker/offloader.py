@@ -117,7 +117,8 @@ class Offloader:
                     await self._copy(topic, ledger)
         except Exception as error:
             known = isinstance(error, MagnetarError | OSError)
-            log.error("%s: offloading failed: %s", name, error, exc_info=None if known else error)
+            trace = None if known else error
+            log.error("%s: offloading failed: %s", name, error, exc_info=trace, extra={"topic": name})
             self.counters.failures += 1
             self._not_before[name] = self._clock.now_ms() + _RETRY_MS
             self._statuses[name] = OffloadStatus("ERROR", str(error))
@@ -187,7 +188,8 @@ class Offloader:
             await self._record(topic, ledger, copy)
         finally:
             self._writing.discard(copy.key)
-        log.info("%s: ledger %d is offloaded to %s", topic.name.fqn, ledger.id, copy.key)
+        name = topic.name.fqn
+        log.info("%s: ledger %d is offloaded to %s", name, ledger.id, copy.key, extra={"topic": name})
 
     async def _write(self, topic: Topic, ledger: Ledger, copy: Offload) -> tuple[str, int]:
         """Write the object durably; returns its digest and size."""

@@ -104,7 +104,8 @@ class SchemaRegistry:
             # if another broker gives the next version meanwhile, all of this is asked again
             with suppress(BadVersionError):
                 made = await self._store.append(SchemaId.of(topic), definition, self._clock.now_ms())
-        log.info("schema of %s: version %d, %s", topic.parent.fqn, made.version, definition.type.name)
+        name = topic.parent.fqn
+        log.info("schema of %s: version %d, %s", name, made.version, definition.type.name, extra={"topic": name})
         return made.version
 
     def _require_may_follow(

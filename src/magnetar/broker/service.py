@@ -367,7 +367,7 @@ class BrokerService:
         try:
             await self.schemas.purge(name)
         except MagnetarError as error:
-            log.error("topic %s is deleted, its schema is still there (DELETE it by REST): %s", name.fqn, error)
+            log.error("%s is deleted, its schema is not (DELETE it): %s", name.fqn, error, extra={"topic": name.fqn})
 
     def unload(self, name: TopicName) -> None:
         """Unload a topic: clients look it up again, and its state is rebuilt (rule 4.2.5)."""

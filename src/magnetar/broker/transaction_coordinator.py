@@ -204,7 +204,7 @@ class TransactionCoordinator:
                 except Exception as error:
                     self._complaints.warning(
                         "carry", "the end of transaction %s is carried to %s again in %.0f s: %r", txn_text(found.id),
-                        names[0], _CARRY_AGAIN_S, error,
+                        names[0], _CARRY_AGAIN_S, error, extra={"topic": names[0]},
                     )  # fmt: skip
                     again = partial(self._carry, found, names, op, done, commit=commit)
                     asyncio.get_running_loop().call_later(_CARRY_AGAIN_S, again)
@@ -225,7 +225,8 @@ class TransactionCoordinator:
         try:
             return self._find(TopicName.parse(name))
         except MagnetarError as error:
-            self._complaints.warning("load", "a transaction ended without %s, which cannot be loaded: %s", name, error)
+            text = "a transaction ended without %s, which cannot be loaded: %s"
+            self._complaints.warning("load", text, name, error, extra={"topic": name})
             return None
 
     def is_open(self, txn: TxnId) -> bool:
@@ -241,8 +242,9 @@ class TransactionCoordinator:
         for txn in state.open_ones():
             if not self.is_open(txn):
                 self._complaints.warning(
-                    "unknown", "%s: transaction %s is unknown here and aborted", topic.name.fqn, txn_text(txn)
-                )
+                    "unknown", "%s: transaction %s is unknown here and aborted", topic.name.fqn, txn_text(txn),
+                    extra={"topic": topic.name.fqn},
+                )  # fmt: skip
                 topic.transactions.end(txn, commit=False, sent=txn in state.buffer.open)
 
     # the disk ----------------------------------------------------------------------------------------------------

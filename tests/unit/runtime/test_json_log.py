@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import magnetar.broker
 from magnetar.runtime.log import RateLimitedLog, set_up
 from magnetar.runtime.log_counts import counted
 
@@ -58,3 +61,28 @@ def test_the_setting_of_the_broker(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "magnetar.app.main", "config", "--set", "logFormat=json", "--changed"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=tmp_path, check=True).stdout
     assert "logFormat" in said
+
+
+NAMES = {"fqn": "topic", "address": "connection"}
+"""What an argument of a line ends with, and the field that the line then has."""
+
+
+def lines_of_the_broker() -> Iterator[tuple[str, ast.Call]]:
+    """The calls that log, with the places where they stand."""
+    for path in sorted(Path(magnetar.broker.__path__[0]).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                if called == "_say" or re.search(r"(log|complaints)\.(debug|info|warning|error|exception)$", called):
+                    yield f"{path.name}:{node.lineno}", node
+
+
+def test_lines_that_name_a_topic_or_a_connection_have_it_as_a_field() -> None:
+    found, without = 0, []
+    for place, call in lines_of_the_broker():
+        said = [field for argument in call.args for end, field in NAMES.items() if ast.unparse(argument).endswith(end)]
+        extra = [ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "extra"]
+        found += bool(said)
+        without += [place for field in said if not extra or not (field in extra[0] or "known" in extra[0])]
+    assert found > 10
+    assert not without

@@ -86,7 +86,7 @@ class CredentialChecks:
         return "it sent no new ones" if session.protocol.challenged else ""
 
     def _challenge(self, session: Session, login: Login) -> None:
-        log.info("%s: asking for new credentials of %s", session.address, session.caller.named)
+        log.info("%s: asking for new credentials of %s", session.address, session.caller.named, extra=session.known)
         session.protocol.challenge()
         session.send(
             c.CommandAuthChallenge(

@@ -159,7 +159,8 @@ class GrantChanges:
                         wanted = [one for one in _needed(session, held) if _concerns(one, tenants, namespaces)]
                         self._judge(authorizer, session, number, held, wanted)
                     except Exception:
-                        log.exception("%s: what it has opened could not be judged by new grants", session.address)
+                        text = "%s: what it has opened could not be judged by new grants"
+                        log.exception(text, session.address, extra=session.known)
                         session.close("what it may do has changed")
 
     def _judge(

@@ -161,7 +161,7 @@ class Listener(asyncio.Protocol):
         except ProtocolError as error:
             session.close(str(error))
         except Exception:
-            log.exception("%s: a command could not be handled", session.address)
+            log.exception("%s: a command could not be handled", session.address, extra=session.known)
             session.close("an internal error, see the log")
         held = protocol.held
         if held != self._held and not session.closed:
@@ -234,7 +234,7 @@ class Listener(asyncio.Protocol):
         self._connections.discard(self)
         self._let_go()
         if exc is not None:
-            log.debug("%s: connection lost: %s", self.session.address, exc)
+            log.debug("%s: connection lost: %s", self.session.address, exc, extra=self.session.known)
         self.session.lost()
         if self._leave is not None:
             self._leave()

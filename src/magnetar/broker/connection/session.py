@@ -249,10 +249,10 @@ class Session(PausableSocket):
         text = message % args
         if len(text) > _COMPLAINT_MAX:
             text = f"{text[:_COMPLAINT_MAX]}... ({len(text)} characters)"
-        self.service.complaints.warning(f"{self.host} {kind}", "%s: %s", self.address, text, extra=self._known)
+        self.service.complaints.warning(f"{self.host} {kind}", "%s: %s", self.address, text, extra=self.known)
 
     @property
-    def _known(self) -> dict[str, object]:
+    def known(self) -> dict[str, object]:
         """What a line of the log can say of this connection besides."""
         return {"connection": self.address, "role": self.caller.role}
 
@@ -265,7 +265,7 @@ class Session(PausableSocket):
         if fault:
             self.complain("closed", "closing the connection: %s", reason)
         else:
-            log.info("%s: closing the connection: %s", self.address, reason, extra=self._known)
+            log.info("%s: closing the connection: %s", self.address, reason, extra=self.known)
         self._end()
         self.out.flush()
         self.transport.close()

@@ -116,12 +116,16 @@ class PartitionCreator:
             if count > PARTITIONS_MAX:
                 log.error(
                     "%s is said to have %d partitions, a broker serves %d: they are made when they are used; delete it",
-                    name.fqn, count, PARTITIONS_MAX,
+                    name.fqn, count, PARTITIONS_MAX, extra={"topic": name.fqn},
                 )  # fmt: skip
                 continue
-            log.warning("%s: making its partitions %d to %d, which was interrupted", name.fqn, first, count - 1)
+            known = {"topic": name.fqn}
+            log.warning(
+                "%s: making its partitions %d to %d, which was interrupted", name.fqn, first, count - 1, extra=known
+            )
             try:
                 await self.make_noted(name)
             except MagnetarError as error:
-                log.error("%s: its partitions are not all made, the next start goes on with it: %s", name.fqn, error)
+                text = "%s: its partitions are not all made, the next start goes on with it: %s"
+                log.error(text, name.fqn, error, extra=known)
         return len(pending)

@@ -136,7 +136,8 @@ class PolicyEvents:
             if self._resources.namespaces.exists(namespace):
                 self._publish_in(name, topic)
         except MagnetarError as error:
-            log.warning("%s does not have the last change of policies yet: %s", name.fqn, error)
+            text = "%s does not have the last change of policies yet: %s"
+            log.warning(text, name.fqn, error, extra={"topic": name.fqn})
             found = self._store.find_log(name.fqn)
             if found is not None:
                 _state_of(found).incomplete = True

@@ -41,7 +41,7 @@ class PolicyNotification:
             try:
                 topic.set_policies(self._policies_of(topic.name))
             except Exception:
-                log.exception("%s could not take its policies", topic.name)
+                log.exception("%s could not take its policies", topic.name, extra={"topic": topic.name})
         if self._left:
             asyncio.get_running_loop().call_soon(self._work)
             return

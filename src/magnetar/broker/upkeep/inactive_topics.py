@@ -9,6 +9,7 @@ progress, or, as that is not kept across restarts, when its topic was loaded.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Final
 
 from magnetar.broker.service import BrokerService
@@ -54,7 +55,9 @@ class InactiveTopicRemoval:
             if now - since >= topic.policies.inactive_topics.max_inactive_s * 1000 and not _retained(
                 topic, now - since
             ):
-                _say(gone, "%s is deleted: it has not been used for %d s", topic.name.fqn, (now - since) // 1000)
+                name = topic.name.fqn
+                text = "%s is deleted: it has not been used for %d s"
+                _say(gone, text, name, (now - since) // 1000, extra={"topic": name})
                 await self._service.delete(topic.name, force=True)
                 await self._parent_goes(topic.name)
                 gone += 1
@@ -79,7 +82,8 @@ class InactiveTopicRemoval:
                 if subscription.name == COMPACTION_SUBSCRIPTION:
                     continue
                 if subscription.durable and now - _last_use(topic, subscription) > minutes * 60_000:
-                    _say(gone, "subscription %s of %s has expired", subscription.name, topic.name.fqn)
+                    known = {"topic": topic.name.fqn, "subscription": subscription.name}
+                    _say(gone, "subscription %s of %s has expired", subscription.name, topic.name.fqn, extra=known)
                     topic.delete_subscription(subscription.name, lambda: None)
                     gone += 1
         if gone > NAMED_PER_PASS:
@@ -87,9 +91,9 @@ class InactiveTopicRemoval:
         return gone
 
 
-def _say(before: int, message: str, *args: object) -> None:
+def _say(before: int, message: str, *args: object, extra: Mapping[str, object]) -> None:
     """Log the deletion of one, unless this pass logged many already: names must not fill the disk."""
-    log.log(logging.INFO if before < NAMED_PER_PASS else logging.DEBUG, message, *args)
+    log.log(logging.INFO if before < NAMED_PER_PASS else logging.DEBUG, message, *args, extra=extra)
 
 
 def _in_use(topic: Topic, *, caught_up_is_enough: bool) -> bool:

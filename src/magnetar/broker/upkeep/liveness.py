@@ -80,6 +80,7 @@ class Liveness:
             "subscription %s of %s stands still since %g s although %s; healed by %s. State: %s",
             subscription.name, subscription.topic.name, self._seconds * stuck, why,
             "letting its consumers connect anew" if stuck > 1 else "a new turn", json.dumps(dump(subscription)),
+            extra={"topic": subscription.topic.name, "subscription": subscription.name},
         )  # fmt: skip
         subscription.heal(firmly=stuck > 1)
         return _Look(subscription.progress() if stuck > 1 else now, stuck)

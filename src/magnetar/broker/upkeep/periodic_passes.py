@@ -101,7 +101,7 @@ class Upkeep:
             try:
                 total += await doing
             except Exception as error:
-                log.error("%s of %s failed: %s", what, topic.name.fqn, error)
+                log.error("%s of %s failed: %s", what, topic.name.fqn, error, extra={"topic": topic.name.fqn})
         return total
 
     # the passes --------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ class Compactor(TopicFeature):
             else:
                 log.error(
                     "%s: the compacted view up to ordinal %d is gone; what was trimmed is lost to compacted readers",
-                    self._log.name, facts.horizon,
+                    self._log.name, facts.horizon, extra={"topic": self._log.name},
                 )  # fmt: skip
         self._sweep()
 
@@ -195,7 +195,8 @@ class Compactor(TopicFeature):
             removed = await work()
         except Exception as error:
             known = isinstance(error, MagnetarError)
-            log.error("%s: compaction failed: %s", self._log.name, error, exc_info=None if known else error)
+            name, trace = self._log.name, None if known else error
+            log.error("%s: compaction failed: %s", name, error, exc_info=trace, extra={"topic": name})
             self.status, self.last_error = "ERROR", str(error)
             stats.failures += 1
             stats.failed_ms = clock.now_ms()

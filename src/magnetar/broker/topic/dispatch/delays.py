@@ -193,7 +193,8 @@ class Delays(DispatchRule, TopicFeature):
             for change in changes:
                 state.index.load_pairs(change, now)
         except ValueError as error:
-            log.error("topic %s: its delayed messages go out at once: %s", self._log.name, error)
+            name = self._log.name
+            log.error("topic %s: its delayed messages go out at once: %s", name, error, extra={"topic": name})
         return state
 
     def _added(self) -> None:

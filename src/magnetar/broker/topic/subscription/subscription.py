@@ -348,7 +348,8 @@ class Subscription:
                 try:
                     consumer.connection.close()
                 except Exception:
-                    log.exception("subscription %s: a consumer could not be told that it is closed", self.name)
+                    text = "subscription %s: a consumer could not be told that it is closed"
+                    log.exception(text, self.name, extra={"topic": self.topic.name, "subscription": self.name})
 
     # -- looking in ------------------------------------------------------------------------------------------------
 
