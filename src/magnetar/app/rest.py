@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from magnetar.broker.connection.bounds.turns import Turns
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.rates import Rates
@@ -83,8 +84,8 @@ def _build(
     from magnetar.admin.application import create_app
     from magnetar.admin.http.connection import WebSocketLimits
     from magnetar.admin.http.server import AdminServer
+    from magnetar.admin.http.websocket_connection import ROUND
     from magnetar.admin.local_broker.broker import local_ports
-    from magnetar.admin.websocket.socket_turns import SocketTurns
 
     telemetry = _telemetry(service.settings.clusterName)
     ports = local_ports(service, rates, connections)
@@ -104,7 +105,7 @@ def _build(
         connections.unfinished,
     )
     served = sockets if settings.webSocketServiceEnabled else None
-    server = AdminServer(app, entrances, connection_limit, served, SocketTurns())
+    server = AdminServer(app, entrances, connection_limit, served, Turns(ROUND))
     return server, ports.broker, telemetry
 
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from magnetar.admin.http.websocket_connection import WebSocketConnection
-from magnetar.admin.websocket.socket_turns import ROUND, SocketTurns
+from magnetar.admin.http.websocket_connection import ROUND, WebSocketConnection
 from magnetar.broker.connection import listener
 from magnetar.broker.connection.bounds import unfinished_frames
+from magnetar.broker.connection.bounds.turns import Turns
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
 
 TEXT, CONTINUATION, PING = 1, 0, 9
@@ -60,19 +60,20 @@ async def answer(reader: asyncio.StreamReader) -> dict[str, str]:
 def rounds() -> Iterator[list[int]]:
     """The units that were worked in each round."""
     found: list[int] = []
-    begin = SocketTurns._round
+    begin = Turns._begin
 
-    def noted(self: SocketTurns) -> None:
-        found.append(ROUND - self.left)
+    def noted(self: Turns) -> None:
+        if self.round == ROUND:  # of this door
+            found.append(ROUND - self.left)
         begin(self)
 
-    with patch.object(SocketTurns, "_round", noted):
+    with patch.object(Turns, "_begin", noted):
         yield found
 
 
 def test_turns_are_taken_in_the_order_of_asking_and_a_round_ends_when_it_is_used_up() -> None:
     async def scenario() -> None:
-        turns, order = SocketTurns(), list[str]()
+        turns, order = Turns(ROUND), list[str]()
 
         class Socket:
             def __init__(self, name: str, rounds: int) -> None:
@@ -83,10 +84,10 @@ def test_turns_are_taken_in_the_order_of_asking_and_a_round_ends_when_it_is_used
                 turns.spent(ROUND)
                 self.rounds -= 1
                 if self.rounds:
-                    turns.wait(self)
+                    turns.queue(self)
 
         for one in (Socket("a", 3), Socket("b", 1), Socket("c", 2)):
-            turns.wait(one)
+            turns.queue(one)
         await asyncio.sleep(0)
         assert order == ["a"]
         for _ in range(10):

@@ -113,7 +113,7 @@ class HttpConnection(H11Protocol):
         self._unread = unread[at:]
         if self._unread:
             self.transport.pause_reading()
-            turns.wait(self)
+            turns.queue(self)
         elif not (self.flow.read_paused or self.transport.is_closing() or self._handed_over):
             self.transport.resume_reading()
 

@@ -19,10 +19,12 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 from websockets.frames import Frame
 
+ROUND: Final = 500
+"""Units of all connections of this door in one turn of the event loop."""
 _SLICE: Final = 2048
 """Bytes that the parser is given at once; they hold 340 frames at most."""
 _TEXT_COST: Final = 20
-"""Units of a message (:mod:`magnetar.admin.websocket.socket_turns`); other frames take one."""
+"""Units of a message, of some five microseconds each; other frames take one."""
 _UNIT_BYTES: Final = 100
 """Bytes of a message that cost one unit more."""
 _quiet = logging.getLogger("uvicorn.websocket")
@@ -40,12 +42,12 @@ class HttpTurnTaker(Protocol):
 
 
 class HttpTurns(Protocol):
-    """Who may handle now what it has received (:class:`magnetar.admin.websocket.socket_turns.SocketTurns`)."""
+    """Who may handle now what it has received (:class:`magnetar.broker.connection.bounds.turns.Turns`)."""
 
     left: int
 
     def spent(self, units: int) -> None: ...
-    def wait(self, socket: HttpTurnTaker) -> None: ...
+    def queue(self, worker: HttpTurnTaker) -> None: ...
 
 
 class UnfinishedBudget(Protocol):
@@ -127,7 +129,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
             return
         if self._unread and not self._waits:
             self._waits = True
-            self._turns.wait(self)
+            self._turns.queue(self)
         if self._unread or self._held_off:
             self.transport.pause_reading()
         else:

@@ -61,10 +61,12 @@ class Worker(Protocol):
 
 
 class Turns:
-    """Shares each round of the event loop among the connections of one broker."""
+    """Shares each round of the event loop among the connections of one door of the broker."""
 
-    def __init__(self) -> None:
-        self.left = ROUND
+    def __init__(self, units: int = ROUND) -> None:
+        """``units`` of all its connections in one turn of the event loop."""
+        self.round = units
+        self.left = units
         """Units of this round."""
         self._waiting: deque[Worker] = deque()
         self._due = False
@@ -90,7 +92,7 @@ class Turns:
 
     def _begin(self) -> None:
         self._due = False
-        self.left = ROUND
+        self.left = self.round
         waiting = self._waiting
         for _ in range(len(waiting)):
             waiting.popleft().turn()
