@@ -331,6 +331,11 @@ def in_order(arguments: list[str]) -> list[str]:
     return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
 
 
+def helped(arguments: list[str]) -> list[str]:
+    """Return ``help produce`` as ``produce --help``: people type it, and no command has that name."""
+    return [*arguments[1:], "--help"] if arguments[:1] == ["help"] else arguments
+
+
 @app.command(context_settings=_ALL, add_help_option=False)
 def doctor(context: typer.Context) -> None:
     """What is wrong with this machine or with a broker, and what to do about it."""
@@ -349,10 +354,11 @@ def generate_documentation(context: typer.Context) -> None:
 
 def main() -> None:
     """Entry point of the ``magnetar`` script."""
-    if sys.argv[1:2] == ["admin"]:
+    arguments = helped(sys.argv[1:])
+    if arguments[:1] == ["admin"]:
         # its words are its own: the group above would take a "--" away
-        importlib.import_module(_ADMIN).app(sys.argv[2:])
-    app(in_order(sys.argv[1:]), prog_name="magnetar")
+        importlib.import_module(_ADMIN).app(arguments[1:])
+    app(in_order(arguments), prog_name="magnetar")
 
 
 if __name__ == "__main__":

@@ -76,6 +76,16 @@ def test_a_directory_that_is_to_be_made_is_looked_at_above(tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("below", ["file", "file/x/y", "gone", "gone/x"])
+def test_a_directory_that_cannot_be(tmp_path: Path, below: str) -> None:
+    """Where a file stands, or a link that leads nowhere, no directory can be made."""
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    done = RUN.invoke(app, ["--only", "disk", "--json", "--data", str(tmp_path / below)])
+    (found,) = json.loads(done.stdout)
+    assert done.exit_code == 1 and found["level"] == "failure" and "cannot be a directory" in found["says"], found
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
     """The disk refuses: that is a failure with a next step."""

@@ -69,6 +69,10 @@ class ThisMachine:
 
     def _disk(self) -> Iterator[Symptom]:
         place = _existing(self._data)
+        if not place.is_dir():
+            words = f"{self._data} cannot be a directory: {place} is none"
+            yield Symptom("disk", Level.FAILURE, words, "choose another --data")
+            return
         yield judgements.space(shutil.disk_usage(place).free, file_system_of(place, Path("/proc/self/mounts")))
         try:
             with tempfile.TemporaryDirectory(prefix=".magnetar-doctor-", dir=place) as directory:
@@ -122,9 +126,9 @@ class ThisMachine:
 
 
 def _existing(path: Path) -> Path:
-    """The directory, or the nearest above it that exists."""
+    """The path, or the nearest above it that exists."""
     path = path.absolute()
-    while not path.is_dir():
+    while not os.path.lexists(path) and path != path.parent:
         path = path.parent
     return path
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -89,6 +91,14 @@ def refuse(**given: object) -> None:
             raise InvalidValueError(
                 f"--{name.replace('_', '-')} is not built: {_REASONS.get(name, 'see docs/client.md')}"
             )
+
+
+def refuse_words(words: Sequence[str], topic: str) -> None:
+    """Raise InvalidValueError if words follow a topic, where people expect a message to stand."""
+    if words:
+        typed = " ".join(words)
+        line = shlex.join(["magnetar", "produce", topic, "-m", typed])
+        raise InvalidValueError(f"{typed!r} is no option: messages follow -m, in quotes if there are spaces: {line}")
 
 
 _REASONS = {

@@ -9,7 +9,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from magnetar.app.main import in_order
+from magnetar.app.main import helped, in_order
 
 CONNECTION = (
     "--auth-params= --auth-plugin= --listener-name= --memory-limit= -ml= --proxy-protocol= --proxy-url= --url= "
@@ -50,6 +50,13 @@ def test_a_connection_before_the_command() -> None:
         assert in_order(line.split()) == line.split()
 
 
+def test_help_is_also_a_word() -> None:
+    """``magnetar help produce`` is what many type first."""
+    assert helped(["help"]) == ["--help"]
+    assert helped(["help", "admin", "topics", "list"]) == ["admin", "topics", "list", "--help"]
+    assert helped(["produce", "help"]) == ["produce", "help"]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -58,6 +65,8 @@ def test_a_connection_before_the_command() -> None:
         ("consume t -s s -r nan", "--rate"),
         ("read t -r -1", "--rate"),
         ("produce t -f /dev/zero", "which is no message"),
+        ("produce t hello", "magnetar produce t -m hello"),
+        ("produce t -m hello big world", "magnetar produce t -m 'big world'"),
     ],
 )
 def test_absurd_values_are_refused_before_anything_is_connected(

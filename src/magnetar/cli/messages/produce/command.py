@@ -12,8 +12,9 @@ from magnetar.runtime.command_line import commands
 app = commands("Send messages to a topic.")
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True})
 def produce(
+    words: typer.Context,
     topic: Annotated[str, typer.Argument(help="The topic, with or without a partition.", metavar="TOPIC")],
     messages: Annotated[list[str] | None, typer.Option("--messages", "-m", help="Messages, with separators.")] = None,
     files: Annotated[list[str] | None, typer.Option("--files", "-f", help="Files, a message each; commas.")] = None,
@@ -61,6 +62,7 @@ def produce(
     from magnetar.cli.messages.session import run
 
     with usage():
+        flags.refuse_words(words.args, topic)
         flags.refuse(proxy_url=proxy_url, proxy_protocol=proxy_protocol)
         memory = flags.memory(memory_limit)
         sender = Sender(
