@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from magnetar.client.aio.topics.demanded_consumer import DemandedConsumer
+from magnetar.client.aio.topics.due_timer import DueTimer
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
-from magnetar.client.machines.prefetch.prefetch_budget import NEVER, PrefetchBudget
+from magnetar.client.machines.prefetch.prefetch_budget import PrefetchBudget
 
 
 class Prefetch:
@@ -18,7 +19,7 @@ class Prefetch:
         """``size``: entries that may be held unasked, over all topics."""
         self.budget = PrefetchBudget[DemandedConsumer](size)
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = DueTimer(self._loop, self.permit)
         self._receives = self._threads = 0
         self._closed = False
 
@@ -44,15 +45,7 @@ class Prefetch:
             return
         for one in self.budget.grant(self._loop.time()):
             one.permit()
-        due, timer = self.budget.due, self._timer
-        if due != NEVER and (timer is None or timer.when() > due):
-            if timer is not None:
-                timer.cancel()
-            self._timer = self._loop.call_at(due, self._due)
-
-    def _due(self) -> None:
-        self._timer = None
-        self.permit()
+        self._timer.by(self.budget.due)
 
     @contextmanager
     def receiving(self) -> Iterator[None]:
@@ -96,5 +89,4 @@ class Prefetch:
     def close(self) -> None:
         """Permit nothing any more."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()

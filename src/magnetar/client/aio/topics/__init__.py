@@ -9,6 +9,7 @@ In reading order:
 * ``delivery_options`` how a consumer acknowledges, and what happens to what it does not
 * ``consumer_options`` what a consumer subscribes with
 * ``ack_receipts``   answers to acknowledgements
+* ``due_timer``      when something is due next
 * ``topic_consumer`` one consumer: the I/O around `Consumption`
 * ``demanded_consumer`` the same without a queue
 """

@@ -15,6 +15,7 @@ from magnetar.client.aio.connections.attachment import Attachment
 from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.topics.ack_receipts import AckReceipts
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions, left_out, start_data
+from magnetar.client.aio.topics.due_timer import DueTimer
 from magnetar.client.aio.topics.version_hold import VersionHold
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, UndeliverableError
 from magnetar.client.machines.ack_pace import AckPace
@@ -23,7 +24,6 @@ from magnetar.client.machines.consumption import Consumption
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.message_queue import QueuedEntry
-from magnetar.client.machines.redelivery.due_entries import NEVER
 from magnetar.client.machines.redelivery.last_deliveries import DeadMessage
 from magnetar.client.values.written_schema import SchemaReading
 from magnetar.model.names import TopicName
@@ -77,10 +77,10 @@ class TopicConsumer:
             self._hold = VersionHold(topic, reading, environment.lookup, self._take_in)
         self._start, self._inclusive = start, options.start_inclusive
         self._consumer_id, self._settling = -1, False
-        self._due_timer: asyncio.TimerHandle | None = None
+        self._due_timer = DueTimer(self._loop, self._redeliver_due)
         delivery = options.delivery
         self._pace = AckPace(delivery.ack_group_time, delivery.ack_group_size, at_once=delivery.ack_receipts)
-        self._ack_timer: asyncio.TimerHandle | None = None
+        self._ack_timer = DueTimer(self._loop, self._settle)
         self._closing = False
         self._timed = options.limits.redelivery.ack_timeout is not None
         self._receipts = AckReceipts(topic) if options.delivery.ack_receipts else None
@@ -232,8 +232,7 @@ class TopicConsumer:
         if due <= now or self._closing or self._seeking:
             self._pace.written(now)
             return True
-        if self._ack_timer is None or self._ack_timer.when() <= now:
-            self._ack_timer = self._loop.call_at(due, self._settle)
+        self._ack_timer.by(due)
         return False
 
     def pause(self, paused: bool) -> None:
@@ -284,15 +283,10 @@ class TopicConsumer:
         self._wake_at(self.consumption.redeliveries.next_due)
 
     def _wake_at(self, due: float) -> None:
-        timer = self._due_timer
-        if due == NEVER or self._closing or (timer is not None and timer.when() <= due):
-            return
-        if timer is not None:
-            timer.cancel()
-        self._due_timer = self._loop.call_at(max(due, self._loop.time()), self._redeliver_due)
+        if not self._closing:
+            self._due_timer.by(due)
 
     def _redeliver_due(self) -> None:
-        self._due_timer = None
         consumption = self.consumption
         # Timers of an event loop may come a moment early.
         refused, late = consumption.redeliver_due(self._loop.time() + 0.001)
@@ -383,8 +377,9 @@ class TopicConsumer:
     async def close(self) -> None:
         """Write what is due, and close it at the broker, too."""
         self._closing = True
-        for timer in filter(None, (self._due_timer, self._chunk_timer, self._ack_timer)):
-            timer.cancel()
+        for timer in (self._due_timer, self._ack_timer, self._chunk_timer):
+            if timer is not None:
+                timer.cancel()
         self._let_go()
         self._settle()
         if self._receipts is not None:
