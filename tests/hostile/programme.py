@@ -37,10 +37,12 @@ from tests.hostile.attacks import (
     fuzz_rest,
     fuzz_wire,
     handshakes,
+    http_requests,
     memory,
     numbers,
     patterns,
     sockets,
+    websockets,
 )
 from tests.hostile.probe import Probe
 from tests.hostile.victim import Victim
@@ -97,6 +99,13 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     handshakes.storm,
     handshakes.garbage,
     handshakes.key_changes,
+    http_requests.chunks,
+    http_requests.pipelines,
+    http_requests.headers,
+    websockets.frames,
+    websockets.half_messages,
+    websockets.absurd_messages,
+    websockets.deaf,
     fuzz_wire.commands,
     fuzz_rest.routes,
 )

@@ -6,10 +6,9 @@ import asyncio
 import json
 
 import pytest
-from starlette.responses import StreamingResponse
 
 from magnetar.admin.application import create_app
-from magnetar.admin.http.bodies import listed
+from magnetar.admin.http.bodies import Streamed, listed
 from magnetar.admin.ports import StatsOptions
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
@@ -366,8 +365,8 @@ def test_a_long_list_comes_in_pieces() -> None:
 
         task = asyncio.get_running_loop().create_task(others())
         answer = listed([*pieces, []])
-        assert isinstance(answer, StreamingResponse)
-        sent.extend([str(part) async for part in answer.body_iterator])
+        assert isinstance(answer, Streamed)
+        sent.extend([str(part) async for part in answer.pieces])
         task.cancel()
         return turns
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import excerpt, read_document
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.policies import Json, JsonObject
+from magnetar.runtime.tasks import TaskGroup
 
 BODY_BYTES_MAX: Final = 1 << 20
 """Longer bodies are refused before they fill memory; no administrative body comes near this length."""
@@ -81,6 +83,48 @@ class JsonAnswer(JSONResponse):
             return json.dumps(content, separators=(",", ":")).encode()
 
 
+class Streamed(Response):
+    """An answer that is sent as it is made, until its reader leaves.
+
+    Starlette's own brings a second library of tasks with it, 20 modules and 6 MB, for the first one.
+    """
+
+    def __init__(
+        self,
+        pieces: AsyncIterator[str] | AsyncIterator[bytes],
+        media_type: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.pieces = pieces
+        self.status_code = 200
+        self.media_type = media_type
+        self.background = None
+        self.init_headers(headers)
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tasks = TaskGroup("answer")
+        left = tasks.start(_left(receive), "reader")
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for piece in self.pieces:
+                if left.done():
+                    return
+                data = piece.encode() if isinstance(piece, str) else piece
+                await send({"type": "http.response.body", "body": data, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            await tasks.close()
+            if isinstance(self.pieces, AsyncGenerator):
+                await self.pieces.aclose()
+
+
+async def _left(receive: Receive) -> None:
+    """Return when the reader has left; what it may still send of its request means nothing."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 def answer(value: object, status: int = 200) -> Response:
     """A JSON answer."""
     return JsonAnswer(value, status)
@@ -90,7 +134,7 @@ def listed(pieces: Iterable[Sequence[str]]) -> Response:
     """A JSON list of texts; a long one is sent piece by piece, and other requests are served in between."""
     if isinstance(pieces, list) and len(pieces) <= 1:
         return answer([text for piece in pieces for text in piece])
-    return StreamingResponse(_streamed(pieces), media_type="application/json")
+    return Streamed(_streamed(pieces), media_type="application/json")
 
 
 async def _streamed(pieces: Iterable[Sequence[str]]) -> AsyncIterator[str]:

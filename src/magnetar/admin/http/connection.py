@@ -130,7 +130,7 @@ class HttpConnection(H11Protocol):
     @override
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Hand the connection over, with the request that began it."""
-        # a door without a WebSocket loads none of it
+        # imported when the application is built
         from magnetar.admin.http.websocket_connection import WebSocketConnection
 
         self._handed_over = True

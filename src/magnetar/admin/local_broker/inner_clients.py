@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from magnetar.admin.later_modules import LaterModules
 from magnetar.admin.values.inner_peer import InnerPeer
 from magnetar.broker.connection.inner_connection import connect_inside
 from magnetar.broker.connection.listener import Connections
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from magnetar.client.aio.client import Client
     from magnetar.client.aio.connections.wire_connection import WireConnection
 
+_MODULES: Final = (
+    "magnetar.client.aio.client",
+    "magnetar.client.aio.client_environment",
+    "magnetar.client.machines.outgoing.partition_router",
+)
 _OPENING_SECONDS = 1.0
 """How long a name or subscription that is in use is waited for: who had it may just be leaving."""
 _TOPICS_MAX = 1_000
@@ -31,6 +37,10 @@ class InnerClients:
     def __init__(self, service: BrokerService, connections: Connections) -> None:
         self._service = service
         self._connections = connections
+        self._modules = LaterModules(*_MODULES)
+
+    async def ready(self) -> None:
+        await self._modules.ready()
 
     def __call__(self, peer: InnerPeer) -> Client:
         # a broker that nobody asks for it does without

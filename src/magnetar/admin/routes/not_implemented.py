@@ -7,7 +7,6 @@ where magnetar decided against it. They are read for the first unknown request, 
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -24,6 +23,21 @@ _METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 KINDS: Final = ("refused", "not applicable")
 V1_ANTI_AFFINITY: Final = "/admin/namespaces/{cluster}/antiAffinity/{group}"
 """The one path of the v1 interface that is served: Apache Pulsar's own tools have no other one for it."""
+
+
+class PathForm:
+    """A path with parameters, compared part by part: five hundred regular expressions take a tenth of a second, and
+    the first unknown path would have everybody wait for them."""
+
+    def __init__(self, path: str) -> None:
+        self._parts = [None if part.startswith("{") else part for part in path.split("/")]
+
+    def matches(self, path: str) -> bool:
+        """Whether a path, perhaps with a slash at its end, has this form."""
+        parts = path.removesuffix("/").split("/")
+        return len(parts) == len(self._parts) and all(
+            part == wanted if wanted is not None else part for part, wanted in zip(parts, self._parts, strict=True)
+        )
 
 
 class RouteRefusal(NamedTuple):
@@ -47,11 +61,11 @@ def route() -> RestRoute:
 
 
 @cache
-def known_routes() -> list[tuple[re.Pattern[str], str, frozenset[str]]]:
-    """Pattern, documented path and methods of every route of Pulsar, those with fewer parameters first."""
+def known_routes() -> list[tuple[PathForm, str, frozenset[str]]]:
+    """Form, documented path and methods of every route of Pulsar, those with fewer parameters first."""
     rows = _table("pulsar_routes.tsv")
     rows.sort(key=lambda row: row[0].count("{"))
-    return [(_pattern(path), path, frozenset(methods.split())) for path, methods in rows]
+    return [(PathForm(path), path, frozenset(methods.split())) for path, methods in rows]
 
 
 @cache
@@ -73,14 +87,9 @@ def _table(name: str) -> list[list[str]]:
     return [line.split("\t") for line in text.splitlines()[1:]]
 
 
-def _pattern(path: str) -> re.Pattern[str]:
-    parts = re.split(r"\{[^}]*\}", path)
-    return re.compile("[^/]+".join(map(re.escape, parts)) + "/?")
-
-
 async def _unknown(request: Request) -> Response:
     path = request.scope["path"]
-    matching = [(template, methods) for pattern, template, methods in known_routes() if pattern.fullmatch(path)]
+    matching = [(template, methods) for form, template, methods in known_routes() if form.matches(path)]
     for template, methods in matching:
         if request.method in methods:
             found = refusal_of(request.method, template)

@@ -136,6 +136,7 @@ class _Producing:
     async def _producer(
         self, topic: TopicName, name: str, definition: SchemaDefinition, messages: int, request: Request
     ) -> AsyncIterator[Producer]:
+        await self._clients.ready()
         from magnetar.client.machines.outgoing.partition_router import PartitionsRoutingMode
 
         turn = self._names.setdefault((topic.fqn, name), asyncio.Lock()) if name else asyncio.Lock()

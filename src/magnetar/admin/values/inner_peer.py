@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from magnetar.authorization.caller import Caller
 from magnetar.security.identity import Identity
@@ -54,5 +54,13 @@ class InnerPeer(NamedTuple):
     """What its client reads, where somebody counts that."""
 
 
-InnerClientMaker: TypeAlias = "Callable[[InnerPeer], Client]"
-"""Makes a client of this process that acts as a peer; it connects when something is opened."""
+class InnerClientMaker(Protocol):
+    """Makes clients of this process."""
+
+    async def ready(self) -> None:
+        """Return when what a client is made of is imported, which the loop would not have time for."""
+        ...
+
+    def __call__(self, peer: InnerPeer) -> Client:
+        """A client that acts as a peer; it connects when something is opened. After :meth:`ready`."""
+        ...

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.exceptions import HTTPException
@@ -20,6 +21,7 @@ from magnetar.admin.http.bodies import done
 from magnetar.admin.http.parameters import PathText, topic_name
 from magnetar.admin.http.peer import peer_of
 from magnetar.admin.http.route_group import RouteGroup
+from magnetar.admin.later_modules import LaterModules
 from magnetar.admin.values.client_refusals import status_of
 from magnetar.admin.values.inner_peer import InnerClientMaker, InnerPeer
 from magnetar.admin.websocket.upgrade import Socket, SocketGoneError, socket_of
@@ -32,6 +34,14 @@ if TYPE_CHECKING:
     from magnetar.admin.websocket.query_parameters import ConsumingOptions, ReadingOptions
     from magnetar.admin.websocket.socket_memory import SocketMemory, SocketShare
 
+_MODULES: Final = (
+    "magnetar.admin.websocket.consumer_socket",
+    "magnetar.admin.websocket.dead_letters",
+    "magnetar.admin.websocket.producer_socket",
+    "magnetar.admin.websocket.query_parameters",
+    "magnetar.admin.websocket.reader_socket",
+)
+"""With what they import they are all that this file imports where it is used."""
 _TOPIC: Final = "/{domain:domain}/{tenant}/{namespace}/{topic}"
 _FAILED: Final = "Failed to create producer/consumer: "
 _TOPICS_MAX: Final = 1000
@@ -79,7 +89,7 @@ def routes(clients: InnerClientMaker, settings: Settings) -> RouteGroup:
 
     @router.get("/ws/v3/consumer/{subscription}")
     async def websocket_consumer_of_topics(subscription: PathText, request: Request) -> Response:
-        sockets.asked(request)
+        await sockets.asked(request)
         listed, pattern = request.query_params.get("topics"), request.query_params.get("topicsPattern")
         if listed:
             topics = [one for one in listed.split(",") if one]
@@ -94,7 +104,7 @@ def routes(clients: InnerClientMaker, settings: Settings) -> RouteGroup:
 
     @router.get("/ws/v3/consumer")
     async def websocket_consumer_without_subscription(request: Request) -> Response:
-        sockets.asked(request)
+        await sockets.asked(request)
         raise InvalidValueError("Invalid query params: the path ends with the subscription: /ws/v3/consumer/{name}")
 
     return router
@@ -106,18 +116,22 @@ class _Sockets:
     def __init__(self, clients: InnerClientMaker, settings: Settings) -> None:
         self._clients = clients
         self._enabled = settings.webSocketServiceEnabled
+        self._modules = LaterModules(*_MODULES)
         self._memory: SocketMemory | None = None
         self._unstored: ProduceMemory | None = None
 
-    def asked(self, request: Request) -> Socket:
-        """The socket. Raises HTTPException if there is no service, or no handshake."""
+    async def asked(self, request: Request) -> Socket:
+        """The socket, and what serves it is imported. Raises HTTPException if there is no service, or no handshake."""
         if not self._enabled:
             raise HTTPException(404, "there is no WebSocket service: webSocketServiceEnabled=false")
-        return socket_of(request)
+        found = socket_of(request)
+        await self._clients.ready()
+        await self._modules.ready()
+        return found
 
     async def produce(self, topic: str, request: Request) -> Response:
         """Serve a producer to its end."""
-        found = self.asked(request)
+        found = await self.asked(request)
         from magnetar.admin.websocket.produce_memory import ProduceMemory
         from magnetar.admin.websocket.producer_socket import ProducerSocket
         from magnetar.admin.websocket.query_parameters import pending_max, producer_options
@@ -136,7 +150,7 @@ class _Sockets:
         self, topics: str | list[str] | re.Pattern[str], named: str, subscription: str, request: Request
     ) -> Response:
         """Serve a consumer to its end; ``named`` is the topic whose dead letters these are."""
-        found = self.asked(request)
+        found = await self.asked(request)
         from magnetar.admin.websocket.query_parameters import consuming_options
 
         options = consuming_options(request.query_params, named, subscription)
@@ -176,7 +190,7 @@ class _Sockets:
 
     async def read(self, topic: str, request: Request) -> Response:
         """Serve a reader to its end."""
-        found = self.asked(request)
+        found = await self.asked(request)
         from magnetar.admin.websocket.query_parameters import reading_options
 
         options = reading_options(request.query_params)
@@ -257,15 +271,28 @@ async def _serve(socket: Socket, served: _Served, connected: Callable[[], bool])
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(watch())
             await served.run()
-    except* SocketGoneError:
-        pass
+    except* SocketGoneError as group:
+        _reason(group)
     except* CloseSocketError as group:
-        error = _first(group)
-        await socket.close(error.code if isinstance(error, CloseSocketError) else BROKEN, str(error))
+        code, reason = _reason(group)
+        await socket.close(code, reason)
     except* MagnetarError as group:
-        await socket.close(BROKEN, str(_first(group)))
+        await socket.close(BROKEN, _reason(group)[1])
 
 
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    found = group.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+def _reason(group: BaseExceptionGroup[Exception]) -> tuple[int, str]:
+    """The first error's code, if it has one, and text; what the functions that it ended held is let go.
+
+    A group and the frames that it passed are a cycle, and the last message of a socket stands in one of them.
+    """
+    from magnetar.admin.websocket.delivery_socket import BROKEN, CloseSocketError
+
+    clear_frames(group.__traceback__)
+    reasons = []
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            reasons.append(_reason(error))
+        else:
+            clear_frames(error.__traceback__)
+            reasons.append((error.code if isinstance(error, CloseSocketError) else BROKEN, str(error)))
+    return reasons[0]

@@ -7,9 +7,9 @@ import json
 from collections.abc import AsyncIterator
 from typing import Final
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from magnetar.admin.http.bodies import answer
+from magnetar.admin.http.bodies import Streamed, answer
 from magnetar.admin.http.parameters import PathText
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import BrokerPort, StatisticsPort
@@ -51,14 +51,14 @@ def routes(broker: BrokerPort, statistics: StatisticsPort, resources: Resources,
 
     @router.get("/metrics")
     async def metrics() -> Response:
-        return StreamingResponse(_metrics(broker, await sums(), settings.clusterName), media_type=_JSON)
+        return Streamed(_metrics(broker, await sums(), settings.clusterName), media_type=_JSON)
 
     @router.get("/topics")
     async def topics() -> Response:
         counted = in_turns(broker.counters(CounterOptions()), _TOPICS_PER_TURN)
         names = [counters.topic async for counters in counted]
         pieces = topics_json(names, bundle, statistics, publishers=settings.exposePublisherStats)
-        return StreamingResponse(pieces, media_type=_JSON)
+        return Streamed(pieces, media_type=_JSON)
 
     @router.get("/load-report")
     async def load() -> Response:

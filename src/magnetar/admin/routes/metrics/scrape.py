@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
+from magnetar.admin.http.bodies import Streamed
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import BrokerPort
 from magnetar.admin.routes.metrics import broker_families as families
@@ -46,9 +47,9 @@ def routes(broker: BrokerPort, resources: Resources, settings: Settings) -> Rout
         headers = _ENCODED if encoded else _PLAIN
         if kept is not None:
             pieces = kept.pieces(lambda: scrape(broker, resources, settings), encoded=encoded)
-            return StreamingResponse(pieces, media_type=_TYPE, headers=headers)
+            return Streamed(pieces, media_type=_TYPE, headers=headers)
         made = scrape(broker, resources, settings)
-        return StreamingResponse(compressed(made) if encoded else made, media_type=_TYPE, headers=headers)
+        return Streamed(compressed(made) if encoded else made, media_type=_TYPE, headers=headers)
 
     return router
 

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Final
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from magnetar.admin.http.arguments import RequestParameter
-from magnetar.admin.http.bodies import done, json_body, listed
+from magnetar.admin.http.bodies import Streamed, done, json_body, listed
 from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.http.router import register_words
@@ -193,4 +193,4 @@ def _positions(namespace: NamespaceName, low: int, high: int, topics: Iterable[T
                 piece, comma = [], ","
         yield (comma if piece else "") + ",".join(piece) + "}}"
 
-    return StreamingResponse(pieces(), media_type="application/json")
+    return Streamed(pieces(), media_type="application/json")

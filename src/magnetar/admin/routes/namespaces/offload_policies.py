@@ -6,9 +6,9 @@ import json
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from magnetar.admin.http.bodies import answer, done, json_body
+from magnetar.admin.http.bodies import Streamed, answer, done, json_body
 from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import OffloadsPort, TopicsPort
@@ -49,7 +49,7 @@ def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources, set
     async def scan_offloaded_ledgers(tenant: PathText, namespace: PathText) -> Response:
         name = namespace_name(tenant, namespace)
         resources.namespaces.policies(name)
-        return StreamingResponse(_scanned(offloads.scan(name)), media_type="application/json")
+        return Streamed(_scanned(offloads.scan(name)), media_type="application/json")
 
     return router
 
