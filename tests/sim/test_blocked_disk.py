@@ -140,12 +140,12 @@ def test_every_call_of_rest_that_is_no_get_is_in_a_list() -> None:
 
 
 def disk_not_waited_for(broker: Broker) -> None:
-    def commit(file: object, chunks: object, sync: bool, done: Callable[[None], None], lead: int | None = None) -> None:
+    def commit(file: object, at: int, chunks: object, sync: bool, done: Callable[[None], None], *_: object) -> None:
         asyncio.get_running_loop().call_soon(done, None)
 
     writer = broker.store.journal._writer
     assert isinstance(writer, LocalSegmentWriter)
-    writer._committer.commit = commit  # type: ignore[method-assign]
+    writer._committer.commit = commit  # type: ignore[method-assign, assignment]
 
 
 def barrier_open(broker: Broker) -> None:

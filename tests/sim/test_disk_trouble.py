@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -16,6 +17,7 @@ from magnetar.storage.backends.files import File
 from magnetar.storage.backends.journal_backend import Chunk, Committed
 from magnetar.storage.backends.reserve import Reserve
 from magnetar.storage.backends.segment_writer import LocalSegmentWriter
+from magnetar.storage.backends.zeros_ahead import NO_ZEROS, Zeros
 from magnetar.testing.faultfiles import Operation
 from magnetar.testing.history import Crashed, Receipted
 from magnetar.testing.history_check import Order, Rules
@@ -184,14 +186,17 @@ class Hopeful:
     def __init__(self, inner: Committer) -> None:
         self._inner = inner
 
-    def commit(self, file: File, chunks: list[Chunk], sync: bool, done: Committed) -> None:
+    def commit(
+        self, file: File, at: int, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None,
+        zeros: Zeros = NO_ZEROS,
+    ) -> None:  # fmt: skip
         def once_more(error: BaseException | None) -> None:
             if error is None:
                 done(None)
             else:
-                self._inner.commit(file, [], sync, done)
+                self._inner.commit(file, at, [], sync, done)
 
-        self._inner.commit(file, chunks, sync, once_more)
+        self._inner.commit(file, at, chunks, sync, once_more, lead, zeros)
 
     def close(self) -> None:
         self._inner.close()
@@ -200,7 +205,7 @@ class Hopeful:
 def hopeful(broker: Broker) -> None:
     writer = broker.store.journal._writer
     assert isinstance(writer, LocalSegmentWriter)
-    writer._committer = Hopeful(writer._committer)  # type: ignore[assignment]  # a wrong build
+    writer._committer = Hopeful(writer._committer)  # a wrong build
 
 
 def deaf(broker: Broker) -> None:

@@ -162,6 +162,11 @@ class LedgerStore:
             await loop.run_in_executor(threads.reader, self._backend.release)
 
     @property
+    def zeros_written(self) -> int:
+        """Bytes of zeros that were written ahead of small groups, which go over them."""
+        return self._backend.writer.zeros_written
+
+    @property
     def reader(self) -> EntryReader:
         """What reads segments; its counters are for statistics."""
         return self._reader

@@ -3,12 +3,12 @@
 A file (:class:`Inode`) has a *view*, what reads see, and a *durable* image, what a crash cannot take. Between them
 lie the changes since the last successful sync. At a crash a random number of those changes has reached the disk:
 none, all, or up to a byte in the middle (a torn append); in a badly torn outcome each 512-byte sector of the unsynced
-part is, on its own, there, zero, or garbage. Bytes which were durable before are never harmed by a later append: a
-sector is written whole or not at all.
+part is, on its own, there, zero, or garbage. Bytes which were durable before are never harmed by a later write beside
+them: a sector is written whole or not at all. A write over what is there takes part in all this like one at the end.
 
 A failed sync says nothing about what was written, and the operating system may then call the pages clean. So the
 changes it should have covered stay in *doubt* for ever: a later successful sync makes their length durable but does
-not vouch for their bytes.
+not vouch for their bytes, unless they were written again.
 
 A directory (:class:`DiskDirectory`) is a map from name to inode and the changes since its last sync. At a crash each
 change happens or not, independently, except that a change needs all earlier changes on the names it touches. A
@@ -26,7 +26,7 @@ SECTOR: Final = 512
 
 
 @dataclass(slots=True)
-class Append:
+class Write:
     """Bytes written at ``offset``; ``doubtful`` once a sync that should have covered them failed."""
 
     offset: int
@@ -49,7 +49,7 @@ class Inode:
         self._durable = bytearray(durable)
         self.allocated = 0
         """Bytes of the disk that it was promised; they hold nothing."""
-        self._pending: list[Append | Truncate] = []
+        self._pending: list[Write | Truncate] = []
         self._doubt: list[tuple[int, int]] = []
 
     @property
@@ -62,9 +62,13 @@ class Inode:
         return max(len(self.view), self.allocated)
 
     def append(self, data: bytes) -> None:
+        self.write(len(self.view), data)
+
+    def write(self, at: int, data: bytes) -> None:
         if data:
-            self._pending.append(Append(len(self.view), bytearray(data)))
-            self.view += data
+            change = Write(at, bytearray(data))
+            self._pending.append(change)
+            _apply(self.view, change)
 
     def truncate(self, size: int) -> None:
         if size != len(self.view):
@@ -77,13 +81,15 @@ class Inode:
             _apply(self._durable, change)
             if isinstance(change, Truncate):
                 self._doubt = [(start, min(end, change.size)) for start, end in self._doubt if start < change.size]
-            elif change.doubtful:
+                continue
+            self._doubt = _without(self._doubt, change.offset, change.offset + len(change.data))
+            if change.doubtful:
                 self._doubt.append((change.offset, change.offset + len(change.data)))
         self._pending.clear()
 
     def fail_sync(self) -> None:
         for change in self._pending:
-            if isinstance(change, Append):
+            if isinstance(change, Write):
                 change.doubtful = True
 
     def flip_bit(self, offset: int, bit: int) -> None:
@@ -94,7 +100,7 @@ class Inode:
         if offset < len(self._durable):
             self._durable[offset] ^= 1 << bit
         for change in self._pending:
-            if isinstance(change, Append) and 0 <= offset - change.offset < len(change.data):
+            if isinstance(change, Write) and 0 <= offset - change.offset < len(change.data):
                 change.data[offset - change.offset] ^= 1 << bit
 
     def after_crash(self, rng: random.Random) -> Inode:
@@ -112,7 +118,7 @@ class Inode:
                 _resize(image, change.size)
                 unvouched = [(start, min(end, change.size)) for start, end in unvouched if start < change.size]
             else:
-                image[change.offset :] = change.data[:taken]
+                _apply(image, Write(change.offset, change.data[:taken]))
                 unvouched.append((change.offset, change.offset + taken))
         damage = rng.choice((0.0, 0.0, 0.3, 0.9))
         for start, end in _joined(unvouched):
@@ -122,15 +128,17 @@ class Inode:
         return found
 
 
-def _weight(change: Append | Truncate) -> int:
-    return len(change.data) if isinstance(change, Append) else 1
+def _weight(change: Write | Truncate) -> int:
+    return len(change.data) if isinstance(change, Write) else 1
 
 
-def _apply(image: bytearray, change: Append | Truncate) -> None:
+def _apply(image: bytearray, change: Write | Truncate) -> None:
     if isinstance(change, Truncate):
         _resize(image, change.size)
     else:
-        image[change.offset :] = change.data
+        if len(image) < change.offset:
+            _resize(image, change.offset)
+        image[change.offset : change.offset + len(change.data)] = change.data
 
 
 def _resize(image: bytearray, size: int) -> None:
@@ -138,6 +146,12 @@ def _resize(image: bytearray, size: int) -> None:
         del image[size:]
     else:
         image.extend(bytes(size - len(image)))
+
+
+def _without(extents: list[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    """The extents without what lies between ``start`` and ``end``."""
+    parts = [part for one in extents for part in ((one[0], min(one[1], start)), (max(one[0], end), one[1]))]
+    return [part for part in parts if part[0] < part[1]]
 
 
 def _joined(extents: list[tuple[int, int]]) -> list[tuple[int, int]]:

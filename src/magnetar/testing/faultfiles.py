@@ -132,22 +132,27 @@ class FaultFile:
         self._closed = False
 
     def append(self, chunks: Sequence[Chunk]) -> None:
+        self.write(len(self.inode.view), chunks)
+
+    def write(self, at: int, chunks: Sequence[Chunk]) -> None:
         self._check_open()
         data = b"".join(chunks)
         try:
             self._disk.enter("append", self._disk.faults.append_error_rate)
         except StoppedError:
-            self.inode.append(data)  # how much of it arrived is for the crash to decide
+            self.inode.write(at, data)  # how much of it arrived is for the crash to decide
             raise
         except OSError:
             if self._disk.alive:
-                self.inode.append(data[: self._disk.rng.randint(0, len(data))])
+                self.inode.write(at, data[: self._disk.rng.randint(0, len(data))])
             raise
         free = self._disk.free_bytes()
-        if free is not None and len(data) > free:
-            self.inode.append(data[:free])
-            self._disk.error(errno.ENOSPC, "append")
-        self.inode.append(data)
+        if free is not None:
+            fits = max(len(self.inode.view), self.inode.allocated) + free - at
+            if len(data) > fits:
+                self.inode.write(at, data[: max(fits, 0)])
+                self._disk.error(errno.ENOSPC, "append")
+        self.inode.write(at, data)
         self._disk.counters.appends += 1
         self._disk.counters.appended_bytes += len(data)
 

@@ -67,6 +67,7 @@ class MemoryJournal:
         self._open: MemorySegment | None = None
         self._length = 0
         self.kept_aside: dict[str, bytes] = {}
+        self.zeros_written = 0
 
     @property
     def writer(self) -> MemoryJournal:

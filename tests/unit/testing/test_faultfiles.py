@@ -66,6 +66,38 @@ def _has_garbage(tail: bytes) -> bool:
     return any(byte not in (0, LOST[index]) for index, byte in enumerate(tail))
 
 
+def test_a_write_over_zeros_is_there_or_zeros_or_torn_and_harms_nothing_beside_it() -> None:
+    found = set()
+    for seed in SEEDS:
+        disk = _new(seed)
+        file = disk.open("a", create=True)
+        file.append([SAFE, bytes(8192)])
+        file.sync()
+        disk.sync()
+        file.write(len(SAFE), [LOST])
+        content = _content(disk.crash(random.Random(seed)), "a")
+        assert content.startswith(SAFE)
+        assert content[len(SAFE) + len(LOST) :] == bytes(8192 - len(LOST))
+        found.add(content[len(SAFE) :][: len(LOST)])
+    assert bytes(len(LOST)) in found
+    assert LOST in found
+    assert any(one.startswith(bytes(100)) and one.endswith(LOST[-100:]) for one in found), "its front was never missing"
+
+
+def test_bytes_that_were_written_again_after_a_failed_sync_are_safe() -> None:
+    for seed in SEEDS:
+        disk = _new(seed)
+        file = disk.open("a", create=True)
+        file.append([bytes(4096)])
+        disk.fail("sync")
+        with pytest.raises(OSError, match="sync"):
+            file.sync()
+        file.write(1000, [LOST[:500]])
+        file.sync()
+        disk.sync()
+        assert _content(disk.crash(random.Random(seed)), "a")[1000:1500] == LOST[:500]
+
+
 def test_damage_comes_in_whole_sectors() -> None:
     for tail in _tails():
         content = SAFE + tail

@@ -96,6 +96,19 @@ def test_two_handles_see_each_other_and_append_at_the_end(disk: FileSystem) -> N
     second.close()
 
 
+def test_a_write_goes_over_what_is_there_and_beyond(disk: FileSystem) -> None:
+    file = disk.open("a", create=True)
+    file.append([b"0123456789"])
+    file.write(2, [b"ab", memoryview(b"c")])
+    assert (file.read(0, 100), file.size()) == (b"01abc56789", 10)
+    file.write(8, [b"xyz"])
+    file.write(14, [b"!"])
+    assert file.read(0, 100) == b"01abc567xyz\0\0\0!"
+    file.append([b"end"])
+    file.sync()
+    assert file.read(14, 100) == b"!end"
+
+
 def test_truncate_cuts_and_extends_with_zeros(disk: FileSystem) -> None:
     file = _write(disk, "a", b"0123456789")
     file.truncate(4)

@@ -51,6 +51,10 @@ class File(Protocol):
         """Write all chunks, in order, at the end. Raises OSError; then how much was written is unknown."""
         ...
 
+    def write(self, at: int, chunks: Sequence[Chunk]) -> None:
+        """Write all chunks, in order, from byte ``at`` on, over what is there. Raises OSError, like :meth:`append`."""
+        ...
+
     def sync(self) -> None:
         """Return only when everything appended is durable (fdatasync). Raises OSError."""
         ...
@@ -157,7 +161,9 @@ class OsFile:
         return self._direct
 
     def append(self, chunks: Sequence[Chunk]) -> None:
-        at = self.size()
+        self.write(self.size(), chunks)
+
+    def write(self, at: int, chunks: Sequence[Chunk]) -> None:
         for start in range(0, len(chunks), _IOV_MAX):
             at += self._write(chunks[start : start + _IOV_MAX], at)
 

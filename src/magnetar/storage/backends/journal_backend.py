@@ -48,6 +48,11 @@ class SegmentWriter(Protocol):
     """Writes the newest segment, one write at a time: no call before the callback of the one before."""
 
     @property
+    def zeros_written(self) -> int:
+        """Bytes that were written ahead of the segment's end to make later writes cheaper."""
+        ...
+
+    @property
     def takes_blocks(self) -> bool:
         """Whether a segment is open for :meth:`append`; if not, the next block begins a segment."""
         ...

@@ -96,9 +96,10 @@ class LocalJournal:
         except FileNotFoundError:
             pass  # all that was in it is dead and gone already
         else:
-            if file.size() > length:
+            longer = file.size() > length
+            if longer:
                 file.truncate(length)
-            if sync:
+            if sync or longer:  # or a power cut gives back what nobody counts: zeros that were written ahead
                 file.sync()
             file.close()
         self.write_index(number, index)

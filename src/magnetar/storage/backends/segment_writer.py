@@ -20,6 +20,7 @@ from magnetar.storage.backends.files import File, FileSystem
 from magnetar.storage.backends.journal_backend import Chunk, Committed, segment_name
 from magnetar.storage.backends.lost_segment import require_in_place, restore
 from magnetar.storage.backends.newest_segment import note_newest
+from magnetar.storage.backends.zeros_ahead import NO_ZEROS, ZerosAhead
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +41,18 @@ class LocalSegmentWriter:
         self._number = 0
         self._length = 0
         """Durable bytes of the open segment."""
+        self._ahead = ZerosAhead()
         self._lost = False
         """The open file has no name any more: what it holds must get one before anything else is written."""
         self._ended = False
         """The segment takes no more, though its file is open."""
         self._look_at = 0.0
         """When it is looked next whether the segment's file was removed."""
+
+    @property
+    def zeros_written(self) -> int:
+        """See :class:`SegmentWriter`."""
+        return self._ahead.written
 
     @property
     def takes_blocks(self) -> bool:
@@ -59,7 +66,9 @@ class LocalSegmentWriter:
     def append(self, chunks: Sequence[Chunk], size: int, sync: bool, done: Committed, lead: int | None = None) -> None:
         """See :class:`SegmentWriter`."""
         assert self._file is not None
-        self._committer.commit(self._file, chunks, sync, partial(self._appended, self._length + size, done), lead)
+        at, end = self._length, self._length + size
+        zeros = self._ahead.after(end, size) if sync else NO_ZEROS
+        self._committer.commit(self._file, at, chunks, sync, partial(self._appended, end, done), lead, zeros)
 
     def abandon(self) -> None:
         """Cut off what was refused: after a failed sync it may be readable now and gone after a power loss."""
@@ -124,6 +133,7 @@ class LocalSegmentWriter:
         self._file = work.result()
         self._number = number
         self._length = 0
+        self._ahead.segment_begun()
         self._lost = self._ended = False
         self._appended(size, done, None)
 

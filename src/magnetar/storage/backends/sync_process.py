@@ -11,7 +11,8 @@ client was notified.
 Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with two file descriptors: this file from
 now on, as it is and past the page cache; ``W`` or ``D``, u64 offset, u64 length: write so much of the shared memory
 there, through the page cache or past it, then sync (length 0: only sync); the answer is the error number as four bytes,
-0 if the data is durable.
+0 if the data is durable. After two more numbers, u64 offset and u64 length of whole pages, so many zeros are written
+and synced once the answer is out, unless it was an error; what comes of that nobody is told.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from typing import Final
 from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import File, OsFile
 from magnetar.storage.backends.journal_backend import Chunk, Committed
+from magnetar.storage.backends.zeros_ahead import NO_ZEROS, Zeros
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +44,10 @@ import os, _socket, mmap, sys
 wire = _socket.socket(fileno=int(sys.argv[1]))
 shared = memoryview(mmap.mmap(int(sys.argv[2]), 0))
 held = []
+zeros = memoryview(bytes(65536))
 while True:
     try:
-        message, files, _, _ = wire.recvmsg(17, _socket.CMSG_SPACE(8))
+        message, files, _, _ = wire.recvmsg(33, _socket.CMSG_SPACE(8))
     except OSError:  # the broker was killed with an answer unread
         break
     if not message:
@@ -73,6 +76,15 @@ while True:
         wire.send(error.to_bytes(4, "little"))
     except OSError:
         break
+    if len(message) > 17 and not error:
+        offset, left = int.from_bytes(message[17:25], "little"), int.from_bytes(message[25:33], "little")
+        try:
+            while left > 0:
+                written = os.pwrite(held[0], zeros[:left], offset)
+                offset, left = offset + written, left - written
+            os.fdatasync(held[0])  # now, while nobody may be waiting, rather than with the next group
+        except OSError:
+            pass  # it was to spare time
 """
 
 _SHARED_BYTES: Final = 8 << 20
@@ -116,6 +128,7 @@ class SyncProcess:
         """What comes after the slice that is being written, of a group that is larger than the shared memory."""
         self._order = b"W"
         self._offset = 0
+        self._zeros = NO_ZEROS
         self._process: subprocess.Popen[bytes] | None = None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._wire = ours
@@ -148,16 +161,20 @@ class SyncProcess:
         """Its process id, while it is alive."""
         return None if self._process is None else self._process.pid
 
-    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
+    def commit(
+        self, file: File, at: int, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None,
+        zeros: Zeros = NO_ZEROS,
+    ) -> None:  # fmt: skip
         """See :class:`Committer`."""
-        if not sync or self._process is None or not isinstance(file, OsFile):
-            self._spare.commit(file, chunks, sync, done, lead)
+        # what the process was given it may still be writing zeros to: nobody else writes there while it lives
+        if self._process is None or not isinstance(file, OsFile) or (not sync and file is not self._file):
+            self._spare.commit(file, at, chunks, sync, done, lead, zeros)
             return
         try:
             if file is not self._file:
                 socket.send_fds(self._wire, [b"F"], [file.fileno(), file.direct()])
                 self._file = file
-            self._order, self._offset = b"W", file.size()
+            self._order, self._offset, self._zeros = b"W", at, zeros
             if lead is not None:
                 # the zeros before the first page are there already: nothing was ever written after the end
                 self._order, self._offset = b"D", self._offset + lead
@@ -198,7 +215,11 @@ class SyncProcess:
             yield chunk
 
     def _write(self, size: int) -> None:
-        self._wire.send(self._order + self._offset.to_bytes(8, "little") + size.to_bytes(8, "little"))
+        message = self._order + self._offset.to_bytes(8, "little") + size.to_bytes(8, "little")
+        zeros = self._zeros
+        if zeros.size and not self._left:
+            message += zeros.at.to_bytes(8, "little") + zeros.size.to_bytes(8, "little")
+        self._wire.send(message)
         self._offset += size
 
     def _answered(self) -> None:

@@ -21,11 +21,14 @@ from magnetar.storage.backends.committer import ThreadCommitter
 from magnetar.storage.backends.files import File, OsFile, OsFileSystem
 from magnetar.storage.backends.journal_backend import Chunk
 from magnetar.storage.backends.sync_process import SyncProcess
+from magnetar.storage.backends.zeros_ahead import NO_ZEROS, Zeros
 
 
-async def commit(process: SyncProcess, file: File, chunks: Sequence[Chunk]) -> BaseException | None:
+async def commit(
+    process: SyncProcess, file: File, chunks: Sequence[Chunk], *, at: int | None = None, zeros: Zeros = NO_ZEROS
+) -> BaseException | None:
     answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
-    process.commit(file, chunks, True, answer.set_result)
+    process.commit(file, file.size() if at is None else at, chunks, True, answer.set_result, None, zeros)
     assert not answer.done(), "answered from within the call"
     return await asyncio.wait_for(answer, 20)
 
@@ -90,7 +93,7 @@ def test_a_group_on_whole_pages_goes_past_the_page_cache_and_is_read_so(tmp_path
         assert await commit(process, file, [b"small"]) is None
         answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         lead = 4096 - len(b"small")
-        process.commit(file, [bytes(lead) + pages[:10], pages[10:]], True, answer.set_result, lead)
+        process.commit(file, 5, [bytes(lead) + pages[:10], pages[10:]], True, answer.set_result, lead)
         assert await asyncio.wait_for(answer, 20) is None
         assert await commit(process, file, [b"behind"]) is None
         assert content(file) == b"small" + bytes(lead) + pages + b"behind"
@@ -115,7 +118,7 @@ def test_a_large_group_on_whole_pages_goes_in_slices(tmp_path: Path) -> None:
         answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         lead = 4096 - len(b"small")
         chunks = [bytes(lead) + pages[:10], *(pages[at : at + 100_003] for at in range(10, len(pages), 100_003))]
-        process.commit(file, chunks, True, answer.set_result, lead)
+        process.commit(file, 5, chunks, True, answer.set_result, lead)
         assert await asyncio.wait_for(answer, 20) is None
         assert await commit(process, file, [b"behind"]) is None
         assert content(file) == b"small" + bytes(lead) + pages + b"behind"
@@ -139,7 +142,7 @@ def test_a_large_group_fails_as_a_whole_and_the_next_is_not_mixed_with_it(tmp_pa
         assert content(file) == b"next"
         os.kill(process.pid, signal.SIGSTOP)
         answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
-        process.commit(file, [bytes(30 << 20)], True, answer.set_result)
+        process.commit(file, 4, [bytes(30 << 20)], True, answer.set_result)
         os.kill(process.pid, signal.SIGKILL)
         assert isinstance(await asyncio.wait_for(answer, 20), OSError)
         file.truncate(4)
@@ -162,6 +165,45 @@ def test_a_full_disk_is_told_by_its_number() -> None:
     asyncio.run(main())
 
 
+def test_zeros_follow_the_answer_and_the_next_groups_go_over_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        assert await commit(process, file, [b"one"], zeros=Zeros(4096, 300_000)) is None
+        assert await commit(process, file, [b"two"], at=3) is None  # the zeros are there when this is answered
+        assert content(file) == b"onetwo" + bytes(4096 + 300_000 - 6)
+        pages = os.urandom(3 * 4096)
+        answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        process.commit(file, 6, [bytes(4090) + pages[:9], pages[9:]], True, answer.set_result, 4090)
+        assert await asyncio.wait_for(answer, 20) is None
+        assert content(file) == b"onetwo" + bytes(4090) + pages + bytes(300_000 - len(pages))
+        file.truncate(6 + 4090 + len(pages))
+        assert await commit(process, file, [b"behind"]) is None
+        assert content(file) == b"onetwo" + bytes(4090) + pages + b"behind"
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_zeros_that_the_disk_refuses_are_nobodys_error(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        assert process.pid is not None
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (50_000, resource.RLIM_INFINITY))
+        assert await commit(process, file, [b"one"], zeros=Zeros(4096, 300_000)) is None
+        assert await commit(process, file, [b"two"], at=3) is None
+        assert content(file) == b"onetwo" + bytes(50_000 - 6)
+        error = await commit(process, file, [b"x" * 60_000], at=6, zeros=Zeros(8192, 4096))
+        assert isinstance(error, OSError)
+        assert error.errno == errno.EFBIG
+        assert await commit(process, file, [b"three"], at=6) is None
+        assert content(file) == b"onetwothree" + b"x" * (50_000 - 11), "zeros were written although the group failed"
+        process.close()
+
+    asyncio.run(main())
+
+
 def test_its_death_fails_what_it_held_and_a_thread_goes_on(tmp_path: Path) -> None:
     async def main() -> None:
         process = started()
@@ -170,7 +212,7 @@ def test_its_death_fails_what_it_held_and_a_thread_goes_on(tmp_path: Path) -> No
         assert process.pid is not None
         os.kill(process.pid, signal.SIGSTOP)
         answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
-        process.commit(file, [b"two"], True, answer.set_result)
+        process.commit(file, 3, [b"two"], True, answer.set_result)
         os.kill(process.pid, signal.SIGKILL)
         assert isinstance(await asyncio.wait_for(answer, 20), OSError)
         assert not process.alive

@@ -11,6 +11,7 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import File, OsFileSystem
 from magnetar.storage.backends.journal_backend import Chunk, Committed
+from magnetar.storage.backends.zeros_ahead import NO_ZEROS, Zeros
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 from magnetar.storage.store_settings import StoreSettings
@@ -22,7 +23,10 @@ class Held:
     def __init__(self, spare: Committer) -> None:
         self.waiting: list[Committed] = []
 
-    def commit(self, file: File, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None) -> None:
+    def commit(
+        self, file: File, at: int, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None,
+        zeros: Zeros = NO_ZEROS,
+    ) -> None:  # fmt: skip
         self.waiting.append(done)
 
     def close(self) -> None: ...

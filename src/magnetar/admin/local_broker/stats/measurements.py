@@ -165,6 +165,7 @@ def _store(service: BrokerService) -> Iterator[Measured]:
     yield Measured("magnetar_journal_entries_total", journal.latency.entries)
     yield Measured("magnetar_journal_syncs_total", journal.writes if journal.sync_data else 0)
     yield Measured("magnetar_journal_written_bytes_total", journal.bytes_written)
+    yield Measured("magnetar_journal_zeros_bytes_total", store.zeros_written)
     yield Measured("magnetar_journal_pending_bytes", journal.pending_bytes)
     yield Measured("magnetar_journal_segment", journal.segment)
     yield Measured("magnetar_journal_failing", int(journal.failing is not None))

@@ -182,6 +182,7 @@ MEASURED: Final = (
         magnetar_journal_entries_total counter Entries written.
         magnetar_journal_syncs_total counter Syncs of the disk.
         magnetar_journal_written_bytes_total counter Bytes written.
+        magnetar_journal_zeros_bytes_total counter Bytes of zeros written ahead of small groups, which go over them.
         magnetar_journal_pending_bytes gauge Bytes accepted and not on the disk yet.
         magnetar_journal_segment gauge Number of the segment that is being written.
         magnetar_journal_failing gauge 1 while the disk refuses writes.
