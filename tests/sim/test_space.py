@@ -13,7 +13,7 @@ from magnetar.protocol.commands import SubType
 from magnetar.storage import recovery
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.write_group import PendingMove
-from magnetar.storage.space import segment_cleaner
+from magnetar.storage.space import extent_mover, segment_cleaner
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -34,8 +34,8 @@ SLACK = 5 * SMALL.segment_bytes
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash finds a segment half moved."""
-    monkeypatch.setattr(segment_cleaner, "_SLICE_BYTES", 700)
-    monkeypatch.setattr(segment_cleaner, "_HURRIED_BYTES", 700)
+    monkeypatch.setattr(extent_mover, "_SLICE_BYTES", 700)
+    monkeypatch.setattr(extent_mover, "_HURRIED_BYTES", 700)
 
 
 def on_disk(files: FaultFileSystem) -> int:

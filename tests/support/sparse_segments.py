@@ -7,6 +7,8 @@ import random
 
 from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.log.segment import Span
+from magnetar.storage.space.segment_sweep import LivingExtent, SegmentSweep
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -70,6 +72,16 @@ async def check(store: LedgerStore) -> None:
 async def emptied(store: LedgerStore, number: int) -> None:
     logs = {managed.id: managed for managed in store.logs()}
     await store.cleaner._empty(number, logs)
+
+
+async def living_of(store: LedgerStore, span: Span) -> list[LivingExtent]:
+    """What is needed of a span, all of it."""
+    sweep = SegmentSweep(span.segment, store.reader, lambda span: span.first)
+    assert await sweep.find([span]) == []
+    out: list[LivingExtent] = []
+    while (found := await sweep.begin(1 << 20)) is not None:
+        out += found
+    return out
 
 
 async def roll(store: LedgerStore) -> None:

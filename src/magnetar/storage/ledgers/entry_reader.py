@@ -14,10 +14,10 @@ import asyncio
 import logging
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from magnetar.model.errors import PersistenceError, UnreadableError
 from magnetar.storage.backends.journal_backend import JournalBackend, ReadBuffer, index_name, read_buffer, segment_name
@@ -30,6 +30,8 @@ from magnetar.storage.log.segment import ExtentOffsets, SegmentIndexes, Span, in
 from magnetar.storage.log.segment_scan import places_of
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _READ_BYTES: Final = 4 << 20
 """The size of a read that continues another, in whole extents; measured: 1 MB 580, 2 MB 800, 4 MB 820-990 MB/s."""
@@ -44,22 +46,9 @@ _GAP_MAX: Final = 64 << 10
 """Bytes of other ledgers that are rather read over than stepped over."""
 
 
-_MOVE_EXTENTS_MAX: Final = 256
-"""Extents that one turn of the loop may be asked to move."""
-
-
 class _Extent(NamedTuple):
     run: StoredRun
     size: int
-
-
-class LivingExtent(NamedTuple):
-    """Entries ``[first, end)`` of a span, to be written a second time."""
-
-    span: Span
-    first: int
-    end: int
-    record: bytes
 
 
 _NAMED_MAX: Final = 10_000
@@ -165,12 +154,9 @@ class EntryReader:
         self._indexes.forget(number)
         self._backend.forget(number)
 
-    async def living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[LivingExtent]:
-        """The extents of spans, each from an ordinal on, as they are to be written at their second place.
-
-        At least one, about ``size_max`` bytes at most. Raises PersistenceError or OSError if one cannot be read.
-        """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._living, wanted, size_max)
+    def in_thread(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        """Do something in the reader's thread, which alone touches files and indexes; after all that it was given."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     def _begin(self, managed: ManagedLedger, start: int, further: int, size: int = 0) -> _Reading | None:
         span = managed.spans.holding(start)
@@ -250,7 +236,7 @@ class EntryReader:
     # in the reader's thread --------------------------------------------------------------------------------------
 
     def _read(self, span: Span, start: int, size_max: int) -> list[_Extent]:
-        places = self._places(span)
+        places = self.places(span)
         i = places.find(start)
         out: list[_Extent] = []
         left = size_max
@@ -262,7 +248,7 @@ class EntryReader:
             last = self._stretch(places, i, stop, left)
             at = places.offsets[i]
             size = places.offsets[last] + places.lengths[last] - at
-            data, begin = self._backend.reader(span.segment).read_large(at, size, self._buffer)
+            data, begin = self.read_large(span.segment, at, size)
             self.reads += 1
             self.bytes_read += size
             left -= size
@@ -280,46 +266,6 @@ class EntryReader:
         if not first.first <= start < first.first + len(first.entries):
             raise self._hole(span, start, places)
         return out
-
-    def _living(self, wanted: Sequence[tuple[Span, int]], size_max: int) -> list[LivingExtent]:
-        out: list[LivingExtent] = []
-        left = size_max
-        for span, start in wanted:
-            if left <= 0 or len(out) >= _MOVE_EXTENTS_MAX:
-                break
-            places = self._places(span)
-            i, stop = places.find(start), bisect_left(places.firsts, span.end)
-            at = start
-            while 0 <= i < stop and left > 0 and len(out) < _MOVE_EXTENTS_MAX:
-                last = self._stretch(places, i, stop, left)
-                offset = places.offsets[i]
-                size = places.offsets[last] + places.lengths[last] - offset
-                data, begin = self._backend.reader(span.segment).read_large(offset, size, self._buffer)
-                for j in range(i, last + 1):
-                    raw = self._raw(span, data, begin + places.offsets[j] - offset)
-                    head = records.extent_head(raw.body)
-                    end = head.ordinal + head.entries
-                    if (head.log, head.ledger) != (span.log, span.ledger) or not head.ordinal <= at < end <= span.end:
-                        raise self._hole(span, at, places)
-                    out.append(LivingExtent(span, at, end, records.moved_extent(raw, at - head.ordinal)))
-                    left -= len(out[-1].record)
-                    at = end
-                i = last + 1
-            if i < 0 or (i >= stop and at < span.end):
-                raise self._hole(span, at, places)
-        return out
-
-    def _raw(self, span: Span, data: bytes | ReadBuffer, at: int) -> records.RawRecord:
-        try:
-            raw = records.parse_record(data, at)
-            if raw.kind == records.RecordKind.EXTENT:
-                return raw
-            error = records.RecordError(f"the record at offset {at} is no extent")
-        except records.RecordError as found:
-            error = found
-        raise PersistenceError(
-            f"{segment_name(span.segment)}: the entries of log {span.log} from {span.first} on cannot be read: {error}"
-        ) from error
 
     def _hole(self, span: Span, ordinal: int, places: ExtentOffsets) -> PersistenceError:
         at = bisect_right(places.firsts, ordinal)
@@ -370,7 +316,13 @@ class EntryReader:
         run = StoredRun(head.ordinal, head.ledger, head.entry, entries, counts)
         return _Extent(run, size)
 
-    def _places(self, span: Span) -> ExtentOffsets:
+    def read_large(self, number: int, offset: int, size: int) -> tuple[bytes | ReadBuffer, int]:
+        """Bytes of a segment, and at which index they begin; there until the next read. In the reader's thread."""
+        return self._backend.reader(number).read_large(offset, size, self._buffer)
+
+    def places(self, span: Span) -> ExtentOffsets:
+        """Where the extents of a span lie, from an index that is made anew if it is unreadable. In the reader's
+        thread."""
         try:
             return self._indexes.places(span)
         except (OSError, records.RecordError) as error:

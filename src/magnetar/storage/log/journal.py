@@ -251,6 +251,7 @@ class Journal:
             size += length
         move = group.move
         if move is not None:
+            move.begun()
             move.offset = offset + size
             chunks.append(move.data)
             size += len(move.data)

@@ -112,11 +112,15 @@ class PendingExtent:
 class PendingMove:
     """Whole records of extents that stand in the log already and get a second place."""
 
-    __slots__ = ("data", "done", "failed", "offset", "records")
+    __slots__ = ("begun", "data", "done", "failed", "offset", "records")
 
-    def __init__(self, data: bytes, count: int, done: Callable[[int, int], None], failed: Failed) -> None:
+    def __init__(
+        self, data: bytes, count: int, begun: Done, done: Callable[[int, int], None], failed: Failed
+    ) -> None:  # fmt: skip
         self.data = data
         self.records = count
+        self.begun = begun
+        """Called when it is being written: the next group may have another one."""
         self.done = done
         """Called with the segment and the offset of ``data`` in it when it is durable."""
         self.failed = failed

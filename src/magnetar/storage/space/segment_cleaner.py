@@ -4,9 +4,10 @@ A pass removes what is not needed, empties the segments that :mod:`magnetar.stor
 new segment if that is what removing waits for: checkpoints are written when a segment is sealed, and a segment goes
 only when both kept checkpoints know that nothing in it is needed.
 
-To empty a segment is to copy: the reader's thread reads living extents and checks them, the journal writes them again
-after whatever waits, and when that is durable the spans point there. Nothing is moved that cannot be read: a segment
-with such a place is named once and stays as it is.
+To empty a segment is to copy: the reader's thread reads living extents and checks them
+(:mod:`magnetar.storage.space.segment_sweep`), the journal writes them again after whatever waits, and when that is
+durable the spans point there (:mod:`magnetar.storage.space.extent_mover`). Nothing is moved that cannot be read: a
+segment with such a place is named once and stays as it is.
 """
 
 from __future__ import annotations
@@ -14,35 +15,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from heapq import merge
 from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.tasks import EarlyCall, in_turns
 from magnetar.storage.backends.journal_backend import segment_name
-from magnetar.storage.ledgers.entry_reader import EntryReader, LivingExtent
+from magnetar.storage.ledgers.entry_reader import EntryReader
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.ledgers.span_table import ExtentPlace
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
-from magnetar.storage.log.write_group import PendingMove
+from magnetar.storage.space.extent_mover import ExtentMover, MoveRefusedError
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.space.segment_keeper import SegmentKeeper
+from magnetar.storage.space.segment_sweep import SegmentSweep
+from magnetar.storage.space.space_use import SpaceUseLog
 from magnetar.storage.space.victims import SPARSE, SegmentUse, excess, victims
 
 log = logging.getLogger(__name__)
 
-_SLICE_BYTES: Final = 256 << 10
-"""What one group takes; measured: publish latency is the same with and without (docs/performance.md)."""
-_HURRIED_BYTES: Final = 1 << 20
-"""What one group takes while more is there than is aimed at."""
-_SPANS_AT_ONCE: Final = 64
 _SORTED_AT_ONCE: Final = 2000
-_BUSY_BYTES: Final = 1 << 20
-"""While more than this waits to be written, moving waits,"""
-_PATIENCE: Final = 25
-"""but no longer than so many hundredths of a second: what makes room must not starve."""
 _PASS_SEGMENTS: Final = 4
 """So much living data, in segments, is moved before what is best is looked at again."""
 _EARLY_PART: Final = 4
@@ -60,8 +53,6 @@ _NEWEST_SECONDS: Final = 60.0
 """The newest segment is ended for the sake of its own garbage when it has been the newest for so long."""
 _COUNT_SECONDS: Final = 0.1
 """So often at most it is counted how much is there: with a terabyte there are 8,000 segments to add up."""
-_LOOK_SECONDS: Final = 0.01
-"""So often it is looked how much others have written while moving keeps to its rate."""
 _REFUSED_SECONDS: Final = 60.0
 """When the disk has refused a move: others want what space there is."""
 
@@ -85,7 +76,9 @@ class SegmentCleaner:
         self._keeper = keeper
         self._reader = reader
         self._slack = slack
-        self._rate = bytes_per_second
+        self._moves = bytes_per_second > 0
+        self.mover = ExtentMover(home.journal, bytes_per_second, self._urgent)
+        self.use = SpaceUseLog(home, slack)
         self._damaged: set[int] = set()
         self._not_before = 0.0
         self._again = 0.0
@@ -97,22 +90,30 @@ class SegmentCleaner:
         home.occupancy.on_died = self.early.ask
         self.emptied = 0
         """Segments, since the start."""
-        self.moved_bytes = 0
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that were given a second place since the start."""
+        return self.mover.moved_bytes
 
     async def run(self) -> None:
         """One pass. Whatever fails is named and left for a later one."""
         async with self._one:
             while True:
+                moved = self.moved_bytes
                 present = await self._keeper.measure()
                 await self._keeper.remove_dead()
                 if self._may_move():
                     await self._empty_victims()
                     await self._keeper.remove_dead()
                 await self._roll_if_due(present)
+                now = asyncio.get_running_loop().time()
+                self.use.count(now, self._keeper.covered()[1], promised=self._moves and not self._damaged)
                 if not self._may_move() or not self._urgent():
                     return
                 # too much is there: on, as soon as what was moved does not lie there twice any more
-                await asyncio.sleep(_ROUND_SECONDS)
+                waits = moved == self.moved_bytes or self._home.occupancy.copied > self._slack
+                await asyncio.sleep(_ROUND_SECONDS if waits else 0)
 
     async def make_room(self, least: int) -> None:
         """Remove what is dead on a full disk, moving nothing; begin a segment if over ``least`` bytes wait for it."""
@@ -130,7 +131,7 @@ class SegmentCleaner:
                 await self._roll()
 
     def _may_move(self) -> bool:
-        return self._rate > 0 and asyncio.get_running_loop().time() >= self._not_before
+        return self._moves and asyncio.get_running_loop().time() >= self._not_before
 
     def _urgent(self) -> bool:
         """Whether more is there than is aimed at."""
@@ -160,92 +161,34 @@ class SegmentCleaner:
             left -= use.living
             try:
                 await self._empty(use.number, logs)
-            except _MoveRefusedError as error:
+            except MoveRefusedError as error:
                 log.warning("making room waits for %g s: %s", _REFUSED_SECONDS, error)
                 self._not_before = asyncio.get_running_loop().time() + _REFUSED_SECONDS
                 return
             except (PersistenceError, OSError) as error:
+                if use.number not in self._home.occupancy:
+                    continue  # all that was in it was let go, and it was removed before it was read
                 self._damaged.add(use.number)
                 self._home.occupancy.stays(use.number)
                 log.error("%s stays as it is, with what is not needed of it: %s", segment_name(use.number), error)
         log.info("emptied %d segments: %d bytes were moved", self.emptied - emptied, self.moved_bytes - moved)
 
     async def _empty(self, number: int, logs: dict[int, ManagedLedger]) -> None:
-        wanted: list[Span] = []
-        async for span in _in_order(self._home.occupancy.spans(number)):
-            wanted.append(span)
-            while len(wanted) >= _SPANS_AT_ONCE:
-                wanted = await self._move(wanted, logs)
-        while wanted:
-            wanted = await self._move(wanted, logs)
-        if number not in self._home.occupancy:
-            self.emptied += 1
-
-    async def _move(self, spans: list[Span], logs: dict[int, ManagedLedger]) -> list[Span]:
-        """Write some of what lives in them a second time; the spans to ask again, none if nothing did."""
-        wanted: list[tuple[Span, int]] = []
-        for span in spans:
+        def needed(span: Span) -> int | None:
             managed = logs.get(span.log)
             if managed is None or managed.deleted:
-                continue
+                return None
             start = max(span.first, managed.first)
             # a span that was let go is dropped when that is durable, one that was moved is not in the table
-            if start < span.end and managed.spans.holding(start) is span:
-                wanted.append((span, start))
-        if wanted:
-            size = _HURRIED_BYTES if self._urgent() else _SLICE_BYTES
-            begun, others = asyncio.get_running_loop().time(), self._bytes_of_others()
-            moved = await self._write(await self._reader.living(wanted, size), logs)
-            await self._pause(moved, begun, others)
-        return [span for span, _ in wanted]
+            return start if start < span.end and managed.spans.holding(start) is span else None
 
-    async def _write(self, living: Sequence[LivingExtent], logs: dict[int, ManagedLedger]) -> int:
-        """Write extents a second time; their bytes."""
-        loop, journal = asyncio.get_running_loop(), self._home.journal
-        urgent = self._urgent()
-        for _ in range(_PATIENCE):
-            if urgent or journal.pending_bytes <= _BUSY_BYTES:
-                break
-            await asyncio.sleep(0.01)
-        answer: asyncio.Future[None] = loop.create_future()
-        data = b"".join([one.record for one in living])
-
-        def durable(segment: int, offset: int) -> None:
-            at = offset
-            for one in living:
-                managed = logs[one.span.log]
-                if not managed.deleted:
-                    extent = ExtentPlace(segment, one.span.ledger, one.first, one.end, at, len(one.record))
-                    managed.spans.move(extent, managed.first)
-                at += len(one.record)
-            self.moved_bytes += len(data)
-            _settle(answer, lambda: answer.set_result(None))
-
-        def refused(error: PersistenceError) -> None:
-            _settle(answer, lambda: answer.set_exception(_MoveRefusedError(str(error))))
-
-        journal.add_move(PendingMove(data, len(living), durable, refused))
-        await answer
-        return len(data)
-
-    def _bytes_of_others(self) -> int:
-        """What was written to the journal so far and is no second place of anything."""
-        return self._home.journal.bytes_written - self._home.journal.moved_bytes
-
-    async def _pause(self, moved: int, begun: float, others: int) -> None:
-        """Wait until moving so much since ``begun`` keeps to the rate.
-
-        While too much is there, what others have written since then may be moved on top of it, or they would win: also
-        what they write during this pause.
-        """
-        loop = asyncio.get_running_loop()
-        urgent = self._urgent()
-        while True:
-            due = moved - (self._bytes_of_others() - others if urgent else 0)
-            left = due / self._rate - (loop.time() - begun)
-            if left <= 0:
-                return
-            await asyncio.sleep(min(left, _LOOK_SECONDS) if urgent else left)
+        spans = [span async for span in _in_order(self._home.occupancy.spans(number))]
+        while spans:
+            sweep = SegmentSweep(number, self._reader, needed)
+            spans = await sweep.find(spans)
+            await self.mover.move(sweep, logs)
+        if number not in self._home.occupancy:
+            self.emptied += 1
 
     # checkpoints for the sake of space ---------------------------------------------------------------------------
 
@@ -274,10 +217,6 @@ class SegmentCleaner:
 
         home.journal.roll(lambda: _settle(begun, lambda: begun.set_result(None)), refused)
         await begun
-
-
-class _MoveRefusedError(Exception):
-    """The disk did not take what was to be moved."""
 
 
 async def _in_order(spans: list[Span]) -> AsyncIterator[Span]:

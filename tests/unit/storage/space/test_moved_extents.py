@@ -12,9 +12,10 @@ from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.span_table import ExtentPlace
 from magnetar.storage.log import checkpoint, records
+from magnetar.storage.space.extent_mover import MovedSlice
 from magnetar.storage.verify import verify
 from tests.support.simulated_store import Disk, publish, read_all, simulated
-from tests.support.sparse_segments import SMALL, copy_of_disk, emptied, roll, run_at, small
+from tests.support.sparse_segments import SMALL, copy_of_disk, emptied, living_of, roll, run_at, small
 
 
 @simulated
@@ -123,10 +124,11 @@ async def test_a_log_whose_deletion_was_durable_before_the_move_keeps_nothing(di
     await publish(store, log, 0, 5)
     await roll(store)
     (span,) = log.spans
-    living = await store._reader.living([(span, 0)], 1 << 20)
+    found = await living_of(store, span)
+    moved = MovedSlice(store.journal, found, {log.id: log})
     store.delete_log("a")
     await store.journal.drain()
-    await store.cleaner._write(living, {log.id: log})
+    await moved.durable
     assert [n for n in range(1, store.journal.segment + 1) if n in store.occupancy] == []
 
 
@@ -139,8 +141,8 @@ async def test_of_a_span_that_was_cut_only_its_own_extents_are_read(disk: Disk) 
     log.spans.move(ExtentPlace(99, log.table.ledgers[-1].id, 3, 6, 48, 100), 0)
     before, _, after = log.spans
     for span, first, end in ((before, 0, 3), (after, 6, 9)):
-        living = await store._reader.living([(span, first)], 1 << 20)
-        assert [(one.first, one.end) for one in living] == [(o, o + 1) for o in range(first, end)]
+        found = await living_of(store, span)
+        assert [(one.first, one.end) for one in found] == [(o, o + 1) for o in range(first, end)]
 
 
 @simulated
@@ -169,7 +171,7 @@ async def test_a_moved_extent_that_rots_is_damage_like_any_other(disk: Disk) -> 
         await roll(store)
     await store.keeper.remove_dead()
     span = next(iter(log.spans))
-    places = store._reader._indexes.places(span)
+    places = store._reader.places(span)
     disk.files.flip_bit(segment_name(span.segment), places.offsets[2] + places.lengths[2] - 1)
     with pytest.raises(PersistenceError, match=segment_name(span.segment)):
         await read_all(log)

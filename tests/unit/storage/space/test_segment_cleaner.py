@@ -14,10 +14,23 @@ from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.log.segment import ExtentOffsets, Span
 from magnetar.storage.space import segment_cleaner
+from magnetar.storage.space.extent_mover import MovingPace
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.verify import verify
 from tests.support.simulated_store import Disk, publish, read_all, simulated
-from tests.support.sparse_segments import LIVING, SMALL, check, copy_of_disk, emptied, filled, passes, roll, small, used
+from tests.support.sparse_segments import (
+    LIVING,
+    SMALL,
+    check,
+    copy_of_disk,
+    emptied,
+    filled,
+    living_of,
+    passes,
+    roll,
+    small,
+    used,
+)
 
 
 @simulated
@@ -80,18 +93,44 @@ async def test_while_too_much_is_there_moving_follows_what_others_write(disk: Di
     """Also what they write while moving pauses for its rate: otherwise they fill the disk faster than it is emptied."""
     disk.settings = replace(SMALL, reclaim_bytes_per_second=10)
     store = disk.open()
-    store.cleaner._urgent = lambda: True  # type: ignore[method-assign]
-    loop = asyncio.get_running_loop()
-    begun, others = loop.time(), store.cleaner._bytes_of_others()
-    pause = asyncio.ensure_future(store.cleaner._pause(1000, begun, others))
+    loop, urgent = asyncio.get_running_loop(), True
+    pace = MovingPace(store.journal, 10, lambda: urgent)
+    pace.begin()
+    begun = loop.time()
+    pause = asyncio.ensure_future(pace.wait(1000))
     while not pause.done():
         store.journal.bytes_written += 100
         await asyncio.sleep(0.1)
     assert 0.8 <= loop.time() - begun <= 1.2, "at 1,000 bytes a second of others, and ten of its own"
-    store.cleaner._urgent = lambda: False  # type: ignore[method-assign]
+    pace.begin()
+    urgent, pace._owed, begun = False, 0.0, loop.time()
+    await pace.wait(100)
+    assert loop.time() - begun == pytest.approx(10.0, abs=0.01)
+    await store.close()
+
+
+@simulated
+async def test_what_was_not_moved_is_caught_up_with_but_not_all_of_it(disk: Disk) -> None:
+    """Others write in bursts; an hour without anything to move is no credit for a gigabyte."""
+    store = disk.open()
+    loop = asyncio.get_running_loop()
+    pace = MovingPace(store.journal, 1 << 20, lambda: True)
+    pace.begin()
+    store.journal.bytes_written += 3 << 20
     begun = loop.time()
-    await store.cleaner._pause(100, begun, 0)
-    assert loop.time() - begun == pytest.approx(10.0)
+    for _ in range(3):
+        await pace.wait(1 << 20)
+    assert loop.time() == begun
+    await asyncio.sleep(3600)
+    begun = loop.time()
+    for _ in range(6):
+        await pace.wait(1 << 20)
+    assert loop.time() - begun == pytest.approx(1.0, abs=0.02), "four of six are on credit, one is there by then"
+    await pace.wait(5 << 20)
+    owed = loop.time()
+    pace.begin()
+    await pace.wait(1 << 20)
+    assert loop.time() - owed == pytest.approx(1.0, abs=0.02)
     await store.close()
 
 
@@ -142,7 +181,7 @@ async def test_a_segment_that_cannot_be_read_is_named_once(disk: Disk) -> None:
     quiet, _ = await filled(store)
     await roll(store)
     span = next(iter(quiet[1].spans))
-    places = store._reader._indexes.places(span)
+    places = store._reader.places(span)
     disk.files.flip_bit(segment_name(span.segment), places.offsets[0] + places.lengths[0] - 2)
     logged: list[str] = []
     handler = logging.Handler()
@@ -167,7 +206,7 @@ async def test_a_hole_in_what_a_span_promises_is_not_moved_over(disk: Disk) -> N
     await publish(store, log, 0, 6)
     await roll(store)
     span = next(iter(log.spans))
-    places = store._reader._indexes.places(span)
+    places = store._reader.places(span)
     for where in (places.find(2), places.find(5)):
         short = ExtentOffsets()
         for i in range(len(places.firsts)):
@@ -175,9 +214,9 @@ async def test_a_hole_in_what_a_span_promises_is_not_moved_over(disk: Disk) -> N
                 short.add(places.firsts[i], places.offsets[i], places.lengths[i])
         span.places = short
         with pytest.raises(PersistenceError, match="is missing"):
-            await store._reader.living([(span, 0)], 1 << 20)
+            await living_of(store, span)
     span.places = None
-    assert len(await store._reader.living([(span, 0)], 1 << 20)) == 6
+    assert len(await living_of(store, span)) == 6
 
 
 @simulated
@@ -186,7 +225,7 @@ async def test_what_cannot_be_read_is_not_moved_and_its_segment_stays(disk: Disk
     quiet, _ = await filled(store)
     await roll(store)
     span = next(iter(quiet[1].spans))
-    places = store._reader._indexes.places(span)
+    places = store._reader.places(span)
     disk.files.flip_bit(segment_name(span.segment), places.offsets[0] + places.lengths[0] - 2)
     await passes(store)
     assert [n for n in segment_numbers(disk.files.names()) if n == span.segment]

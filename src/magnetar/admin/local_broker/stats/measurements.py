@@ -171,6 +171,12 @@ def _store(service: BrokerService) -> Iterator[Measured]:
     yield Measured("magnetar_journal_failing", int(journal.failing is not None))
     yield Measured("magnetar_journal_full", int(journal.full is not None))
     yield Measured("magnetar_journal_sync_data", int(journal.sync_data))
+    space = store.cleaner.use.now
+    yield Measured("magnetar_space_used_bytes", space.size)
+    yield Measured("magnetar_space_living_bytes", space.living)
+    yield Measured("magnetar_space_over_bytes", space.over)
+    yield Measured("magnetar_space_moved_bytes_total", journal.moved_bytes)
+    yield Measured("magnetar_space_emptied_segments_total", store.cleaner.emptied)
     offloaded = service.offloader.counters
     if service.offloader.url:
         yield Measured("brk_ledgeroffloader_offload_error", offloaded.failures, (), "_total")

@@ -188,6 +188,11 @@ MEASURED: Final = (
         magnetar_journal_failing gauge 1 while the disk refuses writes.
         magnetar_journal_full gauge 1 while messages are refused because the disk is full.
         magnetar_journal_sync_data gauge 0 if receipts do not wait for the disk (journalSyncData=false).
+        magnetar_space_used_bytes gauge Bytes of segments and their indexes, counted every few seconds.
+        magnetar_space_living_bytes gauge What is needed of them.
+        magnetar_space_over_bytes gauge Bytes beyond twice what is needed and five segments, which is what is promised.
+        magnetar_space_moved_bytes_total counter Bytes that were written a second time to make room.
+        magnetar_space_emptied_segments_total counter Segments that were emptied to make room.
         magnetar_offloaded_ledgers_total counter Ledgers that were copied to an object store.
         magnetar_authorization_refusals_total counter Requests and commands that were refused for want of a permission.
         magnetar_audit_lost_total counter Records that the audit log lost.
