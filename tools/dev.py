@@ -171,6 +171,8 @@ def test(arguments: Sequence[str]) -> None:
         return
     install("all")
     install_generators()
+    # Java starts some dozens of times, in half the CPU time so; without it the tests are slower, and one is skipped
+    call(BIN / "python", "-m", "magnetar.spark.class_archive", check=False)
     others = tuple(f"--ignore={name}" for name in sorted({run[0] for run in RUNS if run != REST}))
     with Runs([others if run == REST else run for run in RUNS], AT_ONCE) as runs:
         check([])

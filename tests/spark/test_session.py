@@ -1,15 +1,17 @@
-"""What decisions 016 and 063 want of a session's Python processes and checkpoints; benchmarks say how fast they are."""
+"""What decisions 016, 063 and 065 want of a session's processes and checkpoints; benchmarks say how fast they are."""
 
 from __future__ import annotations
 
 import gc
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from magnetar.spark.forks import server_start
+from magnetar.spark.java.options import option
 from tests.support.live_broker import LiveBroker
 
 pytestmark = [
@@ -42,6 +44,16 @@ def test_workers_take_the_installed_pyspark_and_freeze_what_a_task_has_imported(
     assert any(one.frozen > 10_000 for one in workers), workers
     server = server_start._Started.process
     assert server is not None and {one.forked_from for one in workers} == {server.pid}
+
+
+def test_java_has_mapped_the_archive_of_classes(spark: Any) -> None:
+    """`make test` makes it first; Java leaves out silently what does not hold for it."""
+    said = option()
+    if not said:
+        pytest.skip("there is none: python -m magnetar.spark.class_archive makes it")
+    archive = Path(shlex.split(said)[0].partition("=")[2])
+    java = spark.sparkContext._gateway.proc.pid
+    assert str(archive) in Path(f"/proc/{java}/maps").read_text(), said
 
 
 def test_offsets_and_commits_of_a_local_checkpoint_have_checksums(

@@ -14,6 +14,7 @@ In reading order:
 * ``progress``      what a running query reports of its Pulsar sources
 * ``session``       a local session with the settings that these need
 * ``java``          the Java that it needs
+* ``class_archive`` Java's classes ahead of their first use
 * ``interpreter``   the Python processes that Spark starts, without what they need not do
 * ``forks``         those processes as forks of one that has imported what they need
 * ``worker_python`` the Python of Spark's workers, which must have what the driver has

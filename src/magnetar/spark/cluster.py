@@ -20,7 +20,7 @@ import magnetar
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.interpreter import of_session
-from magnetar.spark.java import check_java
+from magnetar.spark.java.installation import check_java
 from magnetar.spark.process import await_end
 
 _HOST: Final = "127.0.0.1"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.spark.forks.server_start import end, started
 from magnetar.spark.interpreter import of_session
-from magnetar.spark.java import check_java, explain_failed_start
+from magnetar.spark.java.installation import check_java, explain_failed_start
+from magnetar.spark.java.options import with_archive
 from magnetar.spark.process import await_end
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
 BRIEF: Final[dict[str, str]] = {
     # Java's optimising compiler pays off after a minute or two and takes a third of the CPU until then.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "ERROR",
 }
@@ -107,6 +110,8 @@ def local_session(
         **(BRIEF if brief else {}),
         **(settings or {}),
     }
+    if SparkContext._gateway is None:
+        chosen[JAVA_OPTIONS] = with_archive(chosen.get(JAVA_OPTIONS, ""))
     if chosen["spark.master"].startswith("local") and os.environ["PYSPARK_PYTHON"] == of_session():
         # Java takes two seconds to start, and Python has something to import meanwhile.
         started(of_session())
@@ -136,8 +141,11 @@ def errors_into(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def end_session(spark: SparkSession) -> None:
-    """Stop the session and its Java process, and wait until that has ended; may be called twice."""
+def end_session(spark: SparkSession, *, patience: float = _JAVA_EXIT) -> None:
+    """Stop the session and its Java process, and wait until that has ended; may be called twice.
+
+    ``patience``: seconds after which Java is killed.
+    """
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -150,6 +158,6 @@ def end_session(spark: SparkSession) -> None:
     gateway.shutdown()
     # The Java process ends when its standard input does.
     process.stdin.close()
-    await_end(process, _JAVA_EXIT)
+    await_end(process, patience)
     SparkContext._gateway = None
     SparkContext._jvm = None

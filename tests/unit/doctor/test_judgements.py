@@ -42,6 +42,7 @@ GIB = 1 << 30
         (j.spark(None), Level.NOTE),
         (j.spark("3.5.1"), Level.WARNING),
         (j.spark("4.3.0"), Level.OK),
+        (j.spark("4.3.0", archived=False), Level.NOTE),
     ],
 )
 def test_bounds(symptom: Symptom, level: Level) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.model.errors import NotFoundError
-from magnetar.spark.java import check_java, explain_failed_start
+from magnetar.spark.java.installation import check_java, explain_failed_start
 from magnetar.spark.session import local_session
 
 

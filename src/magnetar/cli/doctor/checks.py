@@ -23,7 +23,8 @@ from magnetar.client.rest import RestRefusedError
 from magnetar.compiled_build import running_build
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.clock import Clock
-from magnetar.spark.java import stated_version
+from magnetar.spark.java.installation import stated_version
+from magnetar.spark.java.options import option
 from magnetar.storage.backends.sync_probe import sync_milliseconds
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class ThisMachine:
 
     def _spark(self) -> Iterator[Symptom]:
         try:
-            yield judgements.spark(importlib.metadata.version("pyspark"))
+            yield judgements.spark(importlib.metadata.version("pyspark"), archived=bool(option()))
         except importlib.metadata.PackageNotFoundError:
             yield judgements.spark(None)
 
