@@ -35,17 +35,3 @@ def test_recovery_runs_without_and_topics_are_frozen_as_they_come(done: list[str
         asyncio.run(collecting.look(lambda topics=topics: topics))  # type: ignore[misc]  # mypy cannot infer it
         assert done == expected, topics
         del done[:]
-
-
-def test_what_a_crowd_left_is_collected_but_not_beside_very_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_at: list[int] = []
-    collecting = GarbageCollection()
-    gc.enable()
-    monkeypatch.setattr(gc, "collect", looked_at.append)
-    for name in ("freeze", "unfreeze"):
-        monkeypatch.setattr(gc, name, lambda: None)
-    for topics, generation in ((500, 2), (30_000, 2), (20_000, 1), (20_500, 1), (21_000, 2), (500, 2)):
-        asyncio.run(collecting.look(lambda topics=topics: topics))  # type: ignore[misc]  # mypy cannot infer it
-        del looked_at[:]
-        collecting.collect()
-        assert looked_at == [generation], topics

@@ -4,8 +4,7 @@ A collection walks over all objects that are not frozen, and a hundred thousand 
 second each time. So recovery, which leaves no garbage, runs without collections, and whenever many topics have come
 since the last time, what is there is frozen: it is not looked at any more. Topics that go need no collection, because a
 closed topic is no reference cycle (tests/sim/test_deleted_topics.py); when very many have gone, what is left is thawed,
-in case something else that was frozen with them was one. What connections leave is collected when memory goes back to
-the system.
+in case something else that was frozen with them was one.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ class GarbageCollection:
         gc.disable()
         self._frozen = 0
         """Topics at the last freeze or thaw."""
-        self._thawed = 0
-        """Topics that were there at the last thaw, if nothing was frozen since."""
 
     def recovered(self) -> None:
         """What recovery made stays; collections begin."""
@@ -51,14 +48,7 @@ class GarbageCollection:
             # what is frozen as garbage stays, and keeps the memory around it
             gc.collect(0)
             gc.freeze()
-            self._frozen, self._thawed = now, 0
+            self._frozen = now
         elif now <= self._frozen - _WENT:
             gc.unfreeze()
-            self._frozen = self._thawed = now
-
-    def collect(self) -> None:
-        """Collect what a crowd has left, before memory goes back to the system: a WebSocket and its client are cycles.
-
-        Python itself would do so after millions of objects. Topics that are not frozen are left out if they are many.
-        """
-        gc.collect(1 if self._thawed > _CAME else 2)
+            self._frozen = now

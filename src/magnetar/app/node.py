@@ -245,8 +245,6 @@ class Node:
         self.tls_port = 0
         """Ports of the binary protocol; 0: not open."""
         self.rest: RestPort | None = None
-        self.collect_garbage: Callable[[], object] = int
-        """Called before memory goes back to the system; whoever made this process what it is knows how."""
 
     def _make(self, data: Path) -> Broker:
         files = OsFileSystem(str(data / "ledgers"))
@@ -315,12 +313,8 @@ class Node:
         rest.start(service, broker.rates, broker.connections)
         if self._tls is not None and self._tls.refresh_seconds:
             self._tasks.repeat(self._tls.refresh_seconds, self._tls.refresh, "certificates")
-        self._trimmer = MemoryTrimmer(self._forget)
+        self._trimmer = MemoryTrimmer(forget_names)
         self._tasks.repeat(MEMORY_SECONDS, self._give_back_memory, "memory")
-
-    def _forget(self) -> None:
-        forget_names()
-        self.collect_garbage()
 
     async def _give_back_memory(self) -> None:
         self.broker.store.cache.tidy()

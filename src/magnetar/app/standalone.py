@@ -50,7 +50,6 @@ async def _serve(data: Path, settings: Settings) -> None:
     varints.prepare()
     garbage, tasks = GarbageCollection(), TaskGroup("garbage collection")
     node = Node(data, settings)
-    node.collect_garbage = garbage.collect
     node.broker.service.surroundings.request_stop = stop.set
     await node.start()
     garbage.recovered()

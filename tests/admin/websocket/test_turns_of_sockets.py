@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,45 +14,10 @@ from magnetar.admin.http.websocket_connection import ROUND, WebSocketConnection
 from magnetar.broker.connection import listener
 from magnetar.broker.connection.bounds import unfinished_frames
 from magnetar.broker.connection.bounds.turns import Turns
+from tests.support.async_websocket import CONTINUATION, PING, TEXT, answer, door, frame, opened
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
 
-TEXT, CONTINUATION, PING = 1, 0, 9
 SOME = 20_000
-PRODUCER = "/ws/v2/producer/persistent/public/default/t"
-
-
-def frame(opcode: int, data: bytes = b"", *, last: bool = True) -> bytes:
-    size = len(data)
-    if size < 126:
-        length = bytes([0x80 | size])
-    elif size < 1 << 16:
-        length = b"\xfe" + struct.pack(">H", size)
-    else:
-        length = b"\xff" + struct.pack(">Q", size)
-    return bytes([0x80 * last | opcode]) + length + bytes(4) + data
-
-
-def door(broker: RealBroker) -> int:
-    return int(broker.node.broker.service.web_service_url.rpartition(":")[2])
-
-
-async def opened(broker: RealBroker, path: str = PRODUCER) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader, writer = await asyncio.open_connection(HOST, door(broker))
-    writer.write(
-        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
-    )
-    assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
-    return reader, writer
-
-
-async def answer(reader: asyncio.StreamReader) -> dict[str, str]:
-    head = await reader.readexactly(2)
-    size = head[1]
-    if size == 126:
-        size = int.from_bytes(await reader.readexactly(2), "big")
-    found: dict[str, str] = json.loads(await reader.readexactly(size))
-    return found
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def chunks(target: Target, scale: float) -> str:
 
 def pipelines(target: Target, scale: float) -> str:
     """Requests one after another without waiting for answers: small ones, long answers, errors, bodies."""
-    count = int(20_000 * scale)
+    count = int(5_000 * scale)
     host = b" HTTP/1.1\r\nHost: localhost\r\n"
     json = b"Content-Type: application/json\r\n"
     for line, divisor in (

@@ -28,7 +28,7 @@ _MESSAGE_MAX: Final = 1_000_000
 
 def frames(target: Target, scale: float) -> str:
     """As many small frames as the socket takes, of every kind that costs the sender two bytes and more."""
-    count = int(200_000 * scale)
+    count = int(80_000 * scale)
     permit = b'{"type":"permit","permitMessages":1}'
     floods = (
         (PRODUCER, b"", ws_frame(PING)),
@@ -74,7 +74,7 @@ def half_messages(target: Target, scale: float) -> str:
 
 def absurd_messages(target: Target, scale: float) -> str:
     """Messages of very many properties, levels, digits and names, from twenty sockets at once; then a good one."""
-    count = max(1, int(10 * scale))
+    count = max(1, int(3 * scale))
     many = json.dumps({str(number): "" for number in range(60_000)})
     below = json.dumps({str(number): "" for number in range(19_000)})
     texts = [

@@ -24,12 +24,13 @@ def test_it_rings_once_at_the_earliest_moment(loop_factory: Callable[[], asyncio
         timer.by(now - 5)
         await asyncio.sleep(0.02)
         assert len(rung) == 1
-        timer.by(loop.time())
-        timer.cancel()
-        await asyncio.sleep(0.02)
-        assert len(rung) == 1
         timer.by(loop.time() + 0.01)
         await asyncio.sleep(0.03)
+        assert len(rung) == 2
+        timer.by(loop.time())
+        timer.end()
+        timer.by(loop.time())
+        await asyncio.sleep(0.02)
         assert len(rung) == 2
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:

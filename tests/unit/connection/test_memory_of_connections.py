@@ -281,6 +281,7 @@ def test_unfinished_frames_share_a_budget_first_come_first_served() -> None:
                 if transport.reading and not transport.closing:
                     fresh = not connections.unfinished.bytes or sender._held == 0
                     sender.data_received((HALF if fresh else b"") + b"x" * 200_000)
+            await asyncio.sleep(0)
             assert connections.unfinished.bytes <= UNFINISHED_MAX + 40 * (LITTLE + 210_000)
         stopped = [transport for _, transport in senders if not transport.reading]
         assert len(stopped) == 40 - UNFINISHED_MAX // (5 * MB)
@@ -313,15 +314,22 @@ def test_a_frame_that_becomes_whole_makes_room() -> None:
         first, second, third = One(), One(), One()
         for one in (first, second, third):
             frames.changed(one, 0, MB, 4 * MB)
+        assert third.off
+        await asyncio.sleep(0)
         assert [one.off for one in (first, second, third)] == [False, False, True]
         frames.changed(first, MB, 0, 0)
+        await asyncio.sleep(0)
         assert not third.off
         # the second one's frame is whole and another has begun: it queues after the others
         frames.changed(first, 0, 2 * MB, 3 * MB)
         assert first.off
         frames.changed(second, MB, MB - 1, 4 * MB)
+        await asyncio.sleep(0)
         assert [one.off for one in (first, second, third)] == [False, True, False]
         assert frames.bytes == 4 * MB - 1
+        # whole, though it was told not to read on: what was under way sufficed
+        frames.changed(second, MB - 1, 0, 0)
+        assert not second.off
 
     run(scenario)
 

@@ -131,7 +131,7 @@ class HttpConnection(H11Protocol):
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Hand the connection over, with the request that began it."""
         # imported when the application is built
-        from magnetar.admin.http.websocket_connection import WebSocketConnection
+        from magnetar.admin.http.websocket_connection import SmallReads, WebSocketConnection
 
         self._handed_over = True
         self._request_whole()
@@ -146,7 +146,7 @@ class HttpConnection(H11Protocol):
             self._sockets.unfinished,
         )  # fmt: skip
         found.connection_made(self.transport)
-        self.transport.set_protocol(found)
+        self.transport.set_protocol(SmallReads(found))
         found.data_received(b"".join([*lines, b"\r\n"]))
 
     def _request_whole(self) -> None:

@@ -23,14 +23,19 @@ ROUND: Final = 500
 """Units of all connections of this door in one turn of the event loop."""
 _SLICE: Final = 2048
 """Bytes that the parser is given at once; they hold 340 frames at most."""
+_READ: Final = 64 << 10
+"""Bytes that are read at once: what hundreds send at the same moment is in memory before it is counted."""
 _TEXT_COST: Final = 20
 """Units of a message, of some five microseconds each; other frames take one."""
 _UNIT_BYTES: Final = 100
 """Bytes of a message that cost one unit more."""
+_room: Final = memoryview(bytearray(_READ))
+"""One for all of them: what was read is copied out before anybody else reads."""
 _quiet = logging.getLogger("uvicorn.websocket")
 """uvicorn writes every handshake with its query, where tokens stand; errors are written by the application."""
 _quiet.setLevel(logging.CRITICAL)
 _GOING_AWAY = 1001
+_ABORT: Final = "websocket.abort"
 
 
 class HttpTurnTaker(Protocol):
@@ -69,7 +74,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         turns: HttpTurns,
         unfinished: UnfinishedBudget,
     ) -> None:
-        super().__init__(config, server_state, {**app_state, "websocket.abort": self._abort})
+        super().__init__(config, server_state, {**app_state, _ABORT: self._abort})
         self.logger = _quiet
         self.conn.logger = _quiet
         self._release = release
@@ -118,9 +123,9 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
             piece = unread[self._at : self._at + _SLICE]
             self._at += len(piece)
             super().data_received(piece)
-        self._count()
         if self._at == end:
             self._unread, self._at = b"", 0
+        self._count()
         self._read_or_wait()
 
     def _read_or_wait(self) -> None:
@@ -187,10 +192,14 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     # the budget for messages that are not whole --------------------------------------------------------------------
 
     def _count(self) -> None:
-        held = self._parts + len(self.conn.reader.buffer) if not self.disconnected else 0
-        if held != self._held:
+        held = 0
+        if not self.disconnected:
+            held = self._parts + len(self.conn.reader.buffer) + len(self._unread) - self._at
+        # a little less is the same message, without the heads of its frames: it keeps its place in the budget
+        if held > self._held or held < self._held // 2:
             before, self._held = self._held, held
-            self._unfinished.changed(self, before, held, 0)
+            # how long a message is going to be is only known when all of its frames have begun
+            self._unfinished.changed(self, before, held, max(0, self.config.ws_max_size - held) if held else 0)
 
     def hold_off(self) -> None:
         """Stop reading: messages of others are to become whole first."""
@@ -238,8 +247,45 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
             self._watch.cancel()
             self._watch = None
         super().connection_lost(exc)
-        # the connection is part of cycles that are collected late: what it held of messages goes now
+        # with these it refers to itself, and what it holds would be collected late
+        for state in (self.app_state, getattr(self, "scope", {}).get("state", {})):
+            state.pop(_ABORT, None)
         self._unread, self._at, self._whole, self.frames = b"", 0, None, []
         self.conn.reader.buffer.clear()
         self._count()
         self._release()
+
+
+class SmallReads(asyncio.BufferedProtocol):
+    """Takes a WebSocket's place at its transport and reads less at once: what comes is there before it is counted."""
+
+    def __init__(self, owner: WebSocketConnection) -> None:
+        self._owner = owner
+
+    @override
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _room
+
+    @override
+    def buffer_updated(self, nbytes: int) -> None:
+        self._owner.data_received(bytes(_room[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what the transport has read into a buffer of its own."""
+        self._owner.data_received(data)
+
+    @override
+    def pause_writing(self) -> None:
+        self._owner.pause_writing()
+
+    @override
+    def resume_writing(self) -> None:
+        self._owner.resume_writing()
+
+    @override
+    def eof_received(self) -> None:
+        self._owner.eof_received()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._owner.connection_lost(exc)

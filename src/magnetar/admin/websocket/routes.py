@@ -45,7 +45,7 @@ _MODULES: Final = (
 _TOPIC: Final = "/{domain:domain}/{tenant}/{namespace}/{topic}"
 _FAILED: Final = "Failed to create producer/consumer: "
 _TOPICS_MAX: Final = 1000
-MEMORY: Final = 64 << 20
+MEMORY: Final = 24 << 20
 """Bytes of frames of all sockets together that their peers have not taken."""
 UNSTORED: Final = 64 << 20
 """Characters of frames of all sockets together whose messages are not stored yet."""
@@ -186,7 +186,7 @@ class _Sockets:
             share.waiting = lambda: consumer.waiting_bytes
             dead = DeadLetters(outlet, options.dead_letter_topic, subscription, options.max_redeliveries)
             await _serve(found, ConsumerSocket(found, share, consumer, options, dead), consumer.is_connected)
-            share.flow.go_on()  # the answers to closing have to be read
+            share.end()
 
     async def read(self, topic: str, request: Request) -> Response:
         """Serve a reader to its end."""
@@ -217,7 +217,7 @@ class _Sockets:
                 )
             share.waiting = lambda: reader.consumer.waiting_bytes
             await _serve(found, ReaderSocket(found, share, reader, options.queue), reader.is_connected)
-            share.flow.go_on()
+            share.end()
 
     @contextmanager
     def _share(self, found: Socket, peer: InnerPeer) -> Iterator[SocketShare]:

@@ -58,10 +58,23 @@ class SocketShare:
         await self._memory.take(taken)
         self.frame, self.since = taken, self._memory.now()
 
+    def end(self) -> None:
+        """Hold nothing off any more: what comes is let go unread, until the answers to closing have come."""
+        self.waiting = _nothing
+        self.flow.go_on()
+
     def release(self) -> None:
         """Give the room back: the frame is sent, or nobody gets it."""
         taken, self.frame, self.in_hand = self.frame, 0, 0
         self._memory.give_back(taken)
+
+
+def _nothing() -> int:
+    return 0
+
+
+def _uncounted(_: int) -> None:
+    return
 
 
 class SocketMemory:
@@ -94,6 +107,7 @@ class SocketMemory:
     def leave(self, share: SocketShare) -> None:
         """Count it no more."""
         self._shares.pop(share, None)
+        share.flow.on_entry = _uncounted  # nothing refers to itself
 
     def came(self, size: int) -> None:
         """An entry came for a socket; those that are slowest go if it is too much for all."""

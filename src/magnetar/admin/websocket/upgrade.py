@@ -116,7 +116,10 @@ class Upgrades:
             "headers": _with_token(scope),
             "state": state,
         }
-        await self._app(request, socket.request, socket.answer)
+        try:
+            await self._app(request, socket.request, socket.answer)
+        finally:
+            del state[_SOCKET]  # which knows the state
 
 
 def _with_token(scope: Scope) -> list[tuple[bytes, bytes]]:

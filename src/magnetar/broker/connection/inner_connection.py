@@ -170,6 +170,8 @@ class InnerTransport(asyncio.Transport):
                 end._unsent.clear()
                 end._size = 0
                 self._loop.call_soon(end._protocol.connection_lost, None)
+                # nothing refers to itself: what is lost is freed at once, without the garbage collector
+                end._protocol, end._other = _NOBODY, _NOWHERE
 
     @override
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -178,3 +180,14 @@ class InnerTransport(asyncio.Transport):
     @override
     def get_protocol(self) -> asyncio.BaseProtocol:
         return self._protocol
+
+
+class _Nowhere(InnerTransport):
+    """The other end of what is lost."""
+
+    def __init__(self) -> None:
+        self._reading = self._lost = self._scheduled = True
+
+
+_NOBODY: Final = asyncio.Protocol()
+_NOWHERE: Final = _Nowhere()

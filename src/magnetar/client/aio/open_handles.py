@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from magnetar.client.aio.consumers.consumer import Consumer
@@ -39,7 +40,7 @@ class OpenHandles:
             await handle.close()
             self.check()
         self._handles[id(handle)] = handle
-        handle.at_close.append(lambda: self._handles.pop(id(handle), None))
+        handle.at_close.append(partial(self._handles.pop, id(handle), None))
         if self._stats_interval > 0:
 
             async def tell() -> None:

@@ -78,6 +78,11 @@ class EntryIntake:
         self._reading = reading
         self.owner: MessageOwner | None = None
 
+    def end(self) -> None:
+        """Let go of chunks, and of the owner: it is closed."""
+        self.chunks.clear()
+        self.owner = None
+
     def unpack(self, command: c.CommandMessage, place: Place, metadata: EntryMetadata) -> Intake:
         """Return what came of an entry. Raises DamagedPayloadError, ProtocolError, UnpackedTooLargeError,
         SealedMessageError."""

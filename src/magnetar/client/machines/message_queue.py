@@ -260,6 +260,11 @@ class MessageQueue:
         self._entries.extendleft(reversed(taken))
         self.queued += sum(one.messages for one in taken)
 
+    def end(self) -> None:
+        """Let go of all, and of the owner: it is closed."""
+        self.clear()
+        self._cut = _nothing
+
     def clear(self) -> None:
         """Drop everything that was not taken."""
         if self._lent is not None:
@@ -326,3 +331,7 @@ class MessageQueue:
         """Assert what must always hold."""
         assert len(self.at_hand) <= self.lent
         assert self.queued == len(self._rest) + sum(one.messages for one in self._entries)
+
+
+def _nothing(_: QueuedEntry) -> list[Message]:
+    return []

@@ -41,7 +41,7 @@ class Attachment:
         self.life = HandleLife(self._loop.time() + timeout, lookup.backoff)
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._loss: asyncio.Future[Exception] = self._loop.create_future()
-        self._task = self._loop.create_task(self._run())
+        self._task: asyncio.Task[None] | None = self._loop.create_task(self._run())
 
     async def opened(self) -> None:
         """Wait until it is open for the first time. Raises why it never will be."""
@@ -98,8 +98,19 @@ class Attachment:
         """End it; returns the connection on which the handle is still open."""
         connection, self.connection = self.connection, None
         self.life.on(LifeEvent.CLOSE)
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            # nothing refers to itself: the task ends with an error, and that has the frames of this object's functions
+            self._task, self._open_handle, self._on_failed = None, _closed, _ignored
         if not self._ready.done():
             self._ready.set_exception(AlreadyClosedError(f"{self.topic}: it was closed"))
             self._ready.exception()
         return connection
+
+
+async def _closed(_: WireConnection) -> None:
+    raise AlreadyClosedError("it is closed")
+
+
+def _ignored(_: Exception) -> None:
+    return

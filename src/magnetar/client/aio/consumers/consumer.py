@@ -368,6 +368,7 @@ class Consumer(Settlement[T]):
             self._moving.cancel()
         for call in self.at_close:
             call()
+        self.at_close.clear()
         while self._waiters:
             self._wake()
         if self.when_messages is not None:

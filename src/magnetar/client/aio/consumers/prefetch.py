@@ -89,4 +89,4 @@ class Prefetch:
     def close(self) -> None:
         """Permit nothing any more."""
         self._closed = True
-        self._timer.cancel()
+        self._timer.end()

@@ -346,6 +346,7 @@ class Producer(Generic[T]):
         self._only = None
         for call in self.at_close:
             call()
+        self.at_close.clear()
         try:
             flushing = (one.flush() for one in self._producers if one.connected)
             async with asyncio.timeout(self._environment.timeout):

@@ -29,12 +29,16 @@ class DueTimer:
             self._due = due
             self._handle = self._loop.call_at(max(due, self._loop.time()), self._ring)
 
-    def cancel(self) -> None:
-        """Do not call back."""
+    def end(self) -> None:
+        """Never call back."""
         if self._handle is not None:
             self._handle.cancel()
-        self._handle, self._due = None, NEVER
+        self._handle, self._due, self._callback = None, -NEVER, _nothing
 
     def _ring(self) -> None:
         self._handle, self._due = None, NEVER
         self._callback()
+
+
+def _nothing() -> None:
+    return

@@ -84,7 +84,7 @@ class TopicConsumer:
         self._closing = False
         self._timed = options.limits.redelivery.ack_timeout is not None
         self._receipts = AckReceipts(topic) if options.delivery.ack_receipts else None
-        self._chunk_timer: asyncio.TimerHandle | None = None
+        self._chunk_timer = DueTimer(self._loop, self._chunk_pass)
         self.on_redelivery: Callable[[TopicConsumer, str, Sequence[Place]], None] | None = None
         """Hears which entries are asked for again, and by which callback of interceptors."""
         self._seeking = False
@@ -151,8 +151,8 @@ class TopicConsumer:
             self._on_messages(self)
         if consumption.redeliveries.dead:
             self._bury()
-        if self._chunk_timer is None and consumption.incomplete:
-            self._chunk_timer = self._loop.call_later(_CHUNK_PASS, self._chunk_pass)
+        if consumption.incomplete:
+            self._chunk_timer.by(self._loop.time() + _CHUNK_PASS)
         self.settle_soon()
 
     def on_active(self, active: bool) -> None:
@@ -302,10 +302,9 @@ class TopicConsumer:
             self._on_dead(self, dead)
 
     def _chunk_pass(self) -> None:
-        self._chunk_timer = None
         self.consumption.expire_chunks(self._environment.clock.now_ms())
         if self.consumption.incomplete:
-            self._chunk_timer = self._loop.call_later(_CHUNK_PASS, self._chunk_pass)
+            self._chunk_timer.by(self._loop.time() + _CHUNK_PASS)
         self.settle_soon()
 
     async def acknowledge_with_receipt(self, ids: tuple[c.MessageIdData, ...], kind: c.AckType, txn: c.TxnId) -> None:
@@ -378,13 +377,16 @@ class TopicConsumer:
         """Write what is due, and close it at the broker, too."""
         self._closing = True
         for timer in (self._due_timer, self._ack_timer, self._chunk_timer):
-            if timer is not None:
-                timer.cancel()
+            timer.end()
         self._let_go()
         self._settle()
         if self._receipts is not None:
             await self._receipts.close()
         connection = await self._attachment.close()
+        # nothing refers to itself: what is closed is freed at once
+        self.consumption.queue.end()
+        self.consumption.intake.end()
+        self._on_messages, self._on_dead = _ignored, None
         if connection is None or connection.lost is not None:
             return
         connection.consumers.pop(self._consumer_id, None)
@@ -393,3 +395,6 @@ class TopicConsumer:
             await connection.request(command, c.CommandSuccess, f"close the consumer on {self.topic}")
         except (ConnectionLostError, ClientTimeoutError, RefusedError):
             pass  # what is gone is closed
+
+
+def _ignored(_: TopicConsumer) -> None: ...

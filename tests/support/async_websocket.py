@@ -1,0 +1,46 @@
+"""WebSockets of an asyncio test, frame by frame."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+
+from tests.support.real_broker import HOST, RealBroker
+
+TEXT, CONTINUATION, PING = 1, 0, 9
+PRODUCER = "/ws/v2/producer/persistent/public/default/t"
+
+
+def frame(opcode: int, data: bytes = b"", *, last: bool = True) -> bytes:
+    size = len(data)
+    if size < 126:
+        length = bytes([0x80 | size])
+    elif size < 1 << 16:
+        length = b"\xfe" + struct.pack(">H", size)
+    else:
+        length = b"\xff" + struct.pack(">Q", size)
+    return bytes([0x80 * last | opcode]) + length + bytes(4) + data
+
+
+def door(broker: RealBroker) -> int:
+    return int(broker.node.broker.service.web_service_url.rpartition(":")[2])
+
+
+async def opened(broker: RealBroker, path: str = PRODUCER) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(HOST, door(broker))
+    writer.write(
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+    )
+    assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+    return reader, writer
+
+
+async def answer(reader: asyncio.StreamReader) -> dict[str, str]:
+    head = await reader.readexactly(2)
+    size = head[1]
+    if size == 126:
+        size = int.from_bytes(await reader.readexactly(2), "big")
+    found: dict[str, str] = json.loads(await reader.readexactly(size))
+    return found
