@@ -110,10 +110,10 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
 @pytest.mark.parametrize(
     ("topics", "consumers", "sub_type", "most"),
     [
-        (1, 1, c.SubType.Exclusive, 1446),
-        (1, 4, c.SubType.Shared, 1583),
-        (1, 2, c.SubType.Key_Shared, 1818),
-        (100, 1, c.SubType.Exclusive, 3047),
+        (1, 1, c.SubType.Exclusive, 1161),
+        (1, 4, c.SubType.Shared, 1302),
+        (1, 2, c.SubType.Key_Shared, 1534),
+        (100, 1, c.SubType.Exclusive, 2791),
     ],
     ids=["exclusive", "shared", "key shared", "many topics"],
 )

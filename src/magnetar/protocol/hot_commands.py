@@ -38,6 +38,9 @@ _INDIVIDUAL: Final = AckType.Individual
 _ONE_ID: Final = b"\x10\x00\x1a"
 """What follows the consumer id in a short ACK: the type Individual, and how a message id begins."""
 
+_ONE_MESSAGE: Final = b"\x18\x01"
+"""The number of messages as our client sends it when there is one; others leave it out."""
+
 _new: Callable[..., CommandSend] = tuple.__new__
 _new_message: Callable[..., CommandMessage] = tuple.__new__
 _new_ack: Callable[..., CommandAck] = tuple.__new__
@@ -58,7 +61,7 @@ def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
     i = start + 4
     # 32 <length> begin field 6; a longer length, or more after it, is for the codec.
     if i <= stop and data[start + 2] == 0x32 and i + data[start + 3] == stop:
-        # A producer id of one byte or two and a sequence id is all that most have to say.
+        # A producer id of one byte or two and a sequence id is all that most have to say, or that it is one message.
         producer_id = at = 0
         if i + 4 < stop and data[i] == 0x08:
             producer_id, at = data[i + 1], i + 2
@@ -69,12 +72,17 @@ def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
             sequence_id = data[at + 1]
             at += 2
             if sequence_id > 127:
-                if at + 1 < stop and data[at] > 127 and data[at + 1] < 128:
-                    # Three bytes, most sequence ids of a long-lived producer, without a call.
-                    sequence_id += (data[at] << 7) + (data[at + 1] << 14) - 16512
+                # Two bytes, or three: most sequence ids there are, without a call.
+                if at < stop and (more := data[at]) < 128:
+                    sequence_id += (more << 7) - 128
+                    at += 1
+                elif at + 1 < stop and data[at + 1] < 128:
+                    sequence_id += (more << 7) + (data[at + 1] << 14) - 16512
                     at += 2
                 else:
                     sequence_id, at = read_varint(data, at - 1)
+            if at + 2 == stop and data[at:stop] == _ONE_MESSAGE:
+                at = stop
             if at == stop and sequence_id <= _LONG_MAX:
                 return _new(
                     CommandSend, (producer_id, sequence_id, 1, None, False, None, False, None, entry, checksum_ok)
@@ -228,8 +236,11 @@ def _id(data: bytes, i: int, stop: int) -> MessageIdData | None:
         value = data[i + 1]
         i += 2
         if value > 127:
-            if i + 1 < stop and data[i] > 127 and data[i + 1] < 128:
-                value += (data[i] << 7) + (data[i + 1] << 14) - 16512
+            if i < stop and (more := data[i]) < 128:
+                value += (more << 7) - 128
+                i += 1
+            elif i + 1 < stop and data[i + 1] < 128:
+                value += (more << 7) + (data[i + 1] << 14) - 16512
                 i += 2
             else:
                 value, i = read_varint(data, i - 1)

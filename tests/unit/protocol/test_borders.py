@@ -14,7 +14,7 @@ from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import codec, commands
 from magnetar.protocol import commands as c
 from magnetar.protocol import entries as e
-from magnetar.protocol.decoder import Decoder
+from magnetar.protocol.decoder import Decoder, MalformedBytesError
 from magnetar.protocol.frames import checksum_holds
 from magnetar.protocol.generated import pulsar_pb2 as pb
 
@@ -43,6 +43,14 @@ def test_ids_of_every_length(ledger: int) -> None:
         assert decoded(message) == [message]
     everything = c.CommandAck(ledger, c.AckType.Individual, tuple(ids))
     assert decoded(everything) == [everything]
+
+
+def test_a_number_that_is_cut_off_where_the_bytes_end_is_refused() -> None:
+    """Nothing behind it is looked at."""
+    for ledger, entry in ((5, 300), (300, 5), (5, 20_000)):
+        frame = codec.encode(c.CommandAck(7, c.AckType.Individual, (c.MessageIdData(ledger, entry),)))
+        with pytest.raises(MalformedBytesError):
+            Decoder().feed(frame[:-1] + bytes((frame[-1] | 128,)))
 
 
 @pytest.mark.parametrize("number", NUMBERS)
