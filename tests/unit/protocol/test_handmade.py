@@ -92,6 +92,10 @@ def test_message_frames_are_what_protobuf_writes(
         numbers = range(first, first + len(batch))
         deliveries.frames(ledger, numbers, batch, out, epoch)
         assert out[1::2] == batch
+        alike: list[bytes] = []
+        deliveries.alike(ledger, first, batch, alike)
+        plain = Deliveries(9, partition)
+        assert alike[::2] == [plain.header(ledger, first, len(entry)) for entry in batch]
         single = Deliveries(9, partition)
         assert out[::2] == [
             single.header(ledger, first + i, len(entry), consumer_epoch=epoch) for i, entry in enumerate(batch)

@@ -9,55 +9,47 @@ The entry follows as it is stored. Absent: partition -1, redelivery count 0, an 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from magnetar.protocol.varints import varint, varint_ends
 
-_LENGTHS: Final = 11
-
 
 class Deliveries:
-    """MESSAGE headers for one consumer; prepares what is the same for a whole ledger when ledger or epoch change."""
+    """MESSAGE headers for one consumer.
 
-    __slots__ = (
-        "_consumer",
-        "_epoch",
-        "_heads",
-        "_ledger",
-        "_partition",
-        "_plain",
-        "_tail",
-        "consumer_id",
-        "partition",
-    )
+    What is the same for a whole ledger is kept for the length of entry number that came last, and made anew when
+    ledger, epoch or length change.
+    """
+
+    __slots__ = ("_epoch", "_ledger", "_partition", "_plain", "_size", "_tail", "_total", "consumer_id", "partition")
 
     def __init__(self, consumer_id: int, partition: int = -1) -> None:
         self.consumer_id = consumer_id
         self.partition = partition
-        self._consumer = b"\x08" + varint(consumer_id) + b"\x12"
         self._partition = b"" if partition < 0 else b"\x18" + varint(partition)
         self._ledger: int | None = None
         self._epoch: int | None = None
+        self._size = 0
+        """Bytes of the entry number that the following are for."""
         self._tail = b""
         """What follows the entry number of a plain MESSAGE: the partition, which ends the message id, and the epoch."""
-        self._heads: list[bytes] = []
-        """Consumer and message id up to the entry number, per length of that number's varint."""
-        self._plain: list[tuple[bytes, int]] = []
-        """Command size to entry number of a plain MESSAGE, and the total without entry, per the same length."""
+        self._plain = b""
+        """Command size to entry number of a plain MESSAGE."""
+        self._total = 0
+        """Bytes of the frame, without the first four and the entry."""
 
-    def _prepare(self, ledger: int, epoch: int | None) -> None:
+    def _head(self, ledger: int, size: int) -> bytes:
+        """Consumer and message id up to the entry number, which has ``size`` bytes."""
         position = b"\x08" + varint(ledger) + b"\x10"
-        after = len(self._partition)
-        self._heads = [self._consumer + varint(len(position) + size + after) + position for size in range(_LENGTHS)]
-        self._plain = []
+        length = varint(len(position) + size + len(self._partition))
+        return b"\x08" + varint(self.consumer_id) + b"\x12" + length + position
+
+    def _prepare(self, ledger: int, epoch: int | None, size: int) -> None:
+        head = self._head(ledger, size)
         self._tail = self._partition if epoch is None else self._partition + b"\x28" + varint(epoch)
-        tail = len(self._tail)
-        for size, head in enumerate(self._heads):
-            command = b"\x08\x09\x4a" + varint(len(head) + size + tail) + head
-            length = len(command) + size + tail
-            self._plain.append((length.to_bytes(4, "big") + command, length + 4))
-        self._ledger = ledger
-        self._epoch = epoch
+        command = b"\x08\x09\x4a" + varint(len(head) + size + len(self._tail)) + head
+        length = len(command) + size + len(self._tail)
+        self._plain, self._total = length.to_bytes(4, "big") + command, length + 4
+        self._ledger, self._epoch, self._size = ledger, epoch, size
 
     def header(
         self,
@@ -69,11 +61,9 @@ class Deliveries:
         consumer_epoch: int | None = None,
     ) -> bytes:
         """Return the frame up to the entry of ``entry_size`` bytes (broker entry metadata, if any, counts as entry)."""
-        if ledger != self._ledger or consumer_epoch != self._epoch:
-            self._prepare(ledger, consumer_epoch)
         number = varint(entry)
         if redelivery_count or ack_set:
-            head = self._heads[len(number)] + number + self._partition
+            head = self._head(ledger, len(number)) + number + self._partition
             if redelivery_count:
                 head += b"\x18" + varint(redelivery_count)
             for word in ack_set:
@@ -83,8 +73,9 @@ class Deliveries:
             command = b"\x08\x09\x4a" + varint(len(head)) + head
             total = 4 + len(command) + entry_size
             return total.to_bytes(4, "big") + len(command).to_bytes(4, "big") + command
-        plain, size = self._plain[len(number)]
-        return (size + entry_size).to_bytes(4, "big") + plain + number + self._tail
+        if len(number) != self._size or ledger != self._ledger or consumer_epoch != self._epoch:
+            self._prepare(ledger, consumer_epoch, len(number))
+        return (self._total + entry_size).to_bytes(4, "big") + self._plain + number + self._tail
 
     def frames(
         self,
@@ -98,10 +89,7 @@ class Deliveries:
 
         ``numbers`` are the entries' numbers in their ledger, ascending.
         """
-        if ledger != self._ledger or consumer_epoch != self._epoch:
-            self._prepare(ledger, consumer_epoch)
-        plains = self._plain
-        tail, after, plain = self._tail, b"", b""
+        after = plain = b""
         block = -1
         size = 0
         beginnings: list[bytes] = []
@@ -109,16 +97,16 @@ class Deliveries:
             if number >> 7 != block:
                 block = number >> 7
                 beginnings, end = varint_ends(number)
-                plain, size = plains[1 + len(end)]
-                after = end + tail
+                if 1 + len(end) != self._size or ledger != self._ledger or consumer_epoch != self._epoch:
+                    self._prepare(ledger, consumer_epoch, 1 + len(end))
+                plain, size, after = self._plain, self._total, end + self._tail
             out += (size + len(entry)).to_bytes(4, "big") + plain + beginnings[number & 127] + after, entry
 
     def alike(self, ledger: int, entry: int, entries: Sequence[bytes], out: list[bytes]) -> None:
         """Append header and entry of ``entries`` that all have the same id."""
-        if ledger != self._ledger or self._epoch is not None:
-            self._prepare(ledger, None)
         number = varint(entry)
-        plain, size = self._plain[len(number)]
-        middle = plain + number + self._tail
+        if len(number) != self._size or ledger != self._ledger or self._epoch is not None:
+            self._prepare(ledger, None, len(number))
+        middle, size = self._plain + number + self._tail, self._total
         for one in entries:
             out += (size + len(one)).to_bytes(4, "big") + middle, one

@@ -2,8 +2,8 @@
 
     total size, command size | 08 07 3a n | 08 producer | 10 sequence | 1a m 08 ledger 10 entry | 20 highest
 
-`n` and `m` count the bytes after them. Everything but the three varying numbers is prepared per producer and ledger,
-once for every pair of lengths. highest_sequence_id is always there (rule 3.3.2), a partition never.
+`n` and `m` count the bytes after them. Everything but the three varying numbers is prepared per producer, ledger and
+lengths of these numbers. highest_sequence_id is always there (rule 3.3.2), a partition never.
 """
 
 from __future__ import annotations
@@ -13,37 +13,44 @@ from typing import Final
 
 from magnetar.protocol.varints import varint
 
-_LENGTHS: Final = 11
+_NONE: Final = b"\0"
+"""A highest_sequence_id of 0."""
 
 
 class Receipts:
-    """Receipts of one producer for entries in one ledger; make a new one when the ledger changes."""
+    """Receipts of one producer for entries in one ledger; make a new one when the ledger changes.
 
-    __slots__ = ("_heads", "_middles", "ledger", "producer_id")
+    What does not vary is kept for the lengths that came last, which the next receipt nearly always has.
+    """
+
+    __slots__ = ("_head", "_middle", "_size", "_varying", "ledger", "producer_id")
 
     def __init__(self, producer_id: int, ledger: int) -> None:
         self.producer_id = producer_id
         self.ledger = ledger
-        producer = b"\x08" + varint(producer_id) + b"\x10"
-        position = b"\x08" + varint(ledger) + b"\x10"
-        self._middles = [b"\x1a" + varint(len(position) + size) + position for size in range(_LENGTHS)]
-        fixed = len(producer) + len(self._middles[0]) + 1
-        self._heads: list[bytes] = []
-        for varying in range(3 * _LENGTHS):
-            command = b"\x08\x07\x3a" + varint(fixed + varying) + producer
-            size = len(command) - len(producer) + fixed + varying
-            self._heads.append((size + 4).to_bytes(4, "big") + size.to_bytes(4, "big") + command)
+        self._head = self._middle = b""
+        self._size = self._varying = 0
+        """Bytes of the entry's number, and of all three varying numbers, that head and middle are for."""
+
+    def _prepare(self, size: int, varying: int) -> None:
+        producer = b"\x08" + varint(self.producer_id) + b"\x10"
+        position = b"\x08" + varint(self.ledger) + b"\x10"
+        self._middle = b"\x1a" + varint(len(position) + size) + position
+        body = len(producer) + len(self._middle) + 1 + varying
+        command = b"\x08\x07\x3a" + varint(body) + producer
+        total = len(command) - len(producer) + body
+        self._head = (total + 4).to_bytes(4, "big") + total.to_bytes(4, "big") + command
+        self._size, self._varying = size, varying
 
     def __call__(self, sequence_id: int, entry: int, highest_sequence_id: int = 0) -> bytes:
         """Return one receipt."""
-        sequence = varint(sequence_id)
-        number = varint(entry)
+        sequence, number = varint(sequence_id), varint(entry)
+        highest = varint(highest_sequence_id) if highest_sequence_id else _NONE
         size = len(number)
-        if highest_sequence_id:
-            highest = varint(highest_sequence_id)
-            head = self._heads[len(sequence) + size + len(highest)]
-            return head + sequence + self._middles[size] + number + b"\x20" + highest
-        return self._heads[len(sequence) + size + 1] + sequence + self._middles[size] + number + b"\x20\x00"
+        varying = len(sequence) + size + len(highest)
+        if varying != self._varying or size != self._size:
+            self._prepare(size, varying)
+        return self._head + sequence + self._middle + number + b"\x20" + highest
 
     def run(
         self, sequence_ids: Sequence[int], first_entry: int, highest_sequence_ids: Sequence[int] | None = None
@@ -51,16 +58,18 @@ class Receipts:
         """Return receipts for consecutive entries, in one piece to write."""
         if highest_sequence_ids is None:
             highest_sequence_ids = (0,) * len(sequence_ids)
-        heads = self._heads
-        middles = self._middles
+        head, middle, size, varying = self._head, self._middle, self._size, self._varying
         parts: list[bytes] = []
         entry = first_entry
         for sequence_id, highest_id in zip(sequence_ids, highest_sequence_ids, strict=True):
             sequence = varint(sequence_id)
             number = varint(entry)
             highest = varint(highest_id)
-            size = len(number)
-            parts += heads[len(sequence) + size + len(highest)], sequence, middles[size], number, b"\x20", highest
+            lengths = len(sequence) + len(number) + len(highest)
+            if lengths != varying or len(number) != size:
+                self._prepare(len(number), lengths)
+                head, middle, size, varying = self._head, self._middle, self._size, self._varying
+            parts += head, sequence, middle, number, b"\x20", highest
             entry += 1
         return b"".join(parts)
 

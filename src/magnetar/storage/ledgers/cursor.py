@@ -77,7 +77,8 @@ class Cursor:
             if ordinal >= self._log.end or not self.acked.add(ordinal):
                 self._changed(durable)
                 return
-            self._fresh.append(ordinal)
+            if ordinal > self.acked.mark_delete:
+                self._fresh.append(ordinal)  # up to the mark the mark says it
         else:
             fresh = self.acked.add_all(ordinals, self._log.end)
             self._fresh += fresh

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
 from itertools import accumulate
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
@@ -107,17 +108,20 @@ class PackedRun(NamedTuple):
         )
 
 
+_FIRST: Final = itemgetter(0)
+"""Where a run begins."""
+
+
 class CachedRuns:
     """The cached pieces of one log, ascending, not overlapping."""
 
-    __slots__ = ("_cursors", "firsts", "readers", "runs")
+    __slots__ = ("_cursors", "readers", "runs")
 
     def __init__(self, cursors: Mapping[str, Waiting] = _NOBODY) -> None:
         """``cursors``: the durable ones of the log, now and later."""
         self._cursors = cursors
         self.readers: dict[int, Waiting] = _NO_READERS
         """Those that are not durable, by id; :meth:`came` and :meth:`went` keep it."""
-        self.firsts: list[int] = []
         self.runs: list[StoredRun | PackedRun] = []
 
     def find(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
@@ -130,7 +134,7 @@ class CachedRuns:
             and isinstance(run, StoredRun)
         ):
             return run  # what has just come
-        i = bisect_right(self.firsts, start) - 1
+        i = bisect_right(runs, start, key=_FIRST) - 1
         if i < 0:
             return None
         run = runs[i]
@@ -144,24 +148,23 @@ class CachedRuns:
 
     def insert(self, run: StoredRun) -> bool:
         """Whether ``run`` has its place now: not if its beginning is there already."""
-        firsts = self.firsts
-        i = bisect_right(firsts, run.first)
-        if i and run.first < firsts[i - 1] + len(self.runs[i - 1].entries):
+        runs = self.runs
+        i = bisect_right(runs, run.first, key=_FIRST)
+        if i and run.first < runs[i - 1].first + len(runs[i - 1].entries):
             return False
-        firsts.insert(i, run.first)
-        self.runs.insert(i, run)
+        runs.insert(i, run)
         return True
 
     def at(self, first: int) -> int:
         """Where the piece is that begins there; -1 if it is gone."""
-        i = bisect_right(self.firsts, first) - 1
-        return i if i >= 0 and self.firsts[i] == first else -1
+        i = bisect_right(self.runs, first, key=_FIRST) - 1
+        return i if i >= 0 and self.runs[i].first == first else -1
 
     def drop(self, first: int) -> None:
         """Let go of the piece that begins there, if it is there."""
         i = self.at(first)
         if i >= 0:
-            del self.firsts[i], self.runs[i]
+            del self.runs[i]
 
     def awaited(self, last: int, *, by_consumers: bool = False) -> bool:
         """Whether a subscription has not acknowledged everything up to ``last``; one with consumers, if asked so."""
@@ -278,11 +281,9 @@ class EntryCache:
 
     def put(self, cached: CachedRuns, run: StoredRun, size: int) -> None:
         """Remember ``run``, which was written (``size`` bytes of entries), unless its beginning is there already."""
-        firsts = cached.firsts
-        first = run.first
-        if not firsts or first >= firsts[-1] + len(cached.runs[-1].entries):
-            firsts.append(first)
-            cached.runs.append(run)
+        first, runs = run.first, cached.runs
+        if not runs or first >= runs[-1].first + len(runs[-1].entries):
+            runs.append(run)
         elif not cached.insert(run):
             return
         entries = len(run.entries)
@@ -392,7 +393,6 @@ class EntryCache:
     def clear(self, cached: CachedRuns) -> None:
         """Drop a log's pieces. Their budget is given back when half of all pieces are such, or in a quiet moment."""
         self._cleared += len(cached.runs)
-        cached.firsts.clear()
         cached.runs.clear()
         if self._cleared * 2 > self._pieces:
             self._purge()

@@ -211,7 +211,9 @@ class ManagedLedger(OffloadableLedgers):
         counts = extent.counts
         messages = n if counts is None else sum(counts)
         self.spans.place(extent.segment, extent.ledger, extent.ordinal, n, extent.offset, extent.length)
-        ledger = self._ledger_of(extent.ledger)
+        ledger = self.table.ledgers[-1]
+        if ledger.id != extent.ledger:
+            ledger = self._ledger_of(extent.ledger)
         ledger.entries += n
         ledger.messages += messages
         ledger.bytes += extent.size
@@ -230,10 +232,6 @@ class ManagedLedger(OffloadableLedgers):
         self._ledger_ready = False
         self.table.drop_after(self.end)
         self.on_failed(extent, error)
-
-    def group_finished(self) -> None:
-        """All of this group's extents are durable."""
-        self.on_group()
 
     def _ledger_of(self, ledger_id: int) -> Ledger:
         ledgers = self.table.ledgers

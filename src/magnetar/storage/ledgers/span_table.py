@@ -79,12 +79,11 @@ class SpanTable:
     def place(self, segment: int, ledger: int, ordinal: int, entries: int, offset: int, length: int) -> None:
         """An extent after all others: so many entries from ``ordinal`` on, at ``offset`` of the segment."""
         span = self._spans[-1] if self._spans else None
-        if span is None or span.segment != segment or span.ledger != ledger or span.places is None:
+        if span is None or span.segment != segment or span.ledger != ledger or (places := span.places) is None:
             span = Span(self._log, segment, ledger, ordinal, ordinal, 0)
-            span.places = ExtentOffsets()
+            places = span.places = ExtentOffsets()
             self.add(span)
-        assert span.places is not None
-        span.places.add(ordinal, offset, length)
+        places.add(ordinal, offset, length)
         span.end = ordinal + entries
         span.bytes += length
 

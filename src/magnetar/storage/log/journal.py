@@ -326,7 +326,7 @@ class Journal:
         if move is not None:
             call_all([partial(move.done, self.segment, move.offset)])
         call_all([done for done, _ in group.waiters])
-        call_all([owner.group_finished for owner in owners])
+        call_all([owner.on_group for owner in owners])
         if extents:
             # after what was put into outboxes just now is written
             self._loop.call_soon(self.latency.count, group)

@@ -30,6 +30,8 @@ class ExtentOwner(Protocol):
 
     on_counted: Callable[[PendingExtent, WriteTimes], None]
     """Called with an extent that is durable and how long its group took, some time after its results are out."""
+    on_group: Callable[[], None]
+    """Called when all of a group's extents are durable."""
 
     def extent_closed(self) -> None:
         """The open extent is being written: nothing may be added to it any more."""
@@ -37,7 +39,6 @@ class ExtentOwner(Protocol):
 
     def extent_durable(self, extent: PendingExtent) -> None: ...
     def extent_failed(self, extent: PendingExtent, error: PersistenceError) -> None: ...
-    def group_finished(self) -> None: ...
 
 
 class DirtyCursor(Protocol):
@@ -167,7 +168,7 @@ class WriteGroup:
                 log.exception(CALLBACK_FAILED)
             if at == last or extents[at + 1][1].owner is not owner:
                 try:
-                    owner.group_finished()
+                    owner.on_group()
                 except Exception:
                     log.exception(CALLBACK_FAILED)
 

@@ -37,8 +37,9 @@ def cursor(mark_delete: int, number: int = 1, *, attended: bool = True) -> Curso
 
 
 def firsts(cached: CachedRuns) -> list[int]:
-    assert cached.firsts == [piece.first for piece in cached.runs] == sorted(cached.firsts)
-    return cached.firsts
+    firsts = [piece.first for piece in cached.runs]
+    assert firsts == sorted(firsts)
+    return firsts
 
 
 def test_the_account_counts_bytes_and_what_python_adds() -> None:

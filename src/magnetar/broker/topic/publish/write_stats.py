@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from magnetar.runtime.distributions import Buckets
 from magnetar.storage.log.write_group import WRITE_BOUNDS_MS, PendingExtent, WriteTimes
@@ -38,15 +38,14 @@ class WritePeriod(NamedTuple):
 class WriteStats:
     """Of one topic; made with the first entry that is stored."""
 
-    __slots__ = ("_failed", "_places", "_single", "_single_sizes", "_sizes", "_waited_ms", "_wrote_ms", "last")
+    __slots__ = ("_failed", "_places", "_single", "_sizes", "_waited_ms", "_wrote_ms", "last")
 
     def __init__(self) -> None:
         self._failed = 0
         self._places: Counter[tuple[int, int]] = Counter()
         """How many entries were in groups whose two latencies belong into these buckets."""
-        self._single: list[WriteTimes] = []
-        """Of entries that came alone and are not counted yet, and their sizes."""
-        self._single_sizes: list[int] = []
+        self._single: list[Any] = []
+        """The times and the size, in turn, of entries that came alone and are not counted yet."""
         self._waited_ms = self._wrote_ms = 0.0
         self._sizes = Buckets(ENTRY_BYTES)
         self.last = self._taken()
@@ -58,10 +57,9 @@ class WriteStats:
         n = len(entries)
         if n == 1:
             # where a thousand topics get a message each in turn, this is once per message: counted by the dozen
-            sizes = self._single_sizes
-            self._single.append(times)
-            sizes.append(extent.size)
-            if len(sizes) >= SINGLES:
+            single = self._single
+            single += times, extent.size
+            if len(single) >= 2 * SINGLES:
                 self._count_singles()
             return
         self._places[times.places] += n
@@ -70,13 +68,12 @@ class WriteStats:
         self._sizes.add_each(map(len, entries))
 
     def _count_singles(self) -> None:
-        single, sizes = self._single, self._single_sizes
+        single, sizes = self._single[::2], self._single[1::2]
         self._places.update(map(_PLACES, single))
         self._waited_ms += sum(map(_WAITED_MS, single))
         self._wrote_ms += sum(map(_WROTE_MS, single))
         self._sizes.add_each(sizes)
-        single.clear()
-        sizes.clear()
+        self._single.clear()
 
     def refused(self, extent: PendingExtent) -> None:
         """Entries did not reach the disk."""
