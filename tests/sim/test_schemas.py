@@ -167,5 +167,6 @@ def test_numbers_that_begin_anew_after_a_deletion_are_noticed(monkeypatch: pytes
 
 
 def test_two_versions_of_one_schema_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("magnetar.broker.schema_registry.same", lambda versions, new: None)
+    for name in ("identical", "same"):
+        monkeypatch.setattr(f"magnetar.broker.schema_registry.{name}", lambda versions, new: None)
     caught(versions, lambda broker: None)

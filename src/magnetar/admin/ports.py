@@ -316,7 +316,7 @@ class SchemasPort(Protocol):
         """The compatibility strategy that new versions have to meet."""
         ...
 
-    def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
+    async def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
         """Check that :meth:`add` would accept the schema. Raises InvalidSchemaDataError, IncompatibleSchemaError."""
         ...
 

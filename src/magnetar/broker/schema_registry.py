@@ -6,9 +6,15 @@ is asked per message: a producer and a consumer each ask once, when they come.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Final, TypeVar
 
 from magnetar.broker.activity import SchemaActivity, count
 from magnetar.broker.policies.effective_policies import EffectivePolicies
@@ -17,11 +23,15 @@ from magnetar.model.errors import BadVersionError, IncompatibleSchemaError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 from magnetar.runtime.clock import Clock
-from magnetar.schema_definitions.compatibility import require_follows_all, require_follows_latest, same
+from magnetar.schema_definitions.compatibility import identical, require_follows_all, require_follows_latest, same
 from magnetar.schema_definitions.strategies import CompatibilityStrategy, of_consumers
 from magnetar.schema_definitions.validation import require_valid
 
 log = logging.getLogger(__name__)
+
+_AT_ONCE_MAX: Final = 16 << 10
+"""Bytes of definitions that are judged on the event loop; a megabyte of them takes two seconds."""
+Judgement = TypeVar("Judgement")
 
 _ENFORCED = (
     # the missing space is Pulsar's
@@ -40,6 +50,8 @@ class SchemaRegistry:
         self._store = store
         self._policies = policies
         self._clock = clock
+        self._judging = asyncio.Lock()
+        """Large definitions are judged one after another."""
 
     # reading -----------------------------------------------------------------------------------------------------
 
@@ -93,14 +105,19 @@ class SchemaRegistry:
             return await self._add(topic, _stored(definition), by_client=by_client)
 
     async def _add(self, topic: TopicName, definition: SchemaDefinition, *, by_client: bool) -> int:
-        require_valid(definition)
+        known = identical(self.versions(topic), definition)  # most who come bring what is there already
+        if known is not None:
+            return known.version
+        await self._judged((), definition, lambda: require_valid(definition))
         made: SchemaVersion | None = None
         while made is None:
-            versions = self.versions(topic)
-            found = same(versions, definition)
+            history, versions = self.history(topic), self.versions(topic)
+            found = await self._judged(versions, definition, partial(same, versions, definition))
             if found is not None:
                 return found.version
-            self._require_may_follow(topic, versions, definition, by_client=by_client)
+            await self._require_may_follow(topic, versions, definition, by_client=by_client)
+            if len(self.history(topic)) != len(history):
+                continue  # another one was added while this one was judged
             # if another broker gives the next version meanwhile, all of this is asked again
             with suppress(BadVersionError):
                 made = await self._store.append(SchemaId.of(topic), definition, self._clock.now_ms())
@@ -108,31 +125,46 @@ class SchemaRegistry:
         log.info("schema of %s: version %d, %s", name, made.version, definition.type.name, extra={"topic": name})
         return made.version
 
-    def _require_may_follow(
+    async def _judged(
+        self, versions: Iterable[SchemaVersion], definition: SchemaDefinition, judge: Callable[[], Judgement]
+    ) -> Judgement:
+        """Ask ``judge`` about them: at once, or beside the loop if there is much to read."""
+        size = sum(len(one.data) for one in chain((version.definition for version in versions), (definition,)))
+        if size <= _AT_ONCE_MAX:
+            return judge()
+        async with self._judging:
+            thread = ThreadPoolExecutor(1, "schemas")
+            try:
+                return await asyncio.get_running_loop().run_in_executor(thread, judge)
+            finally:
+                thread.shutdown(wait=False)
+
+    async def _require_may_follow(
         self, topic: TopicName, versions: History, definition: SchemaDefinition, *, by_client: bool
     ) -> None:
         if by_client and not self._policies.of(topic).schema_auto_update_allowed:
             raise IncompatibleSchemaError("Schema not found and schema auto updating is disabled.")
-        self._require_follows(topic, versions, definition)
+        await self._require_follows(topic, versions, definition)
 
-    def _require_follows(self, topic: TopicName, versions: History, definition: SchemaDefinition) -> None:
+    async def _require_follows(self, topic: TopicName, versions: History, definition: SchemaDefinition) -> None:
         """Ask the topic's strategy, and count what it says."""
         try:
-            _require_follows(versions, definition, self.strategy(topic))
+            strategy = self.strategy(topic)
+            await self._judged(versions, definition, lambda: _require_follows(versions, definition, strategy))
         except IncompatibleSchemaError:
             count(self._activity.incompatible, str(topic.namespace))
             raise
         count(self._activity.compatible, str(topic.namespace))
 
-    def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
+    async def require_compatible(self, topic: TopicName, definition: SchemaDefinition) -> None:
         """Check whether :meth:`add` would accept it from an administrator. Raises as it does."""
         definition = _stored(definition)
-        require_valid(definition)
-        self._require_follows(topic, self.versions(topic), definition)
+        await self._judged((), definition, lambda: require_valid(definition))
+        await self._require_follows(topic, self.versions(topic), definition)
 
-    def require_readable(self, topic: TopicName, definition: SchemaDefinition) -> None:
+    async def require_readable(self, topic: TopicName, definition: SchemaDefinition) -> None:
         """Check whether a consumer with this schema may read the topic (rule 10.7). Raises as :meth:`add` does."""
-        require_valid(definition)
+        await self._judged((), definition, lambda: require_valid(definition))
         strategy = self.strategy(topic)
         if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
             return
@@ -144,9 +176,10 @@ class SchemaRegistry:
             )
         strategy, all_of_them = of_consumers(strategy)
         if all_of_them:
-            require_follows_all(versions, definition, strategy)
+            await self._judged(versions, definition, lambda: require_follows_all(versions, definition, strategy))
         else:
-            require_follows_latest(versions[-1], definition, strategy)
+            latest = versions[-1]
+            await self._judged((latest,), definition, lambda: require_follows_latest(latest, definition, strategy))
 
     def require_schema_of_producer(self, topic: TopicName) -> None:
         """Check a producer without a schema: the topic may have one and enforce it (rule 10.12)."""

@@ -34,6 +34,9 @@ from magnetar.schema_definitions.avro_types import (
 _DEPTH_MAX: Final = 150
 """References through named types go deeper than a text is nested."""
 
+_WORK_MAX: Final = 1_000_000
+"""Pairs of types that one question may compare: two unions of thousands of records each are millions."""
+
 _PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
     "int": frozenset({"long", "float", "double"}),
     "long": frozenset({"float", "double"}),
@@ -55,6 +58,7 @@ class ResolutionRule(StrEnum):
     SIZE = "a fixed must keep its size"
     ALIAS = "a field with an alias stands for the old field or for the new one, so only one of them may be written"
     BRANCH = "a reader's union needs a branch for every type that may have been written"
+    WORK = f"no more than {_WORK_MAX:,} pairs of types are compared"
     DEPTH = f"no more than {_DEPTH_MAX} types inside each other"
 
 
@@ -81,6 +85,8 @@ class Resolution:
         self._answers: dict[tuple[int, int], Incompatibility | None] = {}
         self._types: dict[str, str] = {}
         self._fields: dict[str, dict[str, str]] = {}
+        self._names: dict[int, dict[tuple[str, str], AvroSchema]] = {}
+        self._work = 0
         self._gather(reader)
 
     def _gather(self, reader: AvroSchema) -> None:
@@ -109,10 +115,15 @@ class Resolution:
     def resolve(self, writer: AvroSchema, reader: AvroSchema, path: str, depth: int) -> Incompatibility | None:
         if depth > _DEPTH_MAX:
             return Incompatibility(path, ResolutionRule.DEPTH, "too deep")
+        self._work += 1
+        if self._work > _WORK_MAX:
+            return _too_much(path)
         if isinstance(writer, AvroUnion):
             return self._union(writer, reader, path, depth)
         if isinstance(reader, AvroUnion):
             match = self._branch(writer, reader, path, depth)
+            if match is None and self._work > _WORK_MAX:
+                return _too_much(path)
             if match is None:
                 text = f"{describe(writer)} was written, the reader has {describe(reader)}"
                 return Incompatibility(path, ResolutionRule.BRANCH, text)
@@ -234,17 +245,33 @@ class Resolution:
                 return found
         return None
 
+    def _names_of(self, union: AvroUnion) -> dict[tuple[str, str], AvroSchema]:
+        """Its named branches."""
+        found = self._names.get(id(union))
+        if found is None:
+            found = self._names[id(union)] = {
+                (branch.kind, branch.name): branch
+                for branch in union.branches
+                if isinstance(branch, AvroRecord | AvroEnum | AvroFixed)
+            }
+        return found
+
     def _branch(self, writer: AvroSchema, reader: AvroUnion, path: str, depth: int) -> AvroSchema | None:
         """Find the first branch of the same type and name, else a record that matches by fields, else a promotion."""
+        if isinstance(writer, AvroRecord | AvroEnum | AvroFixed):
+            named = self._names_of(reader).get((writer.kind, self._name(writer)))
+            if named is not None:
+                return named
         by_structure: AvroSchema | None = None
         for branch in reader.branches:
+            self._work += 1
+            if self._work > _WORK_MAX:
+                return None
             if branch.kind != writer.kind:
                 continue
             if not isinstance(writer, AvroRecord | AvroEnum | AvroFixed) or not isinstance(
                 branch, AvroRecord | AvroEnum | AvroFixed
             ):
-                return branch
-            if self._name(writer) == branch.name:
                 return branch
             if isinstance(writer, AvroRecord) and isinstance(branch, AvroRecord):
                 same = short_name(self._name(writer)) == short_name(branch.name)
@@ -254,6 +281,10 @@ class Resolution:
             return by_structure
         promoted = _PROMOTIONS.get(writer.kind, frozenset())
         return next((branch for branch in reader.branches if branch.kind in promoted), None)
+
+
+def _too_much(path: str) -> Incompatibility:
+    return Incompatibility(path, ResolutionRule.WORK, "there is too much to compare")
 
 
 def _without(field: AvroField, place: str) -> Incompatibility | None:

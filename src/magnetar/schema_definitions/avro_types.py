@@ -8,6 +8,9 @@ from typing import Any, Final, TypeAlias
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
+_SHOWN: Final = 20
+"""Branches of a union in the text of an error."""
+
 Props: TypeAlias = Mapping[str, Any]
 """Attributes without a meaning to Avro itself, logicalType and its like included."""
 
@@ -91,5 +94,7 @@ def describe(schema: AvroSchema) -> str:
     if isinstance(schema, AvroEnum | AvroFixed | AvroRecord):
         return f"{schema.kind} {schema.name}"
     if isinstance(schema, AvroUnion):
-        return "union of " + ", ".join(map(describe, schema.branches)) if schema.branches else "empty union"
+        shown = [describe(branch) for branch in schema.branches[:_SHOWN]]
+        more = len(schema.branches) - len(shown)
+        return "union of " + ", ".join([*shown, f"{more} more"] if more else shown) if shown else "empty union"
     return schema.kind

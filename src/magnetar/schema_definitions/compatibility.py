@@ -21,14 +21,22 @@ _NOT_READABLE: Final = "org.apache.avro.SchemaValidationException: Unable to rea
 
 def same(versions: Sequence[SchemaVersion], new: SchemaDefinition) -> SchemaVersion | None:
     """Find the version that has this very schema: the same type, and the same Avro schema or the same bytes."""
-    for version in versions:
-        if version.definition.type == new.type and version.definition.data == new.data:
-            return version
+    found = identical(versions, new)
+    if found is not None:
+        return found
     wanted = identity(new)
     if wanted is None:
         return None
     for version in versions:
         if version.definition.type == new.type and identity(version.definition) == wanted:
+            return version
+    return None
+
+
+def identical(versions: Sequence[SchemaVersion], new: SchemaDefinition) -> SchemaVersion | None:
+    """Find the version of the same type and bytes."""
+    for version in versions:
+        if version.definition.type == new.type and version.definition.data == new.data:
             return version
     return None
 

@@ -54,7 +54,8 @@ def require_valid(schema: SchemaDefinition) -> None:
         )
 
 
-# every client that comes is compared with every version, whose text it may write in its own way
+# every client that comes is compared with every version, whose text it may write in its own way; a thread that judges
+# large ones may come between two steps of these, which then counts a few bytes too many or too few
 _schemas = ByteBudgetCache[bytes, AvroSchema](2 << 20)
 _identities = ByteBudgetCache[bytes, str](1 << 19)
 _NO_IDENTITY: Final = ""

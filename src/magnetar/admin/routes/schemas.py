@@ -79,7 +79,7 @@ def _query_routes(router: RouteGroup, schemas: SchemasPort, resources: Resources
         name = _topic(tenant, namespace, topic)
         _require_tenant(resources, name)
         _require_namespace(resources, name)
-        registry.require_compatible(name, definition)
+        await registry.require_compatible(name, definition)
         return answer({"schemaCompatibilityStrategy": registry.strategy(name), "compatibility": True}, 202)
 
     @router.post(PATH + "/version")

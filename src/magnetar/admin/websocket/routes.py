@@ -45,7 +45,7 @@ _MODULES: Final = (
 _TOPIC: Final = "/{domain:domain}/{tenant}/{namespace}/{topic}"
 _FAILED: Final = "Failed to create producer/consumer: "
 _TOPICS_MAX: Final = 1000
-MEMORY: Final = 24 << 20
+MEMORY: Final = 16 << 20
 """Bytes of frames of all sockets together that their peers have not taken."""
 UNSTORED: Final = 64 << 20
 """Characters of frames of all sockets together whose messages are not stored yet."""

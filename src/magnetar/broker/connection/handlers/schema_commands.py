@@ -74,7 +74,7 @@ async def admit_consumer(registry: SchemaRegistry, topic: SchemaTopic, schema: c
         return
     definition = definition_of(schema)
     if registry.versions(topic.name) or _in_use(topic):
-        registry.require_readable(topic.name, definition)
+        await registry.require_readable(topic.name, definition)
     else:
         await registry.add(topic.name, definition, by_client=True)
 
