@@ -42,6 +42,8 @@ def test_columns_that_spark_takes_are_valid(text: str, kinds: dict[str, str]) ->
         ("a DECIMAL(ten)", "where a number should be"),
         ("a INT NOT", "without NULL"),
         ("a " + "ARRAY<" * 80 + "INT", "nested too deeply"),
+        ("x STRING, y INT, x INT", "the column 'x' stands twice"),
+        ("s STRUCT<a: INT, `a`: STRING>", "the column 'a' stands twice"),
     ],
 )
 def test_columns_that_spark_refuses_are_named(text: str, problem: str) -> None:

@@ -93,6 +93,8 @@ class _Words:
             if not re.fullmatch(r"\w+|`.*`", name, re.DOTALL):
                 raise DdlError(f"there is {name!r} where the name of a column should be" if name else _short(found))
             name = name[1:-1].replace("``", "`") if name[0] == "`" else name
+            if any(before.name == name for before in found):
+                raise DdlError(f"the column {name!r} stands twice, and a query that asks for it could mean both")
             self._take(":")
             found.append(DdlColumn(name, self._type(name, depth)))
             if self._take("not") and not self._take("null"):
