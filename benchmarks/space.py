@@ -86,6 +86,25 @@ async def mix_on_disk(
         f"{len(found)} samples, one a second: {len(over)} above the bound; the highest at "
         f"{100 * worst.disk / worst.bound:.1f} % of it ({worst.disk / 1e6:.0f} of {worst.bound / 1e6:.0f} MB)"
     )
+    for at in _stretches(found):
+        first, seconds = found[at[0]], len(at)
+        before = found[max(at[0] - 10, 0)]
+        over = max(found[i].disk - found[i].bound for i in at)
+        print(
+            f"above it for {seconds} s from {first.written / 1e9:.2f} GB on, by {over / 1e6:.0f} MB at most; what "
+            f"lives went from {before.living / 1e6:.0f} to {first.living / 1e6:.0f} MB in the ten seconds before"
+        )
+    return found
+
+
+def _stretches(samples: list[Sample]) -> list[list[int]]:
+    """Which samples are above the bound, those side by side together."""
+    found: list[list[int]] = []
+    for i, one in enumerate(samples):
+        if one.disk > one.bound:
+            if not found or found[-1][-1] != i - 1:
+                found.append([])
+            found[-1].append(i)
     return found
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from magnetar.app import main, node
 from magnetar.broker.upkeep import periodic_passes
 from magnetar.config.settings import Settings
-from magnetar.storage.space import segment_cleaner
+from magnetar.storage.space import extent_mover, segment_cleaner
 from magnetar.storage.store_settings import StoreSettings
 
 _store_settings = node.store_settings
@@ -30,4 +30,7 @@ if __name__ == "__main__":
     segment_cleaner._ROUND_SECONDS = 0.1  # type: ignore[misc]
     segment_cleaner._ROLL_SECONDS = 0.2  # type: ignore[misc]
     segment_cleaner._NEWEST_SECONDS = 0.5  # type: ignore[misc]
+    # several slices of one small segment are under way when the process is killed
+    extent_mover._SLICE_BYTES = 4 << 10  # type: ignore[misc]
+    extent_mover._HURRIED_BYTES = 16 << 10  # type: ignore[misc]
     main.main()
