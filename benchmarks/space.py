@@ -89,9 +89,9 @@ async def mix_on_disk(
     for at in _stretches(found):
         first, seconds = found[at[0]], len(at)
         before = found[max(at[0] - 10, 0)]
-        over = max(found[i].disk - found[i].bound for i in at)
+        most = max(found[i].disk - found[i].bound for i in at)
         print(
-            f"above it for {seconds} s from {first.written / 1e9:.2f} GB on, by {over / 1e6:.0f} MB at most; what "
+            f"above it for {seconds} s from {first.written / 1e9:.2f} GB on, by {most / 1e6:.0f} MB at most; what "
             f"lives went from {before.living / 1e6:.0f} to {first.living / 1e6:.0f} MB in the ten seconds before"
         )
     return found

@@ -93,8 +93,8 @@ class Directory:
     async def _trim(self) -> None:
         dropped = 0
         for log in list(self.store.logs()):
-            marks = [cursor.mark_delete for cursor in log.cursors.values()]
-            dropped += log.trim(min(marks) + 1)
+            if log.cursors:
+                dropped += log.trim(min([cursor.mark_delete for cursor in log.cursors.values()]) + 1)
         if dropped:
             await self.store.journal.drain()
             await self.store.keeper.remove_dead()

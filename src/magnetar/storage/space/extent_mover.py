@@ -22,7 +22,8 @@ from magnetar.storage.space.segment_sweep import LivingExtent, SegmentSweep
 _SLICE_BYTES: Final = 256 << 10
 """What one group takes; measured: publish latency is the same with and without (docs/performance.md)."""
 _HURRIED_BYTES: Final = 1 << 20
-"""What one group takes while more is there than is aimed at."""
+"""What one group takes while more is there than is aimed at and less is moved than is allowed: larger slices cost
+publishers time, which is no use when the rate is reached with small ones."""
 _BUSY_BYTES: Final = 1 << 20
 """While more than this waits to be written, moving waits,"""
 _PATIENCE: Final = 25
@@ -100,6 +101,10 @@ class MovingPace:
         self._owed = max(self._owed, 0.0)
         self._at, self._others = asyncio.get_running_loop().time(), self._bytes_of_others()
 
+    def behind(self) -> bool:
+        """Whether less was moved lately than is allowed."""
+        return self._owed <= -_CREDIT_MAX / 2
+
     async def wait(self, moved: int) -> None:
         """So much was moved: wait until that keeps to the rate."""
         self._owed += moved
@@ -160,9 +165,9 @@ class ExtentMover:
         self, sweep: SegmentSweep, ahead: deque[asyncio.Future[list[LivingExtent] | None]]
     ) -> list[LivingExtent] | None:
         """The next slice; others are being read when it is there, if there is a hurry."""
-        urgent = self._urgent()
-        while len(ahead) < (_HURRIED_READS if urgent else 1):
-            ahead.append(sweep.begin(_HURRIED_BYTES if urgent else _SLICE_BYTES))
+        hurry = self._urgent() and self._pace.behind()
+        while len(ahead) < (_HURRIED_READS if hurry else 1):
+            ahead.append(sweep.begin(_HURRIED_BYTES if hurry else _SLICE_BYTES))
         living = await ahead[0]
         del ahead[0]
         return living
