@@ -3,7 +3,7 @@ some twenty thousand of them each time (Java's "AppCDS"; docs/decisions/065-clas
 
     python -m magnetar.spark.class_archive
 
-makes it, once for a Java and a Spark: 170 MB, half a minute. It lies beside this module, or, where that cannot be
+makes it, once for a Java and a Spark: 190 MB, half a minute. It lies beside the package, or, where that cannot be
 written, in a directory of the user's own (XDG_CACHE_HOME or ~/.cache). `local_session` takes what it finds there, so it
 has to belong to the user or to root, and no one else may write to it. Sessions of one's own take what
 ``python -m magnetar.spark.class_archive --option`` prints as ``spark.driver.extraJavaOptions``.

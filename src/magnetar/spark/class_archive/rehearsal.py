@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _JAVA_EXIT: Final = 600.0
-"""Seconds: Java writes 170 MB at its end, on whatever machine this is."""
+"""Seconds: Java writes 190 MB at its end, on whatever machine this is."""
 _ROWS: Final = 100
 
 
