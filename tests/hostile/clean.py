@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pulsar  # type: ignore[import-untyped]  # the official client carries no types
 
+from tests.hostile.raw_websocket import PRODUCER, READER, TEXT, RawWebSocket, ws_frame
 from tests.hostile.victim import Target
 
 _PATIENCE_MS: Final = 20_000
@@ -33,6 +34,7 @@ def check(url: str, target: Target, name: str) -> None:
     finally:
         client.close()
     _rest(target, f"clean-{name}-rest")
+    _websocket(target, f"clean-{name}-websocket")
 
 
 def _publish_and_consume(client: Any, topic: str, kind: Any) -> None:
@@ -142,3 +144,11 @@ def _rest(target: Target, topic: str) -> None:
     ):
         status, answer = target.rest(method, path, body)
         assert status == wanted, f"{method} {path}: {status} {str(answer)[:300]}"
+
+
+def _websocket(target: Target, topic: str) -> None:
+    with RawWebSocket(target.http_port, PRODUCER + topic) as producer:
+        producer.say(ws_frame(TEXT, b'{"payload":"eA=="}'))
+        assert producer.hear()["result"] == "ok", topic
+    with RawWebSocket(target.http_port, f"{READER}{topic}?messageId=earliest") as reader:
+        assert reader.hear()["payload"] == "eA==", topic

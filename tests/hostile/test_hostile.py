@@ -8,8 +8,9 @@ import pytest
 
 from tests.hostile.programme import ATTACKS, Outcome, Programme, name_of
 
-_SLOW_TO_JUDGE = {"sockets.half_requests"}
-"""Waits for the broker's time-outs; `tests/unit/connection` judges them in simulated time."""
+_SLOW_TO_JUDGE = {"sockets.half_requests", "websockets.absurd_messages", "websockets.half_messages", "websockets.deaf"}
+"""Wait for the broker's time-outs, or take memory that goes back later than this form waits: `tests/unit/connection`
+and `tests/admin/websocket` judge them."""
 
 
 @pytest.mark.slow
