@@ -15,6 +15,7 @@ from magnetar.storage.log import records
 from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient
 from tests.sim.clients import Publisher
+from tests.sim.contents import keep
 from tests.sim.world import T, World, caught, run_seeds
 from tests.support.simulated_store import readable
 
@@ -25,6 +26,7 @@ async def flipped(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """Write, end the broker in order or not, flip one bit, start, read everything."""
     await world.boot()
     for topic in TOPICS:
+        await keep(topic)
         world.start(Publisher(world, topic[-1], topic, size=world.rng.choice((20, 200))).run(80))
     await world.quiet(1.0)
     world.check_tasks()

@@ -11,9 +11,10 @@ import pytest
 
 from magnetar.app.node import Broker
 from magnetar.client.aio.client import Client
+from magnetar.client.aio.consumers import prefetch
 from magnetar.client.aio.consumers.consumer import Consumer
-from magnetar.client.aio.consumers.prefetch import Prefetch
 from magnetar.client.aio.topics.demanded_consumer import DemandedConsumer
+from magnetar.client.aio.topics.due_timer import DueTimer
 from magnetar.client.errors import ClientError
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
@@ -278,7 +279,12 @@ def test_a_client_that_keeps_what_it_has_no_room_for_is_noticed(monkeypatch: pyt
 
 def test_a_client_that_asks_one_topic_alone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would wait for ever where nothing comes."""
-    monkeypatch.setattr(Prefetch, "_due", lambda _: None)
+
+    class Silent(DueTimer):
+        def by(self, due: float) -> None:
+            pass
+
+    monkeypatch.setattr(prefetch, "DueTimer", Silent)
     caught(wherever_it_comes, as_it_is)
 
 

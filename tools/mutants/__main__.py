@@ -26,7 +26,7 @@ from tools.mutants.tree import Tree
 
 FIXED = (
     (
-        "src/magnetar/storage/backends/committer.py", "_append", "file.sync()", "pass",
+        "src/magnetar/storage/backends/committer.py", "_write", "file.sync()", "pass",
         "tests/sim/test_durability.py",
     ),
     (
