@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,29 @@ BRIEF: Final[dict[str, str]] = {
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "ERROR",
 }
+
+_LATER: Final = " ".join(
+    f"-XX:Tier4{name}Threshold={calls}"
+    for name, calls in (
+        ("Invocation", 25_000),
+        ("MinInvocation", 3_000),
+        ("Compile", 75_000),
+        ("BackEdge", 200_000),
+    )
+)
+"""Java's optimising compiler starts after five times the usual calls. It takes two fifths of the CPU of a first query
+otherwise; later queries are as fast (docs/decisions/067-compile-later.md)."""
+_SERIAL: Final = "-XX:+UseSerialGC"
+_SMALL_HEAP: Final = 2 << 30
+"""Bytes of a heap up to which Java collects with one thread: that is quicker on two cores, and code that is not compiled
+yet pays less for each reference that it writes. A large heap would stand still for seconds."""
+
+
+def lasting(memory: str) -> dict[str, str]:
+    """Return the settings of a session for hours with ``memory``, as Spark writes it: ``512m``, ``2g``."""
+    size = re.fullmatch(r"(\d+)([kmgt]?)b?", memory.strip().lower())
+    small = size is not None and int(size[1]) << {"k": 10, "": 20, "m": 20, "g": 30, "t": 40}[size[2]] <= _SMALL_HEAP
+    return {JAVA_OPTIONS: f"{_SERIAL} {_LATER}" if small else _LATER}
 
 
 class _Deaf(dict[str, Any]):
@@ -107,7 +131,7 @@ def local_session(
         **SETTINGS,
         "spark.driver.memory": memory,
         "spark.sql.shuffle.partitions": str(cores),
-        **(BRIEF if brief else {}),
+        **(BRIEF if brief else lasting(memory)),
         **(settings or {}),
     }
     if SparkContext._gateway is None:
