@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from magnetar.storage.ledgers.entry_cache import StoredRun
@@ -14,6 +14,7 @@ from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
+from magnetar.testing.kit.virtual_loop import InlineExecutor
 from magnetar.testing.simloop import SimClock, run
 
 SIX_HUNDRED_BYTE_SEGMENTS = StoreSettings(
@@ -30,7 +31,7 @@ class Disk:
 
     def open(self) -> LedgerStore:
         loop = asyncio.get_running_loop()
-        store = LocalLedgerStore(self.files, SimClock(loop), self.settings, lambda _: ThreadPoolExecutor(1))
+        store = LocalLedgerStore(self.files, SimClock(loop), self.settings, _executor)
         store.open()
         return store
 
@@ -41,6 +42,11 @@ class Disk:
     def kill(self) -> None:
         """The process is gone, the page cache is not."""
         self.files = self.files.reopened()
+
+
+def _executor(name: str) -> Executor:
+    # given work by the reader's, which has a lane of the loop's
+    return InlineExecutor() if name == "ahead" else ThreadPoolExecutor(1)
 
 
 async def publish(store: LedgerStore, log: ManagedLedger, start: int, stop: int) -> None:

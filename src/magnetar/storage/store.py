@@ -63,7 +63,9 @@ class LedgerStore:
             backend.writer, clock, sync_data=settings.sync_data, segment_bytes=settings.segment_bytes,
             aligned_bytes_min=settings.aligned_bytes_min, ack_delay=settings.ack_delay_seconds,
         )  # fmt: skip
-        self._reader = EntryReader(backend, self.cache, threads.reader, archive or NoArchive(), threads.archive)
+        self._reader = EntryReader(
+            backend, self.cache, threads.reader, archive or NoArchive(), threads.archive, threads.ahead
+        )
         self._tasks = TaskGroup("storage")
         self._logs: dict[str, ManagedLedger] = {}
         self.ids = [0, 0, 0]
@@ -159,6 +161,7 @@ class LedgerStore:
             loop, threads = asyncio.get_running_loop(), self._threads
             await loop.run_in_executor(threads.writer, _nothing)
             await loop.run_in_executor(threads.keeper, _nothing)
+            await loop.run_in_executor(threads.reader, self._reader.large.close)
             await loop.run_in_executor(threads.reader, self._backend.release)
 
     @property

@@ -13,7 +13,7 @@ _ARCHIVE_THREADS: Final = 4
 class StoreThreads:
     """Executors, each with one worker but for ``archive``; made by one owner, who closes them after the stores.
 
-    ``writer`` begins segments, ``reader`` reads entries, ``keeper`` writes indexes and checkpoints and removes
+    ``writer`` begins segments, ``reader`` reads entries, ``ahead`` waits for the disk in its stead, ``keeper`` writes indexes and checkpoints and removes
     segments, ``archive`` reaches copies of ledgers, which may take long.
     """
 
@@ -22,12 +22,13 @@ class StoreThreads:
         make = make or _thread
         self.writer = make("writer")
         self.reader = make("reader")
+        self.ahead = make("ahead")
         self.keeper = make("keeper")
         self.archive = make("archive")
 
     def close(self) -> None:
         """Wait for what is under way and end the threads."""
-        for executor in (self.writer, self.reader, self.keeper, self.archive):
+        for executor in (self.writer, self.reader, self.ahead, self.keeper, self.archive):
             executor.shutdown(wait=True)
 
 

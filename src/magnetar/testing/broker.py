@@ -24,6 +24,7 @@ from magnetar.storage.backends.local_journal import take
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import Faults
+from magnetar.testing.kit.virtual_loop import InlineExecutor
 from magnetar.testing.machine import Machine
 from magnetar.testing.network import Network
 from magnetar.testing.simloop import SimLoop
@@ -92,6 +93,7 @@ class BrokerMachine(Machine):
 
     async def _serve(self) -> None:
         threads = self._threads = {name: ThreadPoolExecutor(1) for name in ("writer", "reader", "keeper", "archive")}
+        threads["ahead"] = InlineExecutor()
         take(self.files)
         metadata = MetadataLog(self.files)
         broker = self.broker = Broker(

@@ -85,6 +85,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     async def start(self) -> None:
         self.store = opened(self.files, SETTINGS)
+        # even the smallest reads are begun ahead
+        self.store.reader.large.ahead_min = 0
         assert self.store.damage == []
         assert sorted(self.store.names()) == sorted(self.logs)
         self.open.clear()

@@ -20,9 +20,10 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from magnetar.model.errors import PersistenceError, UnreadableError
-from magnetar.storage.backends.journal_backend import JournalBackend, ReadBuffer, index_name, read_buffer, segment_name
+from magnetar.storage.backends.journal_backend import JournalBackend, ReadBuffer, index_name, segment_name
 from magnetar.storage.ledgers.archive import Archive
 from magnetar.storage.ledgers.entry_cache import EntryCache, StoredRun, cut
+from magnetar.storage.ledgers.large_reads import LargeReads
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import NEVER, ManagedLedger, ReadDone
 from magnetar.storage.log import records
@@ -79,7 +80,7 @@ class EntryReader:
 
     def __init__(
         self, backend: JournalBackend, cache: EntryCache, thread: Executor, archive: Archive,
-        archive_threads: Executor,
+        archive_threads: Executor, ahead: Executor,
     ) -> None:  # fmt: skip
         self._archive = archive
         self._archive_threads = archive_threads
@@ -88,8 +89,8 @@ class EntryReader:
         # it has a part of its own: what is read once soon makes room for the next, in memory that is still warm
         self._cache = cache
         self._thread = thread
-        self._buffer = read_buffer(_BUFFER_BYTES)
-        """What the disk writes into; used in the thread only. Entries are copied out of it once."""
+        self.large = LargeReads(backend, ahead, _BUFFER_BYTES)
+        """Used in the thread only. Entries are copied out of its buffers once."""
         self._under_way: dict[tuple[int, int], _Reading] = {}
         self._recent: deque[int] = deque(maxlen=_RECENT)
         """The logs that were read last."""
@@ -152,6 +153,7 @@ class EntryReader:
 
     def _forget(self, number: int) -> None:
         self._indexes.forget(number)
+        self.large.forget(number)
         self._backend.forget(number)
 
     def in_thread(self, work: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
@@ -162,7 +164,9 @@ class EntryReader:
         span = managed.spans.holding(start)
         if span is not None:
             place, thread = segment_name(span.segment), self._thread
-            work = partial(self._read, span, start, size or self._share())
+            # what is begun for one of many logs would be in the way of the others' reads
+            alone = not size and set(self._recent) == {managed.id}
+            work = partial(self._read, span, start, size or self._share(), alone)
         else:
             ledger = managed.table.holding(start)
             if ledger.offload is None:
@@ -235,7 +239,7 @@ class EntryReader:
 
     # in the reader's thread --------------------------------------------------------------------------------------
 
-    def _read(self, span: Span, start: int, size_max: int) -> list[_Extent]:
+    def _read(self, span: Span, start: int, size_max: int, alone: bool) -> list[_Extent]:
         places = self.places(span)
         i = places.find(start)
         out: list[_Extent] = []
@@ -244,18 +248,24 @@ class EntryReader:
         stop = bisect_left(places.firsts, span.end)
         if i < 0 or i >= stop:
             raise self._hole(span, start, places)
-        while not out or (left > 0 and i < stop):
+        while not out or (i < stop and places.lengths[i] <= left):
             last = self._stretch(places, i, stop, left)
             at = places.offsets[i]
             size = places.offsets[last] + places.lengths[last] - at
-            data, begin = self.read_large(span.segment, at, size)
+            data, begin = self.large.read(span.segment, at, size)
             self.reads += 1
             self.bytes_read += size
             left -= size
+            if last + 1 < stop:
+                if places.lengths[last + 1] <= left:
+                    self._begin_next(span, places, last + 1, stop, left)
+                elif alone:
+                    self._begin_next(span, places, last + 1, stop, size_max)
             for j in range(i, last + 1):
                 try:
                     out.append(self._extent(span, data, begin + places.offsets[j] - at))
                 except PersistenceError as error:
+                    self.large.forget(span.segment)
                     if not out:
                         if isinstance(error, UnreadableError):
                             error.stop = places.firsts[j + 1] if j + 1 < stop else span.end
@@ -266,6 +276,11 @@ class EntryReader:
         if not first.first <= start < first.first + len(first.entries):
             raise self._hole(span, start, places)
         return out
+
+    def _begin_next(self, span: Span, places: ExtentOffsets, i: int, stop: int, bytes_max: int) -> None:
+        last = self._stretch(places, i, stop, bytes_max)
+        at = places.offsets[i]
+        self.large.begin(span.segment, at, places.offsets[last] + places.lengths[last] - at)
 
     def _hole(self, span: Span, ordinal: int, places: ExtentOffsets) -> PersistenceError:
         at = bisect_right(places.firsts, ordinal)
@@ -315,10 +330,6 @@ class EntryReader:
             )
         run = StoredRun(head.ordinal, head.ledger, head.entry, entries, counts)
         return _Extent(run, size)
-
-    def read_large(self, number: int, offset: int, size: int) -> tuple[bytes | ReadBuffer, int]:
-        """Bytes of a segment, and at which index they begin; there until the next read. In the reader's thread."""
-        return self._backend.reader(number).read_large(offset, size, self._buffer)
 
     def places(self, span: Span) -> ExtentOffsets:
         """Where the extents of a span lie, from an index that is made anew if it is unreadable. In the reader's

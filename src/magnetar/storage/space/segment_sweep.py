@@ -148,7 +148,7 @@ class SegmentSweep:
         for run in _runs(chosen):
             at = run[0].offset
             size = run[-1].offset + run[-1].length - at
-            data, begin = self._reader.read_large(self._number, at, size)
+            data, begin = self._reader.large.read(self._number, at, size)
             for place in run:
                 span = self._spans[place.span]
                 raw = self._record(span, data, begin + place.offset - at)

@@ -31,7 +31,7 @@ HOST: Final = "127.0.0.1"
 KEEP_ALIVE_SECONDS: Final = 2_000_000_000
 """Clients whose time is real could not answer a PING within a day that is skipped, so nobody is asked."""
 _BACKLOG: Final = 1024
-_EXECUTORS: Final = ("writer", "reader", "keeper", "archive")
+_EXECUTORS: Final = ("writer", "reader", "ahead", "keeper", "archive")
 
 
 class EmbeddedBroker:
