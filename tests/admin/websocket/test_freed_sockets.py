@@ -86,3 +86,19 @@ def test_nothing_of_it_is_left(tmp_path: Path, path: str, abruptly: bool) -> Non
             gc.enable()
 
     run_on_broker(tmp_path, scenario)
+
+
+def test_a_websocket_has_one_connection_inside(tmp_path: Path) -> None:
+    """Lookups answer that requests are to be passed on, which takes nobody who has dialled the broker itself."""
+
+    async def scenario(broker: RealBroker) -> None:
+        gc.collect()
+        before = there()
+        reader, writer = await opened(broker)
+        writer.write(frame(TEXT, b'{"payload":"eA=="}'))
+        assert (await answer(reader))["result"] == "ok"
+        after = there()
+        assert [after[kind] - before[kind] for kind in ("Session", "WireConnection", "InnerTransport")] == [1, 1, 2]
+        writer.close()
+
+    run_on_broker(tmp_path, scenario)

@@ -1,8 +1,8 @@
 """Entries in memory: what was written a moment ago, what a subscription still waits for, what was read ahead; one
 bounded budget for all logs.
 
-What is written is kept for a while whoever may want it, in a fifth of the budget. What is pushed out of there stays,
-in what room there is, if a subscription with consumers has not acknowledged it. Runs of small entries, which cost most
+What is written is kept for ten to twenty seconds whoever may want it, in a fifth of the budget. What is pushed out of
+there, or was there longer, stays, in what room there is, if a subscription with consumers has not acknowledged it. Runs of small entries, which cost most
 to read again, are packed end to end and stay for any subscription; nobody's entries go. What is read from the disk has
 up to two fifths. Each part drops its oldest pieces first, whatever log they belong to: tailing readers find what they
 want because they want it at once, and catching up reads the disk in pieces that are used before they are pushed out
@@ -263,6 +263,8 @@ class EntryCache:
         """Entries that came and went since the start, and how many pieces they went in."""
         self._cleared = 0
         """Pieces, about, that are still counted and gone with their logs."""
+        self._old = 0
+        """So many of the recent pieces were there at the last :meth:`tidy`, too."""
         self.set_bytes_max(bytes_max)
 
     def set_bytes_max(self, bytes_max: int) -> None:
@@ -314,19 +316,24 @@ class EntryCache:
 
     def _age(self) -> None:
         """What was written some time ago stays only if it is waited for."""
-        recent, awaited = self._recent, self._awaited
+        recent = self._recent
         while recent.bytes > self.recent_max and len(recent.pieces) > 1:
-            piece = recent.popleft()
-            kept = self._packed(piece) if _awaited(piece) else None
-            if kept is None:
-                self._drop(piece)
-            else:
-                awaited.pieces.append(kept)
-                awaited.bytes += kept[2]
+            self._age_oldest()
         self._let_go_awaited()
         if self.bytes > self.bytes_max:
             self._make_room()
         self._measure()
+
+    def _age_oldest(self) -> None:
+        piece, awaited = self._recent.popleft(), self._awaited
+        if self._old:
+            self._old -= 1
+        kept = self._packed(piece) if _awaited(piece) else None
+        if kept is None:
+            self._drop(piece)
+        else:
+            awaited.pieces.append(kept)
+            awaited.bytes += kept[2]
 
     def _packed(self, piece: _Piece) -> _Piece | None:
         """As it is to be kept for those who wait. None: it is large, and they are not there."""
@@ -351,14 +358,25 @@ class EntryCache:
         for part, least in ((self._awaited, 0), (read, 1), (self._recent, 1)):
             while self.bytes > self.bytes_max and len(part.pieces) > least:
                 self._drop(part.popleft())
+        self._old = min(self._old, len(self._recent.pieces))
 
-    def tidy(self) -> None:
-        """Let go of what was waited for or read and is acknowledged by now; called now and then."""
+    def tidy(self) -> bool:
+        """Let go of what was waited for or read and is acknowledged by now, and of what was written before the last
+        such call and nobody waits for; called every few seconds.
+
+        Returns whether there is more to look at, so that others can have their turn before the next call.
+        """
+        for _ in range(min(self._old, _TIDIED_MAX)):
+            self._age_oldest()
         self._let_go_awaited()
         self._let_go_read()
         if self._cleared and self._pieces <= _TIDIED_MAX:
             self._purge()
         self._measure()
+        if self._old:
+            return True
+        self._old = len(self._recent.pieces)
+        return False
 
     @property
     def _pieces(self) -> int:
@@ -369,6 +387,7 @@ class EntryCache:
         for part in (self._recent, self._awaited, self._read):
             for piece in part.purge():
                 self._drop(piece)
+        self._old = min(self._old, len(self._recent.pieces))
 
     def _let_go_awaited(self) -> None:
         part = self._awaited

@@ -248,6 +248,47 @@ def test_what_was_cleared_goes_in_a_quiet_moment() -> None:
     assert (firsts(other), cache.bytes) == ([0, 1, 2, 3, 4], 5 * (100 + OVERHEAD))
 
 
+def test_what_was_written_before_the_last_quiet_moment_goes_in_the_next_unless_it_is_waited_for() -> None:
+    cache, cached, waited = EntryCache(1 << 20), CachedRuns(), CachedRuns({"s": cursor(-1)})
+    for first in range(5):
+        put(cache, cached, first, [100])
+    put(cache, waited, 0, [100])
+    assert not cache.tidy()
+    put(cache, cached, 5, [100])
+    assert (firsts(cached), firsts(waited)) == ([0, 1, 2, 3, 4, 5], [0])
+    assert not cache.tidy()
+    assert (firsts(cached), firsts(waited), cache.bytes) == ([5], [0], 2 * (100 + OVERHEAD))
+    cache.tidy()
+    assert (firsts(cached), firsts(waited), cache.bytes) == ([], [0], 100 + OVERHEAD)
+
+
+def test_a_quiet_moment_looks_at_a_thousand_pieces_at_once() -> None:
+    cache, cached = EntryCache(10 << 20), CachedRuns()
+    for first in range(2500):
+        put(cache, cached, first, [100])
+    assert not cache.tidy()
+    put(cache, cached, 2500, [100])
+    assert [(cache.tidy(), len(cached.runs)) for _ in range(3)] == [(True, 1501), (True, 501), (False, 1)]
+
+
+def test_quiet_moments_count_what_came_since_though_others_were_pushed_out_or_cleared() -> None:
+    each = 100 + OVERHEAD
+    cache, cached, gone = EntryCache(50 * each), CachedRuns(), CachedRuns()
+    for first in range(10):
+        put(cache, gone, first, [100])
+    cache.tidy()
+    cache.clear(gone)
+    for first in range(4):
+        put(cache, cached, first, [100])
+    cache.tidy()
+    assert firsts(cached) == [0, 1, 2, 3], "they came after the last moment"
+    for first in range(4, 12):
+        put(cache, cached, first, [100])
+    assert firsts(cached) == [*range(2, 12)], "two were pushed out"
+    cache.tidy()
+    assert firsts(cached) == [*range(4, 12)]
+
+
 def test_a_piece_that_begins_inside_another_is_not_remembered() -> None:
     cache, cached = EntryCache(1 << 20), CachedRuns()
     put(cache, cached, 10, [1] * 5)

@@ -106,6 +106,9 @@ class ConnectionPool:
         """Return a connection to a broker. Raises ConnectionLostError, ClientTimeoutError, RefusedError, TlsError,
         CredentialsError."""
         self.check()
+        if self._dial is not None:
+            # the broker of this process needs nobody to pass on to it what it is asked
+            route = Route(route.address)
         key = route, next(self._turn) % self._per_broker
         task = self._opening.get(key)
         if task is not None and task.done() and (task.cancelled() or task.exception() or task.result().lost):
