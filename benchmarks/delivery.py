@@ -23,7 +23,7 @@ from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.protocol.sticky_key import sticky_key
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.ledgers.entry_cache import StoredRun, cut
+from magnetar.storage.ledgers.stored_run import StoredRun, cut
 
 ENTRIES = 100_000
 EXTENT = 1_000

@@ -37,6 +37,7 @@ COMPILED: Final = (
     "magnetar.storage.ledgers.ledger",
     "magnetar.storage.ledgers.ranges",
     "magnetar.storage.ledgers.span_table",
+    "magnetar.storage.ledgers.stored_run",
     "magnetar.storage.ledgers.entry_cache",
     "magnetar.storage.ledgers.cursor",
     "magnetar.storage.ledgers.offloadable_ledgers",

@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings

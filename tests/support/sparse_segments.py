@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 from magnetar.storage.log.segment import Span
 from magnetar.storage.space.segment_sweep import LivingExtent, SegmentSweep
 from magnetar.storage.store import LedgerStore

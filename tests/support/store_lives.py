@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from magnetar.broker.topic.ports import Done, EntryRun
 from magnetar.model.ids import Position
-from magnetar.storage.ledgers.entry_cache import StoredRun
+from magnetar.storage.ledgers.stored_run import StoredRun
 
 LEDGER_ENTRIES = 50
 """Short ledgers, so that runs end at ledger boundaries."""

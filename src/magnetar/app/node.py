@@ -317,7 +317,9 @@ class Node:
         self._tasks.repeat(MEMORY_SECONDS, self._give_back_memory, "memory")
 
     async def _give_back_memory(self) -> None:
-        while self.broker.store.cache.tidy():
+        more = True
+        while more:
+            more = self.broker.store.cache.tidy()
             await asyncio.sleep(0)
         await self._trimmer.trim_if_grown()
 

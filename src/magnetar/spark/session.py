@@ -68,8 +68,8 @@ _LATER: Final = " ".join(
 otherwise; later queries are as fast (docs/decisions/067-compile-later.md)."""
 _SERIAL: Final = "-XX:+UseSerialGC"
 _SMALL_HEAP: Final = 2 << 30
-"""Bytes of a heap up to which Java collects with one thread: that is quicker on two cores, and code that is not compiled
-yet pays less for each reference that it writes. A large heap would stand still for seconds."""
+"""Bytes of a heap up to which Java collects with one thread: that is quicker on two cores, and code that is not
+compiled yet pays less for each reference that it writes. A large heap would stand still for seconds."""
 
 
 def lasting(memory: str) -> dict[str, str]:

@@ -13,8 +13,8 @@ _ARCHIVE_THREADS: Final = 4
 class StoreThreads:
     """Executors, each with one worker but for ``archive``; made by one owner, who closes them after the stores.
 
-    ``writer`` begins segments, ``reader`` reads entries, ``ahead`` waits for the disk in its stead, ``keeper`` writes indexes and checkpoints and removes
-    segments, ``archive`` reaches copies of ledgers, which may take long.
+    ``writer`` begins segments, ``reader`` reads entries, ``ahead`` waits for the disk in its stead, ``keeper`` writes
+    indexes and checkpoints and removes segments, ``archive`` reaches copies of ledgers, which may take long.
     """
 
     def __init__(self, make: Callable[[str], Executor] | None = None) -> None:

@@ -14,8 +14,8 @@ from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings

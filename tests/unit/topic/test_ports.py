@@ -6,8 +6,8 @@ from functools import partial
 
 from magnetar.broker.topic.ports import ConsumerConnection, EntryRun, Log, SubscriptionCursor
 from magnetar.storage.ledgers.cursor import Cursor as StoredCursor
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 from tests.support.subscription_fakes import FakeConnection, FakeCursor, FakeLog
 
 

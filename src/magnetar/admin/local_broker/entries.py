@@ -8,8 +8,8 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.stored_metadata import batch_size, stored_publish_time
 from magnetar.runtime.callbacks import answered
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 
 
 async def entry_at(log: ManagedLedger, ordinal: int) -> bytes:

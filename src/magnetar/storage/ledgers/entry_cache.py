@@ -2,23 +2,23 @@
 bounded budget for all logs.
 
 What is written is kept for ten to twenty seconds whoever may want it, in a fifth of the budget. What is pushed out of
-there, or was there longer, stays, in what room there is, if a subscription with consumers has not acknowledged it. Runs of small entries, which cost most
-to read again, are packed end to end and stay for any subscription; nobody's entries go. What is read from the disk has
-up to two fifths. Each part drops its oldest pieces first, whatever log they belong to: tailing readers find what they
-want because they want it at once, and catching up reads the disk in pieces that are used before they are pushed out
-(docs/decisions/062).
+there, or was there longer, stays, in what room there is, if a subscription with consumers has not acknowledged it. Runs
+of small entries, which cost most to read again, are packed end to end and stay for any subscription; nobody's entries
+go. What is read from the disk has up to two fifths. Each part drops its oldest pieces first, whatever log they belong
+to: tailing readers find what they want because they want it at once, and catching up reads the disk in pieces that are
+used before they are pushed out (docs/decisions/062).
 """
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
-from itertools import accumulate
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from magnetar.storage.ledgers.stored_run import LARGE, PackedEntries, PackedRun, StoredRun, cut
 
 _ENTRY_OVERHEAD: Final = 64
 """What CPython adds to the bytes of an entry, rounded up: the header of the object and its place in a list."""
@@ -51,63 +51,6 @@ _NO_READERS: Final[dict[int, Waiting]] = {}
 """Never changed: most logs have none, and a dictionary for each would take 64 bytes."""
 
 
-class StoredRun(NamedTuple):
-    """Consecutive entries of one ledger, ``entries[i]`` at ordinal ``first + i`` and position (ledger, entry + i)."""
-
-    first: int
-    ledger: int
-    entry: int
-    entries: list[bytes]
-    """The entries as stored, never to be changed."""
-    counts: list[int] | None
-    """Messages per entry; None means all are 1."""
-
-
-class PackedEntries:
-    """Small entries end to end in one piece of memory, which is a third less than CPython takes for each alone."""
-
-    __slots__ = ("_data", "_ends")
-
-    def __init__(self, entries: list[bytes]) -> None:
-        self._data = b"".join(entries)
-        self._ends = array("I", accumulate(map(len, entries)))
-
-    def __len__(self) -> int:
-        return len(self._ends)
-
-    def unpacked(self, low: int, high: int) -> list[bytes]:
-        """Entries ``[low, high)``."""
-        data = self._data
-        begin = self._ends[low - 1] if low else 0
-        out: list[bytes] = []
-        for end in self._ends[low:high]:
-            out.append(data[begin:end])
-            begin = end
-        return out
-
-
-class PackedRun(NamedTuple):
-    """The same as a :class:`StoredRun`, packed."""
-
-    first: int
-    ledger: int
-    entry: int
-    entries: PackedEntries
-    counts: list[int] | None
-
-    def cut(self, low: int, entries_max: int, bytes_max: int) -> StoredRun:
-        """See :func:`cut`."""
-        high = min(low + entries_max, len(self.entries))
-        entries = self.entries.unpacked(low, high)
-        if bytes_max < (high - low) * _LARGE:
-            high = low + _fit(entries, 0, high - low, bytes_max)
-            del entries[high - low :]
-        counts = self.counts
-        return StoredRun(
-            self.first + low, self.ledger, self.entry + low, entries, None if counts is None else counts[low:high]
-        )
-
-
 _FIRST: Final = itemgetter(0)
 """Where a run begins."""
 
@@ -130,7 +73,7 @@ class CachedRuns:
         if (
             runs
             and (run := runs[-1]).first == start
-            and len(run.entries) <= min(entries_max, bytes_max // _LARGE)
+            and len(run.entries) <= min(entries_max, bytes_max // LARGE)
             and isinstance(run, StoredRun)
         ):
             return run  # what has just come
@@ -188,32 +131,6 @@ class CachedRuns:
     def all_went(self) -> None:
         """None of them is used any more."""
         self.readers = _NO_READERS
-
-
-def cut(run: StoredRun, low: int, entries_max: int, bytes_max: int) -> StoredRun:
-    """``run`` from its entry ``low`` on, at most so many entries and bytes, but at least one entry."""
-    entries = run.entries
-    high = min(low + entries_max, len(entries))
-    if bytes_max < (high - low) * _LARGE:
-        high = _fit(entries, low, high, bytes_max)
-    if low == 0 and high == len(entries):
-        return run
-    counts = run.counts
-    return StoredRun(
-        run.first + low, run.ledger, run.entry + low, entries[low:high], None if counts is None else counts[low:high]
-    )
-
-
-_LARGE: Final = 16384
-
-
-def _fit(entries: list[bytes], low: int, high: int, bytes_max: int) -> int:
-    size = 0
-    for i in range(low, high):
-        size += len(entries[i])
-        if size > bytes_max:
-            return max(i, low + 1)
-    return high
 
 
 _Piece = tuple[CachedRuns, int, int, int]

@@ -22,10 +22,11 @@ from typing import Final, NamedTuple, TypeVar
 from magnetar.model.errors import PersistenceError, UnreadableError
 from magnetar.storage.backends.journal_backend import JournalBackend, ReadBuffer, index_name, segment_name
 from magnetar.storage.ledgers.archive import Archive
-from magnetar.storage.ledgers.entry_cache import EntryCache, StoredRun, cut
+from magnetar.storage.ledgers.entry_cache import EntryCache
 from magnetar.storage.ledgers.large_reads import LargeReads
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import NEVER, ManagedLedger, ReadDone
+from magnetar.storage.ledgers.stored_run import StoredRun, cut
 from magnetar.storage.log import records
 from magnetar.storage.log.segment import ExtentOffsets, SegmentIndexes, Span, index_bytes, spans_of
 from magnetar.storage.log.segment_scan import places_of

@@ -13,11 +13,12 @@ from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import Clock
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, StoredRun
+from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache
 from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.ledgers.ledger import Ledger, LedgerTable, Rollover
 from magnetar.storage.ledgers.offloadable_ledgers import CopyHome, OffloadableLedgers
 from magnetar.storage.ledgers.span_table import SpanHome, SpanTable
+from magnetar.storage.ledgers.stored_run import StoredRun
 from magnetar.storage.log import records
 from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 

@@ -9,7 +9,8 @@ import tracemalloc
 import pytest
 
 from magnetar.storage.ledgers.cursor import Cursor
-from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache, PackedRun, StoredRun, cut
+from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache
+from magnetar.storage.ledgers.stored_run import PackedRun, StoredRun, cut
 
 ENTRY = 64
 OVERHEAD = 320 + ENTRY

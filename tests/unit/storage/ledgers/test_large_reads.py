@@ -18,9 +18,9 @@ from magnetar.model.errors import UnreadableError
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFile, OsFileSystem
 from magnetar.storage.backends.journal_backend import JournalBackend, ReadBuffer, segment_name
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.large_reads import LargeReads
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from tests.support.store_lives import run
@@ -214,23 +214,30 @@ def test_a_backlog_is_read_ahead_of_the_copying(tmp_path: Path) -> None:
     run(main())
 
 
+def damaged(path: Path, entry: bytes) -> tuple[Path, bytes]:
+    """Put another byte into the entry; return the segment and what it held."""
+    segment = min(path.glob("segment-*[0-9a-f]"))
+    whole = segment.read_bytes()
+    place = whole.index(entry) + 5000
+    segment.write_bytes(whole[:place] + b"?" + whole[place + 1 :])
+    return segment, whole
+
+
 def test_damage_that_was_read_ahead_is_named_and_what_was_mended_is_read(tmp_path: Path) -> None:
     async def main() -> None:
         entries = [bytes([n % 251]) * ENTRY for n in range(120)]
         await filled(tmp_path, entries)
         store = store_at(tmp_path)
         managed = store.open_log("a")
-        segment = min(tmp_path.glob("segment-*[0-9a-f]"))
-        whole = segment.read_bytes()
-        damaged = whole.index(entries[60]) + 5000
-        segment.write_bytes(whole[:damaged] + b"?" + whole[damaged + 1 :])
+        segment, whole = damaged(tmp_path, entries[60])
         at = 0
         while isinstance(got := await found_at(managed, at), StoredRun):
             at = got.first + len(got.entries)
         assert at == 60
         assert isinstance(got, UnreadableError)
         segment.write_bytes(whole)
-        assert isinstance(got := await found_at(managed, at), StoredRun)
+        got = await found_at(managed, at)
+        assert isinstance(got, StoredRun)
         assert got.entries[0] == entries[60]
         await store.close()
 

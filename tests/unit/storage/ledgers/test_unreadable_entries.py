@@ -9,8 +9,8 @@ import pytest
 
 from magnetar.model.errors import UnreadableError
 from magnetar.storage.backends.journal_backend import segment_name
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 from tests.support.store_lives import SMALL, disk, numbered, opened, run
 
 SETTINGS = replace(SMALL, segment_bytes=1 << 16, ledger_entries_max=1000)

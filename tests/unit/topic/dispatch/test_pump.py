@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from magnetar.model.subscription_types import SubType
-from magnetar.storage.ledgers.entry_cache import StoredRun
+from magnetar.storage.ledgers.stored_run import StoredRun
 from tests.support.subscription_fakes import FakeLog
 from tests.support.subscription_stand import Stand
 

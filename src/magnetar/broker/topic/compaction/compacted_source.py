@@ -19,8 +19,8 @@ from typing import Protocol
 from magnetar.broker.topic.compaction.compacted_view import CompactedView, LastDone, unpack
 from magnetar.broker.topic.position_search import Answer, first_since
 from magnetar.model.ids import Position
-from magnetar.storage.ledgers.entry_cache import StoredRun, cut
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun, cut
 
 ReadDone = Callable[[StoredRun | Exception], None]
 

@@ -15,8 +15,8 @@ from magnetar.compaction.compaction_cursor import ViewFacts
 from magnetar.compaction.messages import last_index
 from magnetar.compaction.view_entries import PLACE, PLACE_BYTES
 from magnetar.model.ids import EARLIEST, Position
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 
 LastDone = Callable[[tuple[Position, int] | Exception], None]
 

@@ -20,8 +20,8 @@ from magnetar.compaction.compaction_cursor import CompactedLedger
 from magnetar.compaction.messages import BatchEntry, InspectedEntry, MarkerEntry, inspect_entry
 from magnetar.compaction.survivors import Survivors
 from magnetar.runtime.callbacks import answered
-from magnetar.storage.ledgers.entry_cache import StoredRun
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 
 _STEP_MESSAGES: Final = 64
 _STEP_BYTES: Final = 256 << 10

@@ -15,7 +15,7 @@ from magnetar.broker.throttling.rate_limit import LimitLevel, RateLimit
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.entry_reads import EntryReads
 from magnetar.broker.topic.ports import EntryRun, SubscriptionCursor
-from magnetar.storage.ledgers.entry_cache import StoredRun
+from magnetar.storage.ledgers.stored_run import StoredRun
 
 CAUGHT_UP_ENTRIES: Final = 1000
 """Up to this backlog a subscription counts as keeping up (Pulsar's managedLedgerCursorBackloggedThreshold)."""
