@@ -16,6 +16,9 @@ from typing import Final
 _STEP: Final = log(1.02)
 """Quantiles are right within 1 %: neighbouring cells are 2 % apart."""
 _LEAST: Final = 1e-3
+_CELLS: Final = tuple(range(1200))
+"""The numbers of all cells up to 20,000,000: an int of its own for each cell that is counted, made in the middle of a
+burst, would keep the memory around it (docs/decisions/062)."""
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999, 1.0)
 """The quantiles that Apache Pulsar's summaries show."""
 
@@ -90,7 +93,8 @@ class Quantiles:
         """Count ``value``, which was seen ``times`` times."""
         self.count += times
         self.sum += value * times
-        self._now[ceil(log(value / _LEAST) / _STEP) if value > _LEAST else 0] += times
+        cell = ceil(log(value / _LEAST) / _STEP) if value > _LEAST else 0
+        self._now[_CELLS[cell] if cell < len(_CELLS) else cell] += times
 
     def turn(self) -> None:
         """Forget the period before the last."""

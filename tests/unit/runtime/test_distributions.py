@@ -59,3 +59,18 @@ def test_words_are_bounded() -> None:
     for word in ("a", "b", "c", "d"):
         summaries.add(word, 1)
     assert {word: one.count for word, one in summaries.by_word.items()} == {"a": 1, "b": 1, "other": 2}
+
+
+@pytest.mark.parametrize("value", [0.0001, 3.0, 1e4, 1e6])
+def test_cells_are_counted_without_an_object_of_their_own(value: float) -> None:
+    """Else each is made where memory is taken just then, and keeps it when all else has gone."""
+    one, other = Quantiles(), Quantiles()
+    one.add(value)
+    other.add(value)
+    assert next(iter(one._now)) is next(iter(other._now))
+
+
+def test_a_value_beyond_all_cells_counts_too() -> None:
+    summary = Quantiles()
+    summary.add(1e12)
+    assert summary.of((0.5,))[0][1] == pytest.approx(1e12, rel=0.01)
