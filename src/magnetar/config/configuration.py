@@ -38,6 +38,8 @@ _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _JAVA_OPTIONS: Final = "PULSAR_EXTRA_OPTS"
 _BASIC_PROPERTY: Final = re.compile(r"(?:^|\s)-Dpulsar\.auth\.basic\.conf=(\S+)")
 _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""As Java writes and reads them: Python takes 1_000 and the digits of all scripts, too."""
 FORMS: Final = {
     "": (re.compile(r"[^\x00-\x1f\x7f]*"), "a text without control characters"),
     "name": (re.compile(r"[-=:.\w]+", re.ASCII), "letters, digits and -=:._"),
@@ -203,10 +205,7 @@ def _whole_number(given: GivenValue, limits: SettingInfo) -> int:
 
 
 def _number(given: GivenValue, limits: SettingInfo) -> float:
-    try:
-        number = float(given.value)
-    except ValueError:
-        number = math.nan
+    number = float(given.value) if _DECIMAL.fullmatch(given.value) else math.nan
     if limits.low is None or limits.high is None or not limits.low <= number <= limits.high:
         raise _not_accepted(given, f"a number from {limits.low} to {limits.high}")
     return number

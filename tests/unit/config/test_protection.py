@@ -166,6 +166,8 @@ def test_what_has_no_effect_is_not_listed() -> None:
         ("maxMessageSize=" + "9" * 5000, "whole number"),
         ("maxMessageSize=1e3", "whole number"),
         ("backlogQuotaDefaultLimitGB=nan", "number from"),
+        ("backlogQuotaDefaultLimitGB=1_000", "number from"),
+        ("backlogQuotaDefaultLimitGB=\u0663", "number from"),
         ("backlogQuotaDefaultLimitGB=inf", "number from"),
         ("webServicePort=-1", "0 to 65535"),
         ("clusterName=a/b", "letters, digits"),
