@@ -61,7 +61,7 @@ class LargeReads:
         if size < self.ahead_min or (begun is not None and not begun.data.done()):
             return
         if self._file is None or self._segment != segment:
-            self._close_file()
+            self.close()
             try:
                 self._file = self._backend.open(segment)
             except OSError:
@@ -81,9 +81,6 @@ class LargeReads:
             with suppress(OSError):
                 self._begun.data.result()
             self._begun = None
-        self._close_file()
-
-    def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
         self._file, self._segment = None, 0

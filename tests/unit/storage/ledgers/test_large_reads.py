@@ -7,9 +7,8 @@ import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from typing_extensions import override
@@ -156,6 +155,16 @@ def test_a_segment_that_is_gone_is_not_begun(segments: Segments, large: LargeRea
     assert taken(large, 0) == segments.content[:PART]
 
 
+def test_what_was_begun_goes_with_its_segment(segments: Segments, large: LargeReads) -> None:
+    large.begin(SEGMENT, 0, PART)
+    assert large._begun is not None
+    large._begun.data.result(PATIENCE)
+    large.begin(SEGMENT + 1, 0, PART)
+    assert segments.opened[0].fileno() < 0
+    assert taken(large, 0) == segments.content[:PART]
+    assert large.hits == 0
+
+
 def test_a_forgotten_segment_is_closed_after_the_disk_is_done(segments: Segments, large: LargeReads) -> None:
     segments.word.clear()
     large.begin(SEGMENT, 0, PART)
@@ -180,27 +189,28 @@ async def found_at(managed: ManagedLedger, start: int) -> StoredRun | Exception:
     return await asyncio.wait_for(future, PATIENCE)
 
 
-def store_at(path: Path, **settings: Any) -> LocalLedgerStore:
-    store = LocalLedgerStore(OsFileSystem(str(path)), SystemClock(), replace(STORE, **settings))
+def store_at(path: Path) -> LocalLedgerStore:
+    store = LocalLedgerStore(OsFileSystem(str(path)), SystemClock(), STORE)
     store.open()
     return store
 
 
-async def filled(path: Path, entries: list[bytes]) -> None:
+async def backlog(path: Path, count: int) -> tuple[list[bytes], LocalLedgerStore, ManagedLedger]:
+    """So many entries that are on the disk, and the store and log of a later life that has none of them in memory."""
+    entries = [bytes([n % 251]) * ENTRY for n in range(count)]
     store = store_at(path)
     managed = store.open_log("a")
     for entry in entries:
         managed.append(entry, 1, None)
         await store.journal.drain()
     await store.close()
+    store = store_at(path)
+    return entries, store, store.open_log("a")
 
 
 def test_a_backlog_is_read_ahead_of_the_copying(tmp_path: Path) -> None:
     async def main() -> None:
-        entries = [bytes([n % 251]) * ENTRY for n in range(250)]
-        await filled(tmp_path, entries)
-        store = store_at(tmp_path)
-        managed = store.open_log("a")
+        entries, store, managed = await backlog(tmp_path, 250)
         found: list[bytes] = []
         while len(found) < len(entries):
             got = await found_at(managed, len(found))
@@ -225,10 +235,7 @@ def damaged(path: Path, entry: bytes) -> tuple[Path, bytes]:
 
 def test_damage_that_was_read_ahead_is_named_and_what_was_mended_is_read(tmp_path: Path) -> None:
     async def main() -> None:
-        entries = [bytes([n % 251]) * ENTRY for n in range(120)]
-        await filled(tmp_path, entries)
-        store = store_at(tmp_path)
-        managed = store.open_log("a")
+        entries, store, managed = await backlog(tmp_path, 120)
         segment, whole = damaged(tmp_path, entries[60])
         at = 0
         while isinstance(got := await found_at(managed, at), StoredRun):
