@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
+from itertools import islice
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -151,21 +152,26 @@ def _done(piece: _Piece) -> bool:
 class _Part:
     """Some of the pieces, in the order they came, and their bytes."""
 
-    __slots__ = ("bytes", "pieces")
+    __slots__ = ("bytes", "old", "pieces")
 
     def __init__(self) -> None:
         self.pieces: deque[_Piece] = deque()
         self.bytes = 0
+        self.old = 0
+        """So many of them, the first, were there at the last quiet moment, too."""
 
     def popleft(self) -> _Piece:
         piece = self.pieces.popleft()
         self.bytes -= piece[2]
+        if self.old:
+            self.old -= 1
         return piece
 
     def purge(self) -> list[_Piece]:
         """Take out the pieces that are gone from their logs."""
         gone = [piece for piece in self.pieces if piece[0].at(piece[1]) < 0]
         if gone:
+            self.old -= sum([piece[0].at(piece[1]) < 0 for piece in islice(self.pieces, self.old)])
             self.pieces = deque([piece for piece in self.pieces if piece[0].at(piece[1]) >= 0])
             self.bytes -= sum([size for _, _, size, _ in gone])
         return gone
@@ -180,8 +186,6 @@ class EntryCache:
         """Entries that came and went since the start, and how many pieces they went in."""
         self._cleared = 0
         """Pieces, about, that are still counted and gone with their logs."""
-        self._old = 0
-        """So many of the recent pieces were there at the last :meth:`tidy`, too."""
         self.set_bytes_max(bytes_max)
 
     def set_bytes_max(self, bytes_max: int) -> None:
@@ -243,8 +247,6 @@ class EntryCache:
 
     def _age_oldest(self) -> None:
         piece, awaited = self._recent.popleft(), self._awaited
-        if self._old:
-            self._old -= 1
         kept = self._packed(piece) if _awaited(piece) else None
         if kept is None:
             self._drop(piece)
@@ -275,7 +277,6 @@ class EntryCache:
         for part, least in ((self._awaited, 0), (read, 1), (self._recent, 1)):
             while self.bytes > self.bytes_max and len(part.pieces) > least:
                 self._drop(part.popleft())
-        self._old = min(self._old, len(self._recent.pieces))
 
     def tidy(self) -> bool:
         """Let go of what was waited for or read and is acknowledged by now, and of what was written before the last
@@ -283,16 +284,17 @@ class EntryCache:
 
         Returns whether there is more to look at, so that others can have their turn before the next call.
         """
-        for _ in range(min(self._old, _TIDIED_MAX)):
+        recent = self._recent
+        for _ in range(min(recent.old, _TIDIED_MAX)):
             self._age_oldest()
         self._let_go_awaited()
         self._let_go_read()
         if self._cleared and self._pieces <= _TIDIED_MAX:
             self._purge()
         self._measure()
-        if self._old:
+        if recent.old:
             return True
-        self._old = len(self._recent.pieces)
+        recent.old = len(recent.pieces)
         return False
 
     @property
@@ -304,7 +306,6 @@ class EntryCache:
         for part in (self._recent, self._awaited, self._read):
             for piece in part.purge():
                 self._drop(piece)
-        self._old = min(self._old, len(self._recent.pieces))
 
     def _let_go_awaited(self) -> None:
         part = self._awaited
