@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, Future
+from collections.abc import Coroutine
 from typing import Any, TypeVar
-
-from typing_extensions import override
 
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
@@ -17,23 +14,11 @@ from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
+from magnetar.testing.kit.virtual_loop import InlineExecutor
 
 T = TypeVar("T")
 
 SMALL = StoreSettings(segment_bytes=1024, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
-
-
-class InlineExecutor(Executor):
-    """Does the work at once, in the caller's thread."""
-
-    @override
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        future: Future[T] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

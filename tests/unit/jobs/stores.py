@@ -14,7 +14,7 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
-from tests.support.store_lives import InlineExecutor
+from magnetar.testing.kit.virtual_loop import InlineExecutor
 
 T = "persistent://public/default/t"
 SMALL = StoreSettings(segment_bytes=4096, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)

@@ -20,8 +20,9 @@ from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.store_threads import StoreThreads
 from magnetar.testing.faultfiles import FaultFileSystem
+from magnetar.testing.kit.virtual_loop import InlineExecutor
 from magnetar.testing.memory_journal import MemoryJournal
-from tests.support.store_lives import InlineExecutor, append, numbered, read, settled
+from tests.support.store_lives import append, numbered, read, settled
 
 SMALL: Final = StoreSettings(segment_bytes=2048, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
 

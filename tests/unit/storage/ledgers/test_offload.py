@@ -15,7 +15,8 @@ from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.support.store_lives import SMALL, InlineExecutor, append, disk, killed, numbered, read, run, settled
+from magnetar.testing.kit.virtual_loop import InlineExecutor
+from tests.support.store_lives import SMALL, append, disk, killed, numbered, read, run, settled
 
 
 class Copies:

@@ -10,9 +10,9 @@ from typing import Any
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent
+from magnetar.testing.kit.virtual_loop import InlineExecutor
 from tests.support.store_lives import (
     SMALL,
-    InlineExecutor,
     append,
     disk,
     killed,
