@@ -74,7 +74,7 @@ def standalone(
         configuration = config.load(file=conf, environment=os.environ, flags=setting or [])
         if configuration.settings.logFormat == "json":
             set_up(as_json=True)
-        _require_packages(configuration)
+        _require_place(configuration)
         _require_providers(configuration)
         for notice in configuration.notices:
             print(notice)
@@ -90,14 +90,14 @@ def standalone(
         raise typer.Exit(1) from None
 
 
-def _require_packages(configuration: Configuration) -> None:
+def _require_place(configuration: Configuration) -> None:
     """A broker that is configured to offload must be able to. Raises InvalidValueError."""
     url = configuration.settings.offloadUrl
     if url:
-        from magnetar.offload.object_store import require_packages
+        from magnetar.offload.object_store import require_place
 
         try:
-            require_packages(url)
+            require_place(url)
         except MagnetarError as error:
             where = configuration.origin.get("offloadUrl", "offloadUrl")
             raise InvalidValueError(f"{where}: offloadUrl: {error}") from None

@@ -25,8 +25,8 @@ class AuthenticationSettings:
     authenticationProviders: str = setting(
         "",
         "Class names of Pulsar's providers, separated by commas: AuthenticationProviderToken, ...Tls and ...Basic of "
-        "org.apache.pulsar.broker.authentication, and oidc.AuthenticationProviderOpenID. Others are refused. Several "
-        "of one method are asked in this order.",
+        "org.apache.pulsar.broker.authentication, and oidc.AuthenticationProviderOpenID. Where "
+        "`authenticationEnabled`, others refuse the start. Several of one method are asked in this order.",
         _GROUP,
         form="words",
     )

@@ -28,7 +28,8 @@ class AuthorizationSettings:
     )
     authorizationProvider: str = setting(
         PROVIDER,
-        "The rules of authorization; there are Pulsar's own. With another name the start is refused.",
+        "The rules of authorization; there are Pulsar's own. Where `authorizationEnabled`, another name refuses the "
+        "start.",
         _AUTHORIZATION,
     )
     superUserRoles: str = setting("", "Roles that may do everything, separated by commas.", _AUTHORIZATION)

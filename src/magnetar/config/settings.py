@@ -226,7 +226,8 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
     offloadUrl: str = _setting(
         "",
         "magnetar's own: where offloaded ledgers go, `file:///path`, `s3://bucket/prefix`, `gs://...` or `az://...`; "
-        "empty: nothing is offloaded. What was offloaded before is read from where it is.",
+        "empty: nothing is offloaded. A directory is made if it is missing; one that cannot be written refuses the "
+        "start. What was offloaded before is read from where it is.",
         "Storage",
     )
     backupDirectory: str = _setting(

@@ -10,6 +10,7 @@ name only when it is whole: by a rename after fsync, or by one conditional PUT. 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -80,17 +81,22 @@ def object_store_at(url: str) -> ObjectStore:
     )
 
 
-def require_packages(url: str) -> None:
-    """What is needed to write there is installed; nothing is imported. Raises InvalidValueError."""
-    needed = {"pyarrow": "spark"}
+def require_place(url: str) -> None:
+    """What is needed to write there is installed, and a directory is there, made if missing, and can be written.
+
+    Raises InvalidValueError.
+    """
+    needed, place = {"pyarrow": "spark"}, None
     parts = urlsplit(url)
     if parts.scheme in BUCKET_SCHEMES and parts.netloc:
         needed["obstore"] = "pipelines"
     else:
-        object_store_at(url)
+        place = object_store_at(url)
     for package, extra in needed.items():
         if find_spec(package) is None:
             raise InvalidValueError(f"{url!r} needs {package}: pip install 'magnetar[{extra}]'")
+    if isinstance(place, DirectoryObjectStore):
+        place.require()
 
 
 def require_name(name: str) -> str:
@@ -116,6 +122,18 @@ class DirectoryObjectStore:
     def __init__(self, url: str, path: str) -> None:
         self.url = url
         self.path = path
+
+    def require(self) -> None:
+        """Make the directory if it is missing. Raises InvalidValueError if nothing can be written there."""
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            if not os.access(self.path, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise InvalidValueError(
+                f"nothing can be written to the directory {self.path}: {error.strerror}; name one that the broker may "
+                "write to"
+            ) from None
 
     def draft(self, name: str) -> ObjectDraft:
         head, _, tail = require_name(name).rpartition("/")

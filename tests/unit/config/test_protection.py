@@ -204,6 +204,16 @@ def test_offloading_without_its_packages_refuses_the_start(
     assert not data.exists()
 
 
+@pytest.mark.parametrize("place", ["/proc/nowhere", "/dev/null", "/dev/null/below"])
+def test_offloading_to_where_nothing_can_be_written_refuses_the_start(tmp_path: Path, place: str) -> None:
+    """It was accepted, and every ledger that was to go there failed later."""
+    data = tmp_path / "data"
+    refused = CliRunner().invoke(app, ["standalone", "--data", str(data), "--set", f"offloadUrl=file://{place}"])
+    assert refused.exit_code == 1
+    assert f"offloadUrl: nothing can be written to the directory {place}" in refused.output
+    assert not data.exists()
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
