@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,14 +54,15 @@ def fill(path: Path) -> None:
 
 async def publish(client: RawClient, count: int) -> int:
     """How many were receipted before the disk was full."""
-    producer = await client.producer(T)
-    for i in range(count):
-        try:
+    receipted = 0
+    try:
+        producer = await client.producer(T)
+        while receipted < count:
             await producer.publish(b"m" * 20_000)
-        except RawClientError as refused:
-            assert "the disk is full" in str(refused) or "No space left" in str(refused)
-            return i
-    return count
+            receipted += 1
+    except RawClientError as refused:
+        assert "the disk is full" in str(refused) or "No space left" in str(refused)
+    return receipted
 
 
 async def backlog(port: int, count: int) -> int:
@@ -109,6 +111,64 @@ def test_a_full_disk_can_be_drained_after_a_start(tmp_path: Path, end: signal.Si
         with standalone(disk / "data") as (process, line):
             assert "is ready" in line, process.communicate(timeout=10)[1]
             asyncio.run(goes_on(ports(line)[0]))
+
+
+def test_a_disk_without_any_room_is_read(tmp_path: Path) -> None:
+    """The reserve is used up and its room taken by somebody else: not one byte can be written."""
+    with small_disk(tmp_path / "disk", 24 * MB) as disk:
+        with standalone(disk / "data") as (process, line):
+            receipted = asyncio.run(backlog(ports(line)[0], 10_000))
+            fill(disk)
+            process.kill()
+            process.wait(30)
+        for _ in range(2):
+            fill(disk)
+            with standalone(disk / "data") as (process, line):
+                assert "is ready" in line, process.communicate(timeout=10)[1]
+                fill(disk)
+                assert asyncio.run(read(ports(line)[0], receipted)) == receipted
+                process.kill()
+                process.wait(30)
+
+
+async def read(port: int, expected: int) -> int:
+    """Read by the subscription that exists, and find that another one is refused with the reason."""
+    async with connected(port) as client:
+        consumer = await client.subscribe(T, "s", SubType.Shared)
+        consumer.flow(expected)
+        got = [await consumer.receive() for _ in range(expected)]
+        with pytest.raises(RawClientError, match="No space left on device"):
+            await client.subscribe(T, "new", SubType.Shared)
+        return len(got)
+
+
+OFFICIAL = """
+import pulsar, pulsar.exceptions, sys
+client = pulsar.Client(sys.argv[1], logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+client.subscribe("t", "s").close()
+producer = client.create_producer("t", send_timeout_millis=5000, batching_enabled=False)
+for _ in range(2):
+    try:
+        while True:
+            producer.send(b"m" * 20_000)
+    except pulsar.exceptions.PulsarException as error:
+        print(error)
+try:
+    client.create_producer("u")
+except pulsar.exceptions.PulsarException as error:
+    print(error)
+client.close()
+"""
+
+
+def test_the_official_client_hears_that_the_disk_is_full(tmp_path: Path) -> None:
+    """It was let in again and again, sent again what was refused, and its send never ended (decision 069)."""
+    with small_disk(tmp_path / "disk", 24 * MB) as disk, standalone(disk / "data") as (_, line):
+        url = f"pulsar://127.0.0.1:{ports(line)[0]}"
+        official = subprocess.run([sys.executable, "-c", OFFICIAL, url], capture_output=True, text=True, timeout=60)
+        assert official.returncode == 0, official.stderr
+        refusals = [line for line in official.stdout.splitlines() if line.startswith("Pulsar error")]
+        assert refusals == ["Pulsar error: ProducerBlockedQuotaExceededException"] * 3
 
 
 def test_a_first_start_on_a_full_disk_says_so(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import cast
 import pytest
 
 from magnetar.app.node import Broker
+from magnetar.client.aio.client import Client
+from magnetar.exceptions import ProducerBlockedQuotaExceededException
 from magnetar.model.errors import ServerError
 from magnetar.protocol.commands import SubType
 from magnetar.storage.backends.committer import Committer
@@ -18,9 +20,12 @@ from magnetar.storage.backends.journal_backend import Chunk, Committed
 from magnetar.storage.backends.reserve import Reserve
 from magnetar.storage.backends.segment_writer import LocalSegmentWriter
 from magnetar.storage.backends.zeros_ahead import NO_ZEROS, Zeros
+from magnetar.storage.store import LedgerStore
+from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.faultfiles import Operation
 from magnetar.testing.history import Crashed, Receipted
 from magnetar.testing.history_check import Order, Rules
+from magnetar.testing.simloop import SimClock
 from tests.sim.clients import Habit, Publisher, Subscriber
 from tests.sim.world import SMALL, T, World, caught, run_seeds
 from tests.support.simulated_store import used_bytes
@@ -95,6 +100,28 @@ async def full(world: World) -> None:
     await asyncio.sleep(4)
     assert receipts(world, since) > 50
     world.check_tasks()
+
+
+async def refused_when_full(world: World) -> None:
+    """Who publishes hears that the disk is full, at once and once, and the same producer goes on when there is room."""
+    await world.boot()
+    world.start(Subscriber(world, "k", T, S, SubType.Shared, Habit(keeps=1.0)).run())
+    await asyncio.sleep(0.2)  # without a subscription all would be trimmed
+    client = Client(f"pulsar://{HOST}:{PORT}", clock=SimClock(world.loop), rng=world.rng)
+    producer = await client.create_producer(T, send_timeout_millis=60_000, batching_enabled=False)
+    await producer.send(b"before" * 100)
+    faults = world.machine.files.faults
+    faults.capacity_bytes = used_bytes(world.machine.files)
+    with pytest.raises(ProducerBlockedQuotaExceededException, match="the disk is full"):
+        while True:  # what the reserve of a file system leaves may take some
+            await producer.send(b"refused" * 100)
+    faults.capacity_bytes = used_bytes(world.machine.files)  # somebody else takes what was reserved
+    await asyncio.sleep(20)
+    with pytest.raises(ProducerBlockedQuotaExceededException, match="the disk is full"):
+        await client.create_producer("another")
+    faults.capacity_bytes = None
+    await producer.send(b"after" * 100)
+    await client.close()
 
 
 async def start_on_full(world: World) -> None:
@@ -174,6 +201,15 @@ def test_trouble_costs_nothing_receipted() -> None:
 
 def test_a_full_disk_is_said_and_left_behind() -> None:
     run_seeds(full, 2)
+
+
+def test_a_full_disk_is_told_once() -> None:
+    run_seeds(refused_when_full, 3)
+
+
+def test_a_producer_that_is_let_in_on_a_full_disk_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LedgerStore, "when_entries_are_taken", lambda store, answer: answer(None))
+    caught(refused_when_full, lambda broker: None)
 
 
 def test_start_on_a_full_disk() -> None:

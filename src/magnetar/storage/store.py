@@ -11,9 +11,10 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final
 
-from magnetar.model.errors import PersistenceError
+from magnetar.model.errors import MagnetarError, PersistenceError, QuotaExceededError
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.backends.journal_backend import JournalBackend, segment_name
@@ -68,6 +69,8 @@ class LedgerStore:
         )
         self._tasks = TaskGroup("storage")
         self._logs: dict[str, ManagedLedger] = {}
+        self._unborn: set[int] = set()
+        """Logs whose existence is not durable yet."""
         self.ids = [0, 0, 0]
         """Highest log, ledger and cursor id ever given."""
         self.secret = secrets.randbits(32)
@@ -182,16 +185,33 @@ class LedgerStore:
         """The log of that name, made if missing; ``done`` when its existence is durable.
 
         A ledger is opened each time: entries written by this process never share a ledger with older ones (rule 4.1.5).
+        A log that was durable before is served also if the disk takes nothing (decision 069).
         """
         managed = self._logs.get(name)
         if managed is None:
             self.ids[0] += 1
             managed = self._logs[name] = ManagedLedger(self, self.ids[0], name)
-            managed.write_birth()
+            self._unborn.add(managed.id)
+            managed.write_birth(partial(self._unborn.discard, managed.id))
         managed.open_ledger()
         if done is not None:
-            self.journal.barrier(done, failed)
+            self.journal.barrier(done, failed if managed.id in self._unborn else lambda error: done())
         return managed
+
+    def when_records_are_taken(self, answer: Callable[[PersistenceError | None], None]) -> None:
+        """Answer whether the disk takes writes. After one that failed only another one tells (decision 069)."""
+        journal = self.journal
+        if journal.failing is None:
+            answer(None)
+        else:
+            journal.roll(lambda: answer(None), answer)
+
+    def when_entries_are_taken(self, answer: Callable[[MagnetarError | None], None]) -> None:
+        """Answer as above; QuotaExceededError while the disk is full and what is left is for what makes space."""
+        if self.journal.full is not None:
+            answer(QuotaExceededError(str(self.journal.full)))
+        else:
+            self.when_records_are_taken(answer)
 
     def find_log(self, name: str) -> ManagedLedger | None:
         """The log of that name as it is: nothing may be appended to it before :meth:`open_log`."""

@@ -39,7 +39,8 @@ def test_a_failed_write_leaves_no_pending_publishes_behind() -> None:
                 await asyncio.sleep(0.0005)
             await client.hear(c.CommandCloseProducer)
             await asyncio.sleep(1)
-            producer = await client.producer(T)
+            producer = await client.producer(T)  # which begins a segment, and so seals the one before
+            await asyncio.sleep(1)
         for _ in range(20):
             await producer.publish(b"y")
         (listener,) = world.machine.broker.connections

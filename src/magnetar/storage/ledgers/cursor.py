@@ -36,7 +36,8 @@ class Cursor:
     __slots__ = (
         "_dirty_partial", "_fresh", "_journal", "_log", "_partial", "_whole", "acked", "attended", "bytes_written",
         "deleted",
-        "durable", "has_partial_batches", "id", "jumped", "name", "properties", "times_lost", "times_written",
+        "durable", "has_partial_batches", "id", "jumped", "name", "properties", "recorded", "times_lost",
+        "times_written",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,8 @@ class Cursor:
         self.times_written = self.bytes_written = self.times_lost = 0
         """Records with what changed, their bytes, and how many of them the disk refused, since the start."""
         self.has_partial_batches = False
+        self.recorded = False
+        """Whether it would outlive a crash."""
         self.deleted = False
         """What is acknowledged from now on is written no more: it would bring the cursor back at the next start."""
         self._partial: dict[int, int] = {}
@@ -219,6 +222,16 @@ class Cursor:
         self.bytes_written += len(record)
         return record
 
+    def record(self, done: Done) -> None:
+        """Have it on the disk for the first time; ``done`` when it is there."""
+        assert self._journal is not None
+
+        def recorded() -> None:
+            self.recorded = True
+            done()
+
+        self._journal.touch(self, recorded)
+
     def lost(self) -> None:
         """The last render did not reach the disk."""
         self.times_lost += 1
@@ -234,6 +247,7 @@ class Cursor:
 
     def restore(self, state: cursor_records.CursorState) -> None:
         """Take a whole state from disk."""
+        self.recorded = True
         self.acked.replace(state.mark_delete, state.ranges)
         self._partial = {ordinal: _bits(words) for ordinal, words in state.partial}
         self.has_partial_batches = bool(self._partial)

@@ -313,7 +313,7 @@ class ManagedLedger(OffloadableLedgers):
         )
         if durable:
             self.cursors[name] = cursor
-            self._journal.touch(cursor, done or _nothing_happened)
+            cursor.record(done or _nothing_happened)
         else:
             self.cached_runs.came(cursor)
             (done or _nothing_happened)()

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
+from magnetar.model.errors import PersistenceError, QuotaExceededError
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent
@@ -67,6 +68,63 @@ def test_a_log_born_in_a_failed_write_exists_once_a_later_one_succeeds() -> None
         store = opened(await killed(store, files))
         assert sorted(store.names()) == ["a", "b"]
         assert list(store.open_log("a").cursors) == ["s"]
+
+    run(main())
+
+
+def test_what_was_on_the_disk_before_is_opened_while_the_disk_takes_nothing() -> None:
+    """Reading needs no write: the record of the ledger that a new life begins is not waited for (decision 069)."""
+
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        managed = store.open_log("a")
+        cursor = managed.open_cursor("s", 0)
+        assert not cursor.recorded
+        await append(store, managed, *numbered(0, 5))
+        assert cursor.recorded
+        store = opened(await killed(store, files))
+        files.faults.append_error_rate = 1.0
+        answers: list[str] = []
+        again = store.open_log("a", lambda: answers.append("a"), lambda error: answers.append("a refused"))
+        store.open_log("b", lambda: answers.append("b"), lambda error: answers.append("b refused"))
+        await settled()
+        assert answers == ["a", "b refused"]
+        assert again.cursors["s"].recorded
+        assert await read(again) == numbered(0, 5)
+        files.faults.append_error_rate = 0.0
+        await append(store, again, b"after")
+        store = opened(await killed(store, files))
+        assert sorted(store.names()) == ["a", "b"]
+        assert await read(store.open_log("a")) == [*numbered(0, 5), b"after"]
+
+    run(main())
+
+
+def test_only_a_write_tells_that_a_disk_which_failed_takes_writes_again() -> None:
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        managed = store.open_log("a")
+        await append(store, managed, b"first")
+        answers: list[object] = []
+        store.when_records_are_taken(answers.append)
+        assert answers == [None], "a healthy disk is not asked"
+        files.fail("sync", times=2)
+        managed.append(b"lost", 1, None)
+        await settled()
+        writes = store.journal.writes
+        store.when_entries_are_taken(lambda error: answers.append(type(error)))
+        await settled()
+        assert answers == [None, PersistenceError]
+        store.when_entries_are_taken(answers.append)
+        await settled()
+        assert answers == [None, PersistenceError, None]
+        assert store.journal.writes == writes + 1
+        store.journal.full = PersistenceError("the disk is full: test")
+        store.when_entries_are_taken(lambda error: answers.append((type(error), str(error))))
+        store.when_records_are_taken(answers.append)
+        assert answers[3:] == [(QuotaExceededError, "the disk is full: test"), None]
 
     run(main())
 

@@ -42,9 +42,32 @@ def open_producer(session: Session, command: c.CommandProducer) -> None:
         session.reopening[command.producer_id] = pending
     try:
         check_producer(command)
-        topic = session.service.served(TopicName.parse(command.topic), create=True)
+        name = TopicName.parse(command.topic)
+    except MagnetarError as error:
+        _give_up(session, command, pending, error)
+        return
+    if name.persistent:
+        session.service.store.when_entries_are_taken(
+            lambda refused: _find_topic(session, command, name, pending, refused)
+        )
+    else:
+        _find_topic(session, command, name, pending, None)
+
+
+def _find_topic(
+    session: Session, command: c.CommandProducer, name: TopicName, pending: PendingOpen, refused: MagnetarError | None
+) -> None:
+    """Find or make the topic, unless its messages would be refused now: a client that is let in sends them again at
+    once, and so for ever (decision 069)."""
+    if pending.cancelled or session.closed:
+        return
+    if refused is not None:
+        _give_up(session, command, pending, refused)
+        return
+    try:
+        topic = session.service.served(name, create=True)
     except TopicNotFoundError:
-        _give_up(session, command, pending, TopicNotFoundError(f"Topic not found {TopicName.parse(command.topic).fqn}"))
+        _give_up(session, command, pending, TopicNotFoundError(f"Topic not found {name.fqn}"))
         return
     except MagnetarError as error:
         _give_up(session, command, pending, error)
@@ -236,7 +259,8 @@ def close_producer(session: Session, command: c.CommandCloseProducer) -> None:
             session.send(c.CommandSuccess(command.request_id))
 
         try:
-            held.log.barrier(closed)
+            # also when the disk refuses: then what the producer sent was refused
+            held.log.barrier(closed, lambda error: closed())
         except BaseException:
             session.producers[command.producer_id] = held  # the end of the connection finds it there
             raise

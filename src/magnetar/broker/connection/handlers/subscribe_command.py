@@ -101,11 +101,23 @@ class _Joining:
         if wants and not topic.policies.auto_subscription_creation:
             self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
             return
+        if wants:
+            self._session.service.store.when_records_are_taken(self._may_join)
+        else:
+            self._may_join(None)
+
+    def _may_join(self, refused: MagnetarError | None) -> None:
+        command, topic = self._command, self._topic
+        if self._stopped():
+            return
+        if refused is not None:
+            self._give_up(refused)
+            return
         try:
             topic.check_consumer(command.sub_type)
             self._check_rate()
-        except MagnetarError as refused:
-            self._give_up(refused)
+        except MagnetarError as error:
+            self._give_up(error)
             return
         admission = admit_consumer(self._session.service.schemas, topic, command.schema)
         write_metadata(self._session, admission, self._schema_admitted, "SUBSCRIBE")

@@ -91,8 +91,11 @@ class Subscriptions(Mapping[str, Subscription]):
         if durable:
             stored = self._log.cursors.get(name)
             if stored is not None and is_replicated(properties) and not is_replicated(stored.properties):
-                stored.set_properties({**stored.properties, **REPLICATED})
-            self._log.barrier(done)
+                stored.set_properties({**stored.properties, **REPLICATED}, done)
+            elif stored is not None and stored.recorded:
+                self._log.barrier(done, lambda error: done())  # reading needs no disk that takes writes
+            else:
+                self._log.barrier(done)
         else:
             done()
         return found

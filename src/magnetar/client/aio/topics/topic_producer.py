@@ -97,9 +97,11 @@ class TopicProducer:
         patient = options.access_mode is c.ProducerAccessMode.WaitForExclusive
         try:
             answer = await connection.request(command, c.CommandProducerSuccess, what, patient=patient)
-        except BaseException:
+        except BaseException as error:
             if connection.producers.pop(producer_id, None) is not None and connection.lost is None:
                 connection.send(c.CommandCloseProducer(producer_id, connection.new_request_id()))
+            if isinstance(error, RefusedError) and error.code is ServerError.ProducerBlockedQuotaExceededException:
+                self._fail_pending(error)  # and go on when there is room (rule 4.6.7)
             raise
         if connection.lost is not None:
             raise connection.lost
@@ -311,8 +313,7 @@ class TopicProducer:
         except ConnectionLostError as lost:
             self._leave(lost)
             return
-        self.counters.failed += done.messages
-        receipts.tell_failed(done.fate, self._refused(what, error))
+        self._tell_failed((done,), self._refused(what, error))
         self._after_fates()
 
     def _refused(self, what: str, error: c.CommandSendError) -> RefusedError:
@@ -343,13 +344,9 @@ class TopicProducer:
         queue = self._queue
         assert queue is not None
         now = self._loop.time()
-        expired = queue.expire(now, self._environment.clock.now_ms())
-        for one in expired:
-            self.counters.failed += one.messages
-            receipts.tell_failed(
-                one.fate, receipts.no_receipt(self.topic, self.name, self._options.limits.send_timeout)
-            )
-        if expired:
+        if expired := queue.expire(now, self._environment.clock.now_ms()):
+            seconds = self._options.limits.send_timeout
+            self._tell_failed(expired, receipts.no_receipt(self.topic, self.name, seconds))
             self._after_fates()
         if queue.next_deadline != NEVER:
             self._deadline_timer = self._loop.call_at(max(queue.next_deadline, now + 0.001), self._deadline)
@@ -366,12 +363,18 @@ class TopicProducer:
     def _fail(self, error: Exception) -> None:
         """Fail everything, since it will never be open again."""
         self._failure = error
+        self._fail_pending(error)
+
+    def _fail_pending(self, error: Exception) -> None:
         if self._queue is not None:
-            for one in self._queue.give_up():
-                self.counters.failed += one.messages
-                receipts.tell_failed(one.fate, error)
+            self._tell_failed(self._queue.give_up(), error)
         self._room.set()
         self._idle.set()
+
+    def _tell_failed(self, entries: Sequence[UnconfirmedEntry], error: Exception) -> None:
+        for one in entries:
+            self.counters.failed += one.messages
+            receipts.tell_failed(one.fate, error)
 
     def forked(self, error: Exception) -> None:
         """Refuse everything in a process that was forked off."""
