@@ -4,9 +4,9 @@ bounded budget for all logs.
 What is written is kept for ten to twenty seconds whoever may want it, in a fifth of the budget. What is pushed out of
 there, or was there longer, stays, in what room there is, if a subscription with consumers has not acknowledged it. Runs
 of small entries, which cost most to read again, are packed end to end and stay for any subscription; nobody's entries
-go. What is read from the disk has up to two fifths. Each part drops its oldest pieces first, whatever log they belong
-to: tailing readers find what they want because they want it at once, and catching up reads the disk in pieces that are
-used before they are pushed out (docs/decisions/062).
+go. What is read from the disk has up to two fifths. What consumers waited for goes some seconds after they have. Each
+part drops its oldest pieces first, whatever log they belong to: tailing readers find what they want because they want
+it at once, and catching up reads the disk in pieces that are used before they are pushed out (docs/decisions/062).
 """
 
 from __future__ import annotations
@@ -149,6 +149,13 @@ def _done(piece: _Piece) -> bool:
     return cached.at(first) < 0 or cached.acknowledged(first + entries - 1)
 
 
+def _wanted(piece: _Piece) -> bool:
+    """Whether a consumer or reader waits for it, or any subscription if it is packed."""
+    cached, first, _, entries = piece
+    at = cached.at(first)
+    return at >= 0 and cached.awaited(first + entries - 1, by_consumers=isinstance(cached.runs[at], StoredRun))
+
+
 class _Part:
     """Some of the pieces, in the order they came, and their bytes."""
 
@@ -166,6 +173,20 @@ class _Part:
         if self.old:
             self.old -= 1
         return piece
+
+    def sift(self, most: int) -> list[_Piece]:
+        """Take out the pieces that no consumer waits for, of the first old ones, and at most so many; then all are
+        old."""
+        pieces = self.pieces
+        gone: list[_Piece] = []
+        kept: list[_Piece] = []
+        for _ in range(min(self.old, most)):
+            piece = pieces.popleft()
+            (kept if _wanted(piece) else gone).append(piece)
+        pieces.extendleft(reversed(kept))
+        self.old = len(pieces)
+        self.bytes -= sum([size for _, _, size, _ in gone])
+        return gone
 
     def purge(self) -> list[_Piece]:
         """Take out the pieces that are gone from their logs."""
@@ -279,8 +300,8 @@ class EntryCache:
                 self._drop(part.popleft())
 
     def tidy(self) -> bool:
-        """Let go of what was waited for or read and is acknowledged by now, and of what was written before the last
-        such call and nobody waits for; called every few seconds.
+        """Let go of what was waited for or read and is acknowledged by now, and of what was there at the last such call
+        and no consumer waits for; called every few seconds.
 
         Returns whether there is more to look at, so that others can have their turn before the next call.
         """
@@ -289,6 +310,9 @@ class EntryCache:
             self._age_oldest()
         self._let_go_awaited()
         self._let_go_read()
+        for part in (self._awaited, self._read):
+            for piece in part.sift(_TIDIED_MAX):
+                self._drop(piece)
         if self._cleared and self._pieces <= _TIDIED_MAX:
             self._purge()
         self._measure()

@@ -8,39 +8,9 @@ import tracemalloc
 
 import pytest
 
-from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache
 from magnetar.storage.ledgers.stored_run import PackedRun, StoredRun, cut
-
-ENTRY = 64
-OVERHEAD = 320 + ENTRY
-"""Of a run of one entry."""
-
-
-def run(first: int, sizes: list[int], counts: list[int] | None = None) -> StoredRun:
-    return StoredRun(first, 3, first + 100, [bytes([first % 256]) * size for size in sizes], counts)
-
-
-def put(cache: EntryCache, cached: CachedRuns, first: int, sizes: list[int]) -> None:
-    cache.put(cached, run(first, sizes), sum(sizes))
-
-
-class Ends:
-    """Of the log that cursors run over."""
-
-    id, first, end = 1, 0, 1 << 40
-
-
-def cursor(mark_delete: int, number: int = 1, *, attended: bool = True) -> Cursor:
-    made = Cursor(Ends(), number, f"s{number}", mark_delete, None)
-    made.attended = attended
-    return made
-
-
-def firsts(cached: CachedRuns) -> list[int]:
-    firsts = [piece.first for piece in cached.runs]
-    assert firsts == sorted(firsts)
-    return firsts
+from tests.support.cached_pieces import ENTRY, OVERHEAD, cursor, firsts, put, put_thirty, run
 
 
 def test_the_account_counts_bytes_and_what_python_adds() -> None:
@@ -107,11 +77,6 @@ def test_what_nobody_waits_for_has_a_fifth_and_goes_in_the_order_it_came_and_one
     assert (cache.bytes, firsts(one)) == (1 + OVERHEAD, [5])
 
 
-def put_thirty(cache: EntryCache, cached: CachedRuns) -> None:
-    for first in range(30):
-        put(cache, cached, first, [100])
-
-
 def test_what_a_subscription_waits_for_stays_while_there_is_room_and_goes_when_it_was_acknowledged() -> None:
     each = 100 + OVERHEAD
     sub = cursor(9)
@@ -163,16 +128,6 @@ def test_what_was_read_has_two_fifths_and_goes_when_it_was_acknowledged() -> Non
     assert firsts(cached) == [12, 13, 14, 15, 16, 17, 18, 19, 50], "a put that makes no room looks at nothing"
     cache.tidy()
     assert firsts(cached) == [18, 19, 50]
-
-
-def test_what_is_read_of_a_log_without_cursors_stays_until_it_is_pushed_out() -> None:
-    """A compacted view is read through the cursors of another log."""
-    each = 100 + OVERHEAD
-    cache, cached = EntryCache(20 * each), CachedRuns()
-    for first in range(20):
-        cache.put_read(cached, run(first, [100]), 100)
-    cache.tidy()
-    assert firsts(cached) == [*range(12, 20)]
 
 
 def test_what_is_read_makes_room_for_itself_before_what_was_written_a_moment_ago() -> None:
@@ -236,58 +191,6 @@ def test_a_log_that_was_cleared_gives_its_budget_back_when_half_of_all_pieces_ar
     assert (firsts(gone), firsts(other), cache.bytes) == ([9], [], each)
     cache.clear(gone)
     assert cache.bytes == 0
-
-
-def test_what_was_cleared_goes_in_a_quiet_moment() -> None:
-    cache, gone, other = EntryCache(1 << 20), CachedRuns(), CachedRuns()
-    for first in range(5):
-        put(cache, other, first, [100])
-    put(cache, gone, 0, [100])
-    cache.clear(gone)
-    cache.tidy()
-    # nobody waits for the others, but they were written a moment ago
-    assert (firsts(other), cache.bytes) == ([0, 1, 2, 3, 4], 5 * (100 + OVERHEAD))
-
-
-def test_what_was_written_before_the_last_quiet_moment_goes_in_the_next_unless_it_is_waited_for() -> None:
-    cache, cached, waited = EntryCache(1 << 20), CachedRuns(), CachedRuns({"s": cursor(-1)})
-    for first in range(5):
-        put(cache, cached, first, [100])
-    put(cache, waited, 0, [100])
-    assert not cache.tidy()
-    put(cache, cached, 5, [100])
-    assert (firsts(cached), firsts(waited)) == ([0, 1, 2, 3, 4, 5], [0])
-    assert not cache.tidy()
-    assert (firsts(cached), firsts(waited), cache.bytes) == ([5], [0], 2 * (100 + OVERHEAD))
-    cache.tidy()
-    assert (firsts(cached), firsts(waited), cache.bytes) == ([], [0], 100 + OVERHEAD)
-
-
-def test_a_quiet_moment_looks_at_a_thousand_pieces_at_once() -> None:
-    cache, cached = EntryCache(10 << 20), CachedRuns()
-    for first in range(2500):
-        put(cache, cached, first, [100])
-    assert not cache.tidy()
-    put(cache, cached, 2500, [100])
-    assert [(cache.tidy(), len(cached.runs)) for _ in range(3)] == [(True, 1501), (True, 501), (False, 1)]
-
-
-def test_quiet_moments_count_what_came_since_though_others_were_pushed_out_or_cleared() -> None:
-    each = 100 + OVERHEAD
-    cache, cached, gone = EntryCache(50 * each), CachedRuns(), CachedRuns()
-    for first in range(10):
-        put(cache, gone, first, [100])
-    cache.tidy()
-    cache.clear(gone)
-    for first in range(4):
-        put(cache, cached, first, [100])
-    cache.tidy()
-    assert firsts(cached) == [0, 1, 2, 3], "they came after the last moment"
-    for first in range(4, 12):
-        put(cache, cached, first, [100])
-    assert firsts(cached) == [*range(2, 12)], "two were pushed out"
-    cache.tidy()
-    assert firsts(cached) == [*range(4, 12)]
 
 
 def test_a_piece_that_begins_inside_another_is_not_remembered() -> None:
