@@ -156,6 +156,7 @@ def compare(brokers: list[Broker], workloads: list[Workload], options: argparse.
 
 
 def main(argv: list[str] | None = None) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # brokers that are paused must not outlive us
     options = arguments(sys.argv[1:] if argv is None else argv)
     workloads = selected(options.workloads)
     if options.list or not workloads:
