@@ -12,6 +12,7 @@ import asyncio
 import ctypes
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,16 +35,20 @@ def share_one_heap() -> None:
     Else each thread keeps what was freed in a heap of its own, where the loop cannot use it. Python's threads allocate
     one at a time in any case. Does nothing where the C library has no ``mallopt``.
     """
-    library: Any = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        library.mallopt(_M_ARENA_MAX, 1)
+    if hasattr(_library(), "mallopt"):
+        _library().mallopt(_M_ARENA_MAX, 1)
 
 
 def trim() -> None:
     """Give free pages back to the system; does nothing where the C library has no ``malloc_trim``."""
-    library: Any = ctypes.CDLL(None)
-    if hasattr(library, "malloc_trim"):
-        library.malloc_trim(0)
+    if hasattr(_library(), "malloc_trim"):
+        _library().malloc_trim(0)
+
+
+@cache
+def _library() -> Any:
+    """Return the C library; each look at a function that is not there yet leaves garbage."""
+    return ctypes.CDLL(None)
 
 
 def resident_bytes() -> int:

@@ -49,6 +49,19 @@ class WebSocketLimits(NamedTuple):
     """Shared by all connections of the broker."""
 
 
+class _Requests(h11.Connection):
+    """h11's reader of requests. What it refuses refers to itself by its traceback, and so to whatever handles this
+    connection, which would stay until the garbage collector comes."""
+
+    @override
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        try:
+            return super().next_event()
+        except h11.RemoteProtocolError as error:
+            error.__traceback__ = None
+            raise
+
+
 class HttpConnection(H11Protocol):
     """A connection of uvicorn with those limits; ``release`` is called when the connection is lost."""
 
@@ -63,6 +76,7 @@ class HttpConnection(H11Protocol):
     ) -> None:
         """``sockets``: what a WebSocket may do that it becomes; ``turns``: shared by all connections of the door."""
         super().__init__(config, server_state, app_state)
+        self.conn.__class__ = _Requests
         self._release = release
         self._sockets = sockets
         self._turns = turns
@@ -131,7 +145,7 @@ class HttpConnection(H11Protocol):
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Hand the connection over, with the request that began it."""
         # imported when the application is built
-        from magnetar.admin.http.websocket_connection import SmallReads, WebSocketConnection
+        from magnetar.admin.http.websocket_connection import WebSocketConnection, small_reads
 
         self._handed_over = True
         self._request_whole()
@@ -146,7 +160,7 @@ class HttpConnection(H11Protocol):
             self._sockets.unfinished,
         )  # fmt: skip
         found.connection_made(self.transport)
-        self.transport.set_protocol(SmallReads(found))
+        self.transport.set_protocol(small_reads(found))
         found.data_received(b"".join([*lines, b"\r\n"]))
 
     def _request_whole(self) -> None:

@@ -19,6 +19,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 from websockets.frames import Frame
 
+from magnetar.runtime.shared_reads import SharedReads
+
 ROUND: Final = 500
 """Units of all connections of this door in one turn of the event loop."""
 _SLICE: Final = 2048
@@ -30,7 +32,7 @@ _TEXT_COST: Final = 20
 _UNIT_BYTES: Final = 100
 """Bytes of a message that cost one unit more."""
 _room: Final = memoryview(bytearray(_READ))
-"""One for all of them: what was read is copied out before anybody else reads."""
+"""One for all of them."""
 _quiet = logging.getLogger("uvicorn.websocket")
 """uvicorn writes every handshake with its query, where tokens stand; errors are written by the application."""
 _quiet.setLevel(logging.CRITICAL)
@@ -251,41 +253,22 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         for state in (self.app_state, getattr(self, "scope", {}).get("state", {})):
             state.pop(_ABORT, None)
         self._unread, self._at, self._whole, self.frames = b"", 0, None, []
-        self.conn.reader.buffer.clear()
+        conn = self.conn
+        conn.reader.buffer.clear()
+        conn.parser.close()
+        for error in (conn.parser_exc, conn.handshake_exc):
+            _forget_frames(error)
         self._count()
         self._release()
 
 
-class SmallReads(asyncio.BufferedProtocol):
-    """Takes a WebSocket's place at its transport and reads less at once: what comes is there before it is counted."""
+def small_reads(owner: WebSocketConnection) -> SharedReads:
+    """Return what takes a WebSocket's place at its transport: what comes is in memory before it is counted."""
+    return SharedReads(owner, _room)
 
-    def __init__(self, owner: WebSocketConnection) -> None:
-        self._owner = owner
 
-    @override
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return _room
-
-    @override
-    def buffer_updated(self, nbytes: int) -> None:
-        self._owner.data_received(bytes(_room[:nbytes]))
-
-    def data_received(self, data: bytes) -> None:
-        """Hand on what the transport has read into a buffer of its own."""
-        self._owner.data_received(data)
-
-    @override
-    def pause_writing(self) -> None:
-        self._owner.pause_writing()
-
-    @override
-    def resume_writing(self) -> None:
-        self._owner.resume_writing()
-
-    @override
-    def eof_received(self) -> None:
-        self._owner.eof_received()
-
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._owner.connection_lost(exc)
+def _forget_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks, whose frames hold the error."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__

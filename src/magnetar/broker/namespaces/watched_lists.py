@@ -107,7 +107,8 @@ class WatchedLists:
         if watcher in watched.watchers:
             watched.watchers.remove(watcher)
         if not watched.watchers:
-            watched.unwatch()
+            unwatch, watched.unwatch = watched.unwatch, _nothing  # it refers to the list
+            unwatch()
             self._lists = {key: each for key, each in self._lists.items() if each is not watched}
 
 

@@ -8,10 +8,11 @@ thousand topics; a connection that is held up by the messages of that many produ
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, Protocol
 
 from typing_extensions import override
+
+from magnetar.runtime.shared_reads import ReadsOwner, SharedReads
 
 MANY_PRODUCERS: Final = 256
 """With fewer of them, what is usually read has several messages for each."""
@@ -21,11 +22,11 @@ USUAL: Final = 256_000
 """Bytes that are read at once while memory is short: as many as uvloop reads for everybody."""
 
 _room: Final = memoryview(bytearray(WIDE))
-"""One for all connections: what was read is copied out before anybody else reads, all of them live on one loop."""
+"""One for all connections: all of them live on one loop."""
 _usual_room: Final = _room[:USUAL]
 
 
-class SocketOwner(Protocol):
+class SocketOwner(ReadsOwner, Protocol):
     """The listener, as its socket sees it."""
 
     @property
@@ -33,40 +34,16 @@ class SocketOwner(Protocol):
         """Whether there is memory for what a large read brings."""
         ...
 
-    def data_received(self, data: bytes) -> None: ...
-    def pause_writing(self) -> None: ...
-    def resume_writing(self) -> None: ...
-    def connection_lost(self, exc: Exception | None) -> None: ...
 
+class WideReads(SharedReads):
+    """Takes the listener's place at its socket."""
 
-class WideReads(asyncio.BufferedProtocol):
-    """Takes the listener's place at its socket; also at one that has buffers of its own, which TLS has."""
+    __slots__ = ("_listener",)
 
-    __slots__ = ("_owner",)
-
-    def __init__(self, owner: SocketOwner) -> None:
-        self._owner = owner
+    def __init__(self, listener: SocketOwner) -> None:
+        super().__init__(listener, _room)
+        self._listener = listener
 
     @override
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _room if self._owner.spacious else _usual_room
-
-    @override
-    def buffer_updated(self, nbytes: int) -> None:
-        self._owner.data_received(bytes(_room[:nbytes]))
-
-    def data_received(self, data: bytes) -> None:
-        """Hand on what the transport has read into a buffer of its own."""
-        self._owner.data_received(data)
-
-    @override
-    def pause_writing(self) -> None:
-        self._owner.pause_writing()
-
-    @override
-    def resume_writing(self) -> None:
-        self._owner.resume_writing()
-
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._owner.connection_lost(exc)
+        return _room if self._listener.spacious else _usual_room
