@@ -12,7 +12,7 @@ import pytest
 
 from magnetar.app.doors import binary_entrances, http_entrances
 from magnetar.config.settings import Settings
-from magnetar.runtime.acceptor import Entrance
+from magnetar.runtime.connections.acceptor import Entrance
 
 Entrances = Callable[[Settings, Any], list[Entrance]]
 

@@ -12,8 +12,8 @@ import pytest
 import uvloop
 
 from magnetar.config.settings import Settings
-from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Entrance, Release, listen
-from magnetar.runtime.descriptors import Descriptors
+from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit, Entrance, Release, listen
+from magnetar.runtime.connections.descriptors import Descriptors
 from magnetar.security.tls.doors import TlsDoors
 from tests.support.certificates import Authority
 

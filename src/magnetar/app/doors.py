@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from magnetar.config.settings import Settings
-from magnetar.runtime.acceptor import Entrance, listen
+from magnetar.runtime.connections.acceptor import Entrance, listen
 
 if TYPE_CHECKING:
     from magnetar.security.tls.doors import TlsDoors

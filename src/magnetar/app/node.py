@@ -34,9 +34,9 @@ from magnetar.model.names import forget_names
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
 from magnetar.protocol.commands import CommandError
-from magnetar.runtime.acceptor import Acceptor, ConnectionLimit
 from magnetar.runtime.clock import Clock, SystemClock
-from magnetar.runtime.descriptors import Descriptors, limit_now
+from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit
+from magnetar.runtime.connections.descriptors import Descriptors, limit_now
 from magnetar.runtime.memory_trim import SECONDS as MEMORY_SECONDS
 from magnetar.runtime.memory_trim import MemoryTrimmer
 from magnetar.runtime.rotated_lines import RotatedLines

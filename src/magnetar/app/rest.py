@@ -16,8 +16,8 @@ from magnetar.broker.connection.bounds.turns import Turns
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.rates import Rates
-from magnetar.runtime.acceptor import ConnectionLimit, Entrance
-from magnetar.runtime.descriptors import Descriptors
+from magnetar.runtime.connections.acceptor import ConnectionLimit, Entrance
+from magnetar.runtime.connections.descriptors import Descriptors
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.telemetry.switch import asked_for
 

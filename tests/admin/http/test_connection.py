@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from magnetar.admin.http import connection
 from magnetar.admin.http.connection import HttpConnection
 from magnetar.admin.http.server import AdminServer
-from magnetar.runtime.acceptor import ConnectionLimit, Entrance, listen
-from magnetar.runtime.descriptors import Descriptors
+from magnetar.runtime.connections.acceptor import ConnectionLimit, Entrance, listen
+from magnetar.runtime.connections.descriptors import Descriptors
 
 LARGE = 8 << 20
 

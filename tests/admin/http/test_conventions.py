@@ -19,8 +19,8 @@ from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.model.names import TopicName
-from magnetar.runtime.acceptor import ConnectionLimit, Entrance
-from magnetar.runtime.descriptors import Descriptors, limit_now
+from magnetar.runtime.connections.acceptor import ConnectionLimit, Entrance
+from magnetar.runtime.connections.descriptors import Descriptors, limit_now
 from tests.admin.conftest import World
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 import uvloop
 
-from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Release, listen
-from magnetar.runtime.descriptors import Descriptors
+from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit, Release, listen
+from magnetar.runtime.connections.descriptors import Descriptors
 
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from magnetar.model.errors import NotAllowedError
-from magnetar.runtime.acceptor import ConnectionLimit
-from magnetar.runtime.descriptors import Descriptors, count_open, limit_now
+from magnetar.runtime.connections.acceptor import ConnectionLimit
+from magnetar.runtime.connections.descriptors import Descriptors, count_open, limit_now
 
 
 class Process:

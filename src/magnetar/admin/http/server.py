@@ -2,7 +2,7 @@
 
 The ports are bound separately, because building the application takes several times as long as starting a
 broker: requests that come meanwhile wait in the sockets. Connections are accepted and counted by
-:mod:`magnetar.runtime.acceptor`.
+:mod:`magnetar.runtime.connections.acceptor`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from typing_extensions import override
 
 from magnetar.admin.http.connection import HttpConnection, WebSocketLimits
-from magnetar.runtime.acceptor import Acceptor, ConnectionLimit, Entrance, Release
+from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit, Entrance, Release
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.runtime.tasks import TaskGroup
 

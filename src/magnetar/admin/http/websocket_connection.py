@@ -19,7 +19,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 from websockets.frames import Frame
 
-from magnetar.runtime.shared_reads import SharedReads
+from magnetar.runtime.connections.shared_reads import SharedReads
 
 ROUND: Final = 500
 """Units of all connections of this door in one turn of the event loop."""

@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 
 from typing_extensions import override
 
-from magnetar.runtime.acceptor import Make, Release
 from magnetar.runtime.clock import SystemClock
+from magnetar.runtime.connections.acceptor import Make, Release
 from magnetar.security.tls.handshakes import Handshakes
 from magnetar.security.tls.server_tls import ServerTls
 from magnetar.security.tls.wrong_door import failure, is_tls, plain_text

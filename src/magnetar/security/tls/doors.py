@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 
 from magnetar.config.settings import Settings
-from magnetar.runtime.acceptor import Make
+from magnetar.runtime.connections.acceptor import Make
 from magnetar.security.tls.connection import secured
 from magnetar.security.tls.handshakes import Handshakes
 from magnetar.security.tls.server_tls import ServerTls

@@ -105,8 +105,8 @@ class EmbeddedBroker:
 
     async def _serve_rest(self, broker: Broker) -> None:
         from magnetar.app.rest import RestPort
-        from magnetar.runtime.acceptor import Entrance
-        from magnetar.runtime.descriptors import Descriptors, limit_now
+        from magnetar.runtime.connections.acceptor import Entrance
+        from magnetar.runtime.connections.descriptors import Descriptors, limit_now
 
         listening = socket.create_server((HOST, self.web_port), backlog=_BACKLOG)
         self.web_port = listening.getsockname()[1]

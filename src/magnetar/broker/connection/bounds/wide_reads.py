@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from typing_extensions import override
 
-from magnetar.runtime.shared_reads import ReadsOwner, SharedReads
+from magnetar.runtime.connections.shared_reads import ReadsOwner, SharedReads
 
 MANY_PRODUCERS: Final = 256
 """With fewer of them, what is usually read has several messages for each."""

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from magnetar.runtime.descriptors import Descriptors
+from magnetar.runtime.connections.descriptors import Descriptors
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.runtime.tasks import TaskGroup
 
