@@ -89,12 +89,9 @@ class _Joining:
 
     def _topic_ready(self, error: MagnetarError | None) -> None:
         command, topic = self._command, self._topic
-        if self._stopped():
-            return
         if error is None and topic.closed:
             error = ServiceNotReadyError("Topic is temporarily unavailable")
-        if error is not None:
-            self._give_up(error)
+        if not self._goes_on(error):
             return
         exists = command.subscription in topic.subscriptions
         wants = not exists and command.durable and topic.name.persistent
@@ -108,10 +105,7 @@ class _Joining:
 
     def _may_join(self, refused: MagnetarError | None) -> None:
         command, topic = self._command, self._topic
-        if self._stopped():
-            return
-        if refused is not None:
-            self._give_up(refused)
+        if not self._goes_on(refused):
             return
         try:
             topic.check_consumer(command.sub_type)
@@ -124,10 +118,7 @@ class _Joining:
 
     def _schema_admitted(self, _: None, error: MagnetarError | None) -> None:
         command, topic = self._command, self._topic
-        if self._stopped():
-            return
-        if error is not None:
-            self._give_up(error)
+        if not self._goes_on(error):
             return
         try:
             found = topic.subscription(
@@ -256,6 +247,14 @@ class _Joining:
 
     def _stopped(self) -> bool:
         return self._pending.cancelled or self._session.closed
+
+    def _goes_on(self, error: MagnetarError | None) -> bool:
+        """Whether the client still wants it, and there is no error; the client gets the error."""
+        if self._stopped():
+            return False
+        if error is not None:
+            self._give_up(error)
+        return error is None
 
     def _give_up(self, error: MagnetarError) -> None:
         self._leave(self._subscription)
