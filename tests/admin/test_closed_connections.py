@@ -22,7 +22,7 @@ import uvloop
 
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
-from tests.support.async_websocket import CONTINUATION, TEXT, door, frame
+from tests.support.async_websocket import CONTINUATION, KEY, PRODUCER, TEXT, door, frame, handshake
 from tests.support.real_broker import HOST, real_broker
 
 T = "persistent://public/default/t"
@@ -31,17 +31,8 @@ _NOISE: Final = {"dict", "tuple"}
 _CLOSE: Final = 8
 
 
-def _upgrade(path: str, *more: str) -> bytes:
-    lines = [f"GET {path} HTTP/1.1", "Host: localhost", "Upgrade: websocket", "Connection: Upgrade", *more, "", ""]
-    return "\r\n".join(lines).encode()
-
-
-def _opened(path: str) -> bytes:
-    return _upgrade(path, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13")
-
-
 SOCKETS: Final = {
-    "producer": ("/ws/v2/producer/persistent/public/default/t", b'{"payload":"eA=="}'),
+    "producer": (PRODUCER, b'{"payload":"eA=="}'),
     "consumer": ("/ws/v2/consumer/persistent/public/default/t/s?subscriptionType=Shared", b'{"type":"isEndOfTopic"}'),
     "reader": ("/ws/v2/reader/persistent/public/default/t?messageId=earliest", b'{"type":"isEndOfTopic"}'),
 }
@@ -55,7 +46,7 @@ SUBSCRIBE: Final = encode(c.CommandSubscribe(T, "s2", c.SubType.Shared, 1, 1)) +
 
 OVER_HTTP: Final[dict[str, Sequence[bytes]]] = {
     **{
-        f"{kind} {what}": [_opened(path), *said]
+        f"{kind} {what}": [handshake(path), *said]
         for kind, (path, message) in SOCKETS.items()
         for what, said in {
             "at once": [],
@@ -68,9 +59,9 @@ OVER_HTTP: Final[dict[str, Sequence[bytes]]] = {
             "after nonsense": [frame(TEXT, b"nonsense")],
         }.items()
     },
-    "a socket without a key": [_upgrade(SOCKETS["producer"][0])],
-    "a socket of no route": [_opened("/ws/v2/nowhere")],
-    "a socket of no namespace": [_opened("/ws/v2/consumer/persistent/nope/none/t/s")],
+    "a socket without a key": [handshake(PRODUCER).replace(KEY.encode(), b"")],
+    "a socket of no route": [handshake("/ws/v2/nowhere")],
+    "a socket of no namespace": [handshake("/ws/v2/consumer/persistent/nope/none/t/s")],
     "a request": [GET],
     "requests": [GET * 20],
     "half a head": [GET[:30]],

@@ -103,7 +103,7 @@ async def full(world: World) -> None:
 
 
 async def refused_when_full(world: World) -> None:
-    """Who publishes hears that the disk is full, at once and once, and the same producer goes on when there is room."""
+    """A send fails at once with the reason while the disk is full; the same producer goes on when there is room."""
     await world.boot()
     world.start(Subscriber(world, "k", T, S, SubType.Shared, Habit(keeps=1.0)).run())
     await asyncio.sleep(0.2)  # without a subscription all would be trimmed
@@ -203,7 +203,7 @@ def test_a_full_disk_is_said_and_left_behind() -> None:
     run_seeds(full, 2)
 
 
-def test_a_full_disk_is_told_once() -> None:
+def test_a_full_disk_is_the_reason_that_a_send_fails_with() -> None:
     run_seeds(refused_when_full, 3)
 
 

@@ -9,6 +9,7 @@ import struct
 from tests.support.real_broker import HOST, RealBroker
 
 TEXT, CONTINUATION, PING = 1, 0, 9
+KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 PRODUCER = "/ws/v2/producer/persistent/public/default/t"
 
 
@@ -27,12 +28,16 @@ def door(broker: RealBroker) -> int:
     return int(broker.node.broker.service.web_service_url.rpartition(":")[2])
 
 
+def handshake(path: str) -> bytes:
+    return (
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"{KEY}Sec-WebSocket-Version: 13\r\n\r\n"
+    ).encode()
+
+
 async def opened(broker: RealBroker, path: str = PRODUCER) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection(HOST, door(broker))
-    writer.write(
-        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
-    )
+    writer.write(handshake(path))
     assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
     return reader, writer
 
