@@ -100,8 +100,11 @@ def entry(payload: bytes, *, checksum: int | None = None, magic: bool = True, **
     fields: dict[str, Json] = {"producer_name": "p", "sequence_id": 0, "publish_time": int(time.time() * 1000)}
     head = schema.MessageMetadata(**{**fields, **metadata}).SerializeToString()
     body = struct.pack(">I", len(head)) + head + payload
-    if not magic:
-        return body
+    return checked(body, checksum) if magic else body
+
+
+def checked(body: bytes, checksum: int | None = None) -> bytes:
+    """Metadata and payload behind their checksum: the right one unless another is given."""
     value = google_crc32c.value(body) if checksum is None else checksum
     return struct.pack(">HI", MAGIC_CHECKSUM, value) + body
 

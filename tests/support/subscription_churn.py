@@ -37,14 +37,18 @@ class Witness:
         self.keyed = sub_type is SubType.Key_Shared
         self.out: dict[int, WitnessConnection] = {}
         self.sent: set[int] = set()
+        self.ended: set[int] = set()
+        """Messages that nobody can read and that were out when a connection was lost."""
         self.deliveries = 0
 
     def saw(self, connection: WitnessConnection, ordinal: int) -> None:
         self.deliveries += 1
         assert not self.cursor.acknowledged(ordinal)
+        assert ordinal not in self.ended, "has ended a connection, and is out again"
         if not self.single:
             assert ordinal not in self.out, "out twice"
         if self.keyed:
+            self.out = {o: holder for o, holder in self.out.items() if not self.cursor.acknowledged(o)}
             assert all(holder is connection for o, holder in self.out.items() if o % KEYS == ordinal % KEYS)
             if ordinal not in self.sent:
                 older = range(ordinal % KEYS, ordinal, KEYS)
@@ -104,8 +108,11 @@ class Churn:
         self.subscription.flow(consumer, self.rng.randint(1, 60))
 
     def leave(self, consumer: Consumer) -> None:
+        lost, mine = self.rng.random() < 0.5, self.members[consumer]
+        if lost:
+            self.witness.ended.update(o for o, holder in self.witness.out.items() if unreadable(o) and holder is mine)
         self.witness.left(self.members.pop(consumer))
-        self.subscription.remove_consumer(consumer)
+        self.subscription.remove_consumer(consumer, lost=lost)
 
     def acknowledge(self, consumer: Consumer) -> None:
         connection, rng = self.members[consumer], self.rng
@@ -184,4 +191,17 @@ class Churn:
 
 
 def sticky_key(entry: bytes) -> bytes:
-    return b"%d" % (int(entry.removeprefix(b"entry-")) % KEYS)
+    return b"%d" % (ordinal_of(entry) % KEYS)
+
+
+def unreadable(ordinal: int) -> bool:
+    return ordinal % 7 == 3
+
+
+def publish_time(entry: bytes) -> int | None:
+    """What the broker reads of the metadata; None where it cannot."""
+    return None if unreadable(ordinal_of(entry)) else 1
+
+
+def ordinal_of(entry: bytes) -> int:
+    return int(entry.removeprefix(b"entry-"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 import urllib.request
@@ -9,11 +10,14 @@ from typing import Any
 
 import pulsar  # type: ignore[import-untyped]  # the official client carries no types
 import pytest
-from tools.servers.process import Server
+from tools.servers.process import HOST, Server
 
+from tests.conformance.wire import Wire, checked, command, frame
 from tests.wire.conftest import PATIENCE_MS, connected, nothing_more, publish, received, texts
 
 Kind = pulsar.ConsumerType
+UNREADABLE = checked(b"\0\0\0\x08" + b"\xff" * 8 + b"payload")
+"""An entry with the right checksum whose metadata are no protobuf."""
 
 
 @pytest.mark.parametrize(
@@ -57,6 +61,33 @@ def test_what_is_too_long_is_refused_with_its_reason_and_not_repeated(client: An
         client.subscribe(topic, "s" * 4097)
     with pytest.raises(pulsar.NotAllowedError):
         client.create_producer(topic, properties={"k": "v" * 65536})
+
+
+@pytest.mark.parametrize(
+    "kind", [Kind.Exclusive, Kind.Shared, Kind.Failover, Kind.KeyShared], ids=lambda kind: kind.name
+)
+def test_a_message_that_no_client_can_read_ends_one_connection_only(
+    server: Server, client: Any, topic: str, kind: Any
+) -> None:
+    """The client closes its connection at such a message, comes back, and gets the ones after it (decision 070)."""
+    consumer = client.subscribe(topic, "s", kind)
+    producer = connected(server).create_producer(topic)
+    publish(producer, 2)
+    with Wire.open((HOST, server.broker_port)) as wire:
+        wire.connect()
+        wire.request("PRODUCER", topic=topic, producer_id=1)
+        for sequence_id in range(3):
+            wire.write(frame(command("SEND", producer_id=1, sequence_id=sequence_id), UNREADABLE))
+            wire.receive("SEND_RECEIPT")
+    publish(producer, 3)
+    seen: set[str] = set()
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while "2" not in seen and time.monotonic() < deadline:
+        with contextlib.suppress(pulsar.Timeout):
+            message = consumer.receive(1000)
+            consumer.acknowledge(message)
+            seen.update(texts([message]))
+    assert seen == {"0", "1", "2"}
 
 
 def _whoever_gets(consumers: list[Any]) -> tuple[Any, Any]:

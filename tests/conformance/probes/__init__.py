@@ -40,6 +40,7 @@ from tests.conformance.probes import (
     topic_watching,
     transactions,
     unknown_ids,
+    unreadable,
 )
 
 __all__ = [
@@ -79,4 +80,5 @@ __all__ = [
     "topic_watching",
     "transactions",
     "unknown_ids",
+    "unreadable",
 ]

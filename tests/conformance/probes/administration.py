@@ -163,3 +163,19 @@ def older_policy_of_schemas(broker: Broker) -> Json:
         over = broker.rest("POST", f"schemas/{space}/t/compatibility", schemas[2]).body
         said[word] = [set_, fits, newer, over]
     return said
+
+
+@probe("11.2.1")
+def brokers_of_nowhere(broker: Broker) -> Json:
+    """Routes below /brokers that name no cluster, no version, no namespace of this one: the status and what it is."""
+    answers = {
+        path: broker.rest("GET", path)
+        for path in (
+            "brokers/nowhere", "brokers/%20", "brokers/nowhere/x:1/ownedNamespaces", "brokers/nothing/at/all",
+            "brokers/configuration/nothing", "clusters/nowhere/namespaceIsolationPolicies",
+        )
+    }  # fmt: skip
+    return {
+        path: [answer.status, answer.told().get("reason") if answer.status in (400, 409, 412) else "-"]
+        for path, answer in answers.items()
+    }

@@ -99,6 +99,8 @@ def topics_by_anchored_pattern(broker: Broker) -> Json:
         f"non-persistent://{full}.*",
         f"{full}[a-z&&[^b]]*.*",
         f"(?i){full.upper()}.*",
+        f"(?i)^PERSISTENT://{full.upper()}.*",
+        f"(?i)PERSISTENT://{full.upper()}.*",
     ):
         answer = wire.request("GET_TOPICS_OF_NAMESPACE", namespace=NAMESPACE, topics_pattern=pattern)
         said[pattern] = broker.say(answer)

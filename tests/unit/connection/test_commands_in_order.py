@@ -43,7 +43,7 @@ class Noting:
     def flow(self, consumer: object, permits: int) -> None:
         self.calls.append(("flow", permits))
 
-    def remove_consumer(self, consumer: object) -> None:
+    def remove_consumer(self, consumer: object, *, lost: bool) -> None:
         self.calls.append("left")
 
 

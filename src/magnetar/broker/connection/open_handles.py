@@ -68,7 +68,7 @@ class OpenConsumer:
         """Ordinals of the entries that exist."""
         return [ordinal for ordinal in map(self.exact, ids) if ordinal is not None]
 
-    def leave(self) -> None:
-        """Leave the subscription: the client closed the consumer or is gone."""
-        self.subscription.remove_consumer(self.consumer)
+    def leave(self, *, lost: bool = False) -> None:
+        """Leave the subscription: the client closed the consumer or, ``lost``, is gone."""
+        self.subscription.remove_consumer(self.consumer, lost=lost)
         self.topic.consumer_gone(self.subscription)

@@ -356,7 +356,7 @@ class Session(PausableSocket):
         if isinstance(opened, Producer):
             self.service.producer_left(opened)
         elif isinstance(opened, OpenConsumer):
-            opened.leave()
+            opened.leave(lost=True)
         else:
             opened.close()
 

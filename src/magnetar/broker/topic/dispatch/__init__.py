@@ -4,6 +4,6 @@ The decisions are in :mod:`magnetar.broker.delivery`, pure. Reading order: ``con
 ``dispatcher_choice`` (which dispatcher a subscription type gets), ``members`` (consumers and their dispatcher),
 ``pump`` (asks, sends), ``marked_entries`` (what goes out one by one), ``entry_reads`` (memory and disk),
 ``dispatch_throttle`` (limits of rates), ``dispatch_filter`` (which entries may be sent now) with ``late_queue``,
-``delays`` (delayed delivery), ``batch_sizes`` (how many messages an entry holds) and ``unreadable_ranges`` (entries
-that are damaged on disk).
+``delays`` (delayed delivery), ``batch_sizes`` (how many messages an entry holds), ``unreadable_ranges`` (what was
+skipped) and ``suspect_entries`` (messages that ended their reader's connection).
 """

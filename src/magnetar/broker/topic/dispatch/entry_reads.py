@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
+from magnetar.broker.topic.dispatch.suspect_entries import SuspectEntries
 from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
 from magnetar.broker.topic.ports import EntryRun, Log, SubscriptionCursor
 from magnetar.model.errors import UnreadableError
@@ -38,8 +39,8 @@ class EntryReads:
     """One subscription's source of entries; on the loop of its topic."""
 
     __slots__ = (
-        "_asked", "_cursor", "_fetched", "_generation", "_name", "_owner", "_retry", "_retry_s", "_settings",
-        "_source", "_topic_log", "reading", "trouble", "unreadable",
+        "_asked", "_cursor", "_fetched", "_generation", "_met_suspects", "_name", "_owner", "_reached", "_retry",
+        "_retry_s", "_settings", "_source", "_topic_log", "reading", "suspects", "trouble", "unreadable",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,26 @@ class EntryReads:
         self.trouble = ""
         """What the last read said, while it is to be tried again."""
         self.unreadable = UnreadableRanges()
+        self._met_suspects = False
+        self._reached = 0
+        """The pump has been there, before it was rewound."""
+        self.suspects: SuspectEntries | None = None
+        """What is to be looked at before it goes out again; None: nothing."""
+
+    def rewound_from(self, read_at: int) -> None:
+        """Entries before this one may be out still."""
+        self._reached = max(self._reached, read_at)
+
+    def suspect(self, read_at: int) -> SuspectEntries | None:
+        """A connection was lost that may have had any unacknowledged entry; a rule to add, if it is new."""
+        until = max(read_at, self._reached)
+        if until <= self._cursor.mark_delete + 1:
+            return None
+        suspects, new = self.suspects, None
+        if suspects is None:
+            suspects = self.suspects = new = SuspectEntries(self._name, self._cursor, self.unreadable)
+        suspects.extend(until)
+        return new
 
     def restart(self) -> None:
         """Forget what is under way."""
@@ -92,7 +113,19 @@ class EntryReads:
             self._retry = None
 
     def run_at(self, start: int, entries_max: int) -> EntryRun | None:
-        """A run that covers ``start``; None: the disk was asked, or is still busy."""
+        """A run that covers ``start``; None: the disk was asked, is still busy, or brought what has to be skipped."""
+        run = self._run_at(start, entries_max)
+        if run is None or self.suspects is None or run.first > start:
+            return run
+        self._met_suspects = self.suspects.met(run, start, start + entries_max)
+        return None if self._met_suspects else run
+
+    def met_suspects(self) -> bool:
+        """Whether the last run was held back because the filter knows more now; asked once for each."""
+        met, self._met_suspects = self._met_suspects, False
+        return met
+
+    def _run_at(self, start: int, entries_max: int) -> EntryRun | None:
         fetched = self._fetched
         if fetched is not None:
             if fetched.first <= start < fetched.first + len(fetched.entries):

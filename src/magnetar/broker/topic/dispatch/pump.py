@@ -140,6 +140,7 @@ class Pump:
     def rewind(self) -> None:
         """Read again from the first unacknowledged entry."""
         self._jump_trimmed()
+        self.reads.rewound_from(self.read_at)
         self.read_at = self._cursor.next_unacknowledged(self._cursor.mark_delete + 1)
         if self.dispatch_filter is not None:
             self.dispatch_filter.late.clear()
@@ -176,7 +177,7 @@ class Pump:
         dispatcher.new_turn()
         try:
             left = self._settings.turn_entries_max
-            while (done := self._round(dispatcher)) > 0:
+            while (done := self._round(dispatcher)) > 0 or self.reads.met_suspects():
                 left -= done
                 if left <= 0:
                     self._next_turn = asyncio.get_running_loop().call_soon(self._go_on)
@@ -217,8 +218,6 @@ class Pump:
         self._next_turn = None
         self.turn()
 
-    # -- one round ---------------------------------------------------------------------------------------------
-
     def _round(self, dispatcher: Dispatcher) -> int:
         """Entries dealt with; 0 when nothing more can be done before something happens."""
         if self.dispatch_filter is not None:
@@ -240,6 +239,10 @@ class Pump:
         return self.read_at - start
 
     def _filtered_round(self, dispatcher: Dispatcher, dispatch_filter: DispatchFilter) -> int:
+        suspects = self.reads.suspects
+        if suspects is not None and suspects.over(self.read_at, only_forward=dispatcher.only_forward):
+            self.reads.suspects = None
+            dispatch_filter.remove(suspects, self.members.sub_type)
         if not dispatch_filter and not dispatch_filter.late:
             self.dispatch_filter = None
             return self._round(dispatcher)
@@ -260,7 +263,7 @@ class Pump:
         self.read_at = start
         if dead:
             self._cursor.acknowledge(dead)
-            self.on_acknowledged()
+            self._forget_dead(dead)
         if start >= end:
             return 0
         if not found:
@@ -277,8 +280,15 @@ class Pump:
             changed |= dispatcher.withdraw(range(low, high))
         if changed and (dead := dispatch_filter.dead(start, stop)):
             self._cursor.acknowledge(dead)
-            self.on_acknowledged()
+            self._forget_dead(dead)
         return changed
+
+    def _forget_dead(self, dead: list[int]) -> None:
+        """The broker acknowledged these itself; a consumer may have some of them."""
+        dispatcher = self.members.dispatcher
+        if dispatcher is not None and self.consumers:
+            dispatcher.acknowledged(next(iter(self.consumers)), dead)
+        self.on_acknowledged()
 
     def _send_late(self, dispatcher: Dispatcher, dispatch_filter: DispatchFilter, wanted: int) -> int:
         """Send the first consecutive ones of what was passed over; entries dealt with."""
@@ -373,17 +383,10 @@ class Pump:
         messages = len(indexes) if counts is None else sum([counts[index] for index in indexes])
         self.sent(consumer, len(indexes), messages, size, self._clock.now_ms())
 
-    # -- reading -----------------------------------------------------------------------------------------------
-
     def skip_unreadable(self) -> int:
         """What cannot be read and is in the way counts as acknowledged; how many entries that were not."""
-        if self.reads.unreadable.waiting is None:
-            return 0
         left = self.reads.skip_unreadable()
-        dispatcher = self.members.dispatcher
-        if dispatcher is not None and self.consumers:
-            dispatcher.acknowledged(next(iter(self.consumers)), left)
-        self.on_acknowledged()
+        self._forget_dead(left)
         self.turn()
         return len(left)
 

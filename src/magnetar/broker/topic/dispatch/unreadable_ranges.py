@@ -1,12 +1,14 @@
-"""Entries of one subscription's backlog that are damaged on disk: named once, then skipped by word or by setting.
+"""Entries of one subscription's backlog that cannot be read: named once, and what was skipped of them.
 
-A range that cannot be read stays in the backlog, and the subscription waits before it, until an operator says that
-it is to be skipped (REST), or not at all with ``autoSkipNonRecoverableData``. What was skipped stays known, so that
-an operator who looks at the subscription sees the gap. Nothing on disk is touched.
+A range that is damaged on disk stays in the backlog, and the subscription waits before it, until an operator says
+that it is to be skipped (REST), or not at all with ``autoSkipNonRecoverableData``. Messages whose metadata no client
+can read are skipped at once. What was skipped stays known, so that an operator who looks at the subscription sees the
+gap. Nothing on disk is touched.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 _RANGES_MAX: Final = 1000
@@ -36,6 +38,15 @@ class UnreadableRanges:
         self.entries_skipped += entries
         start, stop = self.waiting
         self.waiting = None
+        self._extend(start, stop)
+
+    def add(self, ordinals: Iterable[int]) -> None:
+        """These entries, ascending, are skipped one by one."""
+        for ordinal in ordinals:
+            self.entries_skipped += 1
+            self._extend(ordinal, ordinal + 1)
+
+    def _extend(self, start: int, stop: int) -> None:
         if self.skipped and self.skipped[-1][1] == start:
             self.skipped[-1] = (self.skipped[-1][0], stop)
         elif len(self.skipped) < _RANGES_MAX:

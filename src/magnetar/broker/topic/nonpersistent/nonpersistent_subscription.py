@@ -135,8 +135,8 @@ class NonPersistentSubscription:
         )  # fmt: skip
         return consumer
 
-    def remove_consumer(self, consumer: Consumer) -> None:
-        """It left or its connection was lost."""
+    def remove_consumer(self, consumer: Consumer, *, lost: bool = False) -> None:
+        """It left or its connection was lost: either way nothing that it had comes again."""
         self._leave(consumer)
 
     def _leave(self, consumer: Consumer) -> bool:

@@ -151,8 +151,10 @@ class Subscription:
             self.log = source
             self.pump.read_through(source)
 
-    def remove_consumer(self, consumer: Consumer) -> None:
+    def remove_consumer(self, consumer: Consumer, *, lost: bool = False) -> None:
         """It left or its connection was lost: what it did not acknowledge goes to the others (rules 5.9.14, 5.4.8)."""
+        if lost and consumer.entries_out and (rule := self.pump.reads.suspect(self.pump.read_at)) is not None:
+            self.add_dispatch_rule(rule)
         if self._leave(consumer):
             self.pump.turn()
 
@@ -317,10 +319,7 @@ class Subscription:
         self.pump.turn()
 
     def check_unsubscribe(self, consumer: Consumer, *, force: bool = False) -> None:
-        """Whether this consumer may delete the subscription.
-
-        With ``force`` the others are disconnected (rule 5.9.9).
-        """
+        """Whether this consumer may delete the subscription; ``force`` disconnects the others (rule 5.9.9)."""
         others = [other for other in self.consumers if other is not consumer]
         if force:
             self._disconnect(others)
