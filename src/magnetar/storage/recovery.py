@@ -59,6 +59,8 @@ class Recovered:
         """The newest segment that exists."""
         self.length = 0
         """How much of it counts."""
+        self.hollow = False
+        """It was read, and no whole block is in it."""
         self.sequence = 0
         """Sequence for the next block."""
         self.secret: int | None = None
@@ -81,10 +83,16 @@ def gap_after(covered: int, segments: Iterable[int]) -> str | None:
     return None
 
 
-def newest_lost(number: int) -> str:
-    """What it means that the newest segment is gone, in words."""
+def newest_lost(noted: int | None, newest: int, *, hollow: bool) -> str | None:
+    """What it means that the segment that was ``noted`` as begun is gone, or has no whole block, in words.
+
+    ``newest``: the newest that there is, or that a checkpoint covers. None if all is well.
+    """
+    if noted is None or noted < newest or (noted == newest and not hollow):
+        return None
+    what = "has no readable block, not even its first," if noted == newest else "is missing:"
     return (
-        f"{segment_name(number)}, the newest, is missing: what was written since the segment before it is lost. "
+        f"{segment_name(noted)}, the newest, {what} what was written since the segment before it is lost. "
         "Put it back before the broker starts again; after that start it cannot be used any more"
     )
 
@@ -113,9 +121,10 @@ def recover(backend: JournalBackend, factory: LogFactory, owner: int | None = No
     if found.secret is None:
         found.secret = owner
     replay = _Replay(found, factory)
+    noted = backend.noted_newest()
     for i, number in enumerate(young):
         limit, before = _border(backend, young[i + 1]) if i + 1 < len(young) else (None, None)
-        _scan(backend, number, limit, before, replay)
+        _scan(backend, number, limit, before, replay, begun=number == noted)
     if young:
         backend.sync()
     replay.settle()
@@ -139,11 +148,13 @@ def _border(backend: JournalBackend, number: int) -> tuple[int | None, int | Non
         file.close()
 
 
-def _scan(backend: JournalBackend, number: int, limit: int | None, before: int | None, replay: _Replay) -> None:
+def _scan(
+    backend: JournalBackend, number: int, limit: int | None, before: int | None, replay: _Replay, *, begun: bool
+) -> None:
     found = replay.found
     file = backend.open(number)
     try:
-        scan = SegmentScan(backend, number, file, limit, before, found.secret)
+        scan = SegmentScan(backend, number, file, limit, before, found.secret, begun=begun)
         scan.sequence = found.sequence - 1
         for block in scan:
             replay.damaged = bool(found.damage or scan.damage)
@@ -154,6 +165,7 @@ def _scan(backend: JournalBackend, number: int, limit: int | None, before: int |
         found.secret = scan.secret
         found.damage += scan.damage
         found.scanned.append(number)
+        found.hollow = scan.hollow
         found.length = scan.length
         if limit is None and file.size() > scan.length and not scan.kept_in_place:
             file.truncate(scan.length)

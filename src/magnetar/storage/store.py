@@ -137,10 +137,11 @@ class LedgerStore:
             entries = sum(span.end - span.first for span in spans)
             logs = len({span.log for span in spans})
             self._name(f"{segment_name(number)} is missing: {entries} entries of {logs} topics cannot be read")
-        lost = self._backend.missing_newest(found.checkpoint_segment)
-        if lost is not None:
-            self._name(newest_lost(lost))
-            found.segment, found.length = lost, 0
+        noted = self._backend.noted_newest()
+        lost = newest_lost(noted, found.segment, hollow=found.hollow)
+        if noted is not None and lost is not None:
+            self._name(lost)
+            found.segment, found.length = noted, 0
             found.sequence += _LOST_SEQUENCES
             found.ids[:] = [number + _LOST_IDS for number in found.ids]
 

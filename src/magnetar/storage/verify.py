@@ -18,7 +18,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.backends.journal_backend import index_name, segment_name
-from magnetar.storage.backends.newest_segment import lost_newest
+from magnetar.storage.backends.newest_segment import noted_newest
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.log.segment import SegmentIndex
@@ -97,6 +97,9 @@ class _Verification:
         self._lengths: dict[int, int] = {}
         """Bytes of a segment that are known to have been durable."""
         self._let_go = _LetGo()
+        self._noted = noted_newest(self._files)
+        self._hollow = False
+        """The last segment that was read has no whole block."""
         self._owner: int | None = None
         """The directory's secret, if the metadata say it."""
 
@@ -110,9 +113,6 @@ class _Verification:
         gap = gap_after(covered, numbers)
         if gap is not None:
             self._damaged(gap)
-        lost = lost_newest(self._files, covered)
-        if lost is not None:
-            self._damaged(newest_lost(lost))
         for number in numbers:
             self._border(number)
         for number in numbers:
@@ -121,6 +121,9 @@ class _Verification:
                 self._index(number)
             else:
                 self._say(f"{index_name(number)}: none; made when it is needed")
+        lost = newest_lost(self._noted, max([covered, *numbers]), hollow=self._hollow and numbers[-1] > covered)
+        if lost is not None:
+            self._damaged(lost)
         if newest is not None:
             self._promises(newest)
         for name in self._names:
@@ -191,7 +194,8 @@ class _Verification:
         blocks = entries = 0
         file = self._files.open(segment_name(number))
         try:
-            scan = SegmentScan(None, number, file, self._lengths.get(number), secret=self._owner)
+            begun = number == self._noted
+            scan = SegmentScan(None, number, file, self._lengths.get(number), secret=self._owner, begun=begun)
             for block in scan:
                 blocks += 1
                 for raw in block.records:
@@ -202,7 +206,7 @@ class _Verification:
                         length = records.RECORD_HEADER_SIZE + len(raw.body)
                         extent = FoundExtent(head.ordinal, head.ordinal + head.entries, block.offset + raw.at, length)
                         found.setdefault(head.log, []).append(extent)
-            size = file.size()
+            size, self._hollow = file.size(), scan.hollow
         finally:
             file.close()
         self._say(f"{segment_name(number)}: {size} bytes, {blocks} blocks, {entries} entries of {len(found)} logs")

@@ -111,7 +111,7 @@ class MemoryJournal:
     def segments(self) -> list[int]:
         return sorted(self._segments)
 
-    def missing_newest(self, covered: int) -> int | None:
+    def noted_newest(self) -> int | None:
         return None
 
     def open(self, number: int) -> MemorySegment:

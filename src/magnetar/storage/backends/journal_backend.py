@@ -152,8 +152,8 @@ class JournalBackend(Protocol):
         """The numbers of all segments, ascending."""
         ...
 
-    def missing_newest(self, covered: int) -> int | None:
-        """The newest segment if it is known to be gone and no checkpoint covers it (up to ``covered``)."""
+    def noted_newest(self) -> int | None:
+        """A segment whose first block is known to have been durable, the newest such; None if none is known."""
         ...
 
     def open(self, number: int) -> SegmentReader:

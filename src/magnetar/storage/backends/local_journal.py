@@ -20,7 +20,7 @@ from magnetar.storage.backends.file_names import (
 )
 from magnetar.storage.backends.files import File, FileSystem, write_atomically
 from magnetar.storage.backends.journal_backend import index_name, segment_name
-from magnetar.storage.backends.newest_segment import lost_newest
+from magnetar.storage.backends.newest_segment import noted_newest
 from magnetar.storage.backends.reserve import Reserve
 from magnetar.storage.backends.segment_writer import LocalSegmentWriter
 
@@ -61,8 +61,8 @@ class LocalJournal:
     def segments(self) -> list[int]:
         return segment_numbers(self._files.names())
 
-    def missing_newest(self, covered: int) -> int | None:
-        return lost_newest(self._files, covered)
+    def noted_newest(self) -> int | None:
+        return noted_newest(self._files)
 
     def open(self, number: int) -> File:
         return self._files.open(segment_name(number))

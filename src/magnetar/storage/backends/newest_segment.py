@@ -1,4 +1,4 @@
-"""Which segment is the newest: a small file, written when that segment is durable, so that its loss is noticed.
+"""Which segment is the newest: a small file, written when its first block is durable, so that its loss is noticed.
 
 ``<number, 16 hex digits> <crc32c of them, 8 hex digits>`` and a line feed. It may name a segment before the newest,
 never one that was not there; what cannot be read (it is written in place, so a crash may tear it) says nothing.
@@ -12,7 +12,6 @@ from typing import Final
 
 from crc32c import crc32c
 
-from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.backends.journal_backend import segment_name
 
@@ -22,7 +21,7 @@ NAME: Final = "newest"
 
 
 def note_newest(files: FileSystem, number: int) -> None:
-    """Segment ``number`` is durable. What the disk refuses is left: the file then says less."""
+    """The first block of segment ``number`` is durable. What the disk refuses is left: the file then says less."""
     try:
         file = files.open(NAME, create=True)
         try:
@@ -35,8 +34,8 @@ def note_newest(files: FileSystem, number: int) -> None:
         log.warning("%s could not be noted as the newest: %s", segment_name(number), error)
 
 
-def lost_newest(files: FileSystem, covered: int) -> int | None:
-    """The newest segment if it is gone and no checkpoint covers it (up to ``covered``); None if all is well."""
+def noted_newest(files: FileSystem) -> int | None:
+    """The segment that was noted last; None if none was, or if the note cannot be read."""
     with suppress(OSError, ValueError):
         file = files.open(NAME)
         try:
@@ -44,7 +43,7 @@ def lost_newest(files: FileSystem, covered: int) -> int | None:
         finally:
             file.close()
         number = int(data[:16], 16)
-        if data == newest_line(number) and number > max([covered, *segment_numbers(files.names())]):
+        if data == newest_line(number):
             return number
     return None
 

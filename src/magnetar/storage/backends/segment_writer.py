@@ -105,8 +105,7 @@ class LocalSegmentWriter:
         try:
             file.truncate(0)
             file.append(chunks)
-            if sync:
-                file.sync()
+            file.sync()  # once for each segment, whatever the setting: it is noted as begun
             self._files.sync()
             note_newest(self._files, number)
         except BaseException:

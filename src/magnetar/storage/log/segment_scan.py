@@ -39,11 +39,14 @@ class SegmentScan:
         limit: int | None = None,
         before: int | None = None,
         secret: int | None = None,
+        *,
+        begun: bool = False,
     ) -> None:
         """``backend`` keeps what is unreadable; None to only look.
 
         ``limit``: bytes known to have been durable. ``before``: blocks from this sequence on are void. ``secret``: the
-        directory's, in case the segment's own header is damaged.
+        directory's, in case the segment's own header is damaged. ``begun``: the first block is known to have been
+        durable.
         """
         self._backend = backend
         self._number = number
@@ -52,7 +55,10 @@ class SegmentScan:
         self._durable = limit
         self._before = before
         self._limit = size if limit is None else min(limit, size)
+        self._begun = begun
         self.length = 0
+        self.hollow = True
+        """No whole block was found."""
         self.secret = secret
         self.sequence = -1
         """Sequence of the last whole block."""
@@ -79,6 +85,7 @@ class SegmentScan:
                 yield block
                 at = self.length = end
                 self.sequence = block.sequence
+                self.hollow = False
                 continue
             if end >= self._limit:
                 break  # nothing but padding
@@ -183,8 +190,8 @@ class SegmentScan:
 
     def _end(self, at: int) -> None:
         """Nothing whole follows: a torn write, unless the next segment says that it was durable."""
-        if self._durable is not None:
-            self._corrupt(at, self._durable)
+        if self._durable is not None or (self._begun and self.hollow):
+            self._corrupt(at, self._limit if self._durable is None else self._durable)
             return
         data = self._file.read(at, self._limit - at)
         data = data.rstrip(b"\0")  # some file systems leave zeros where a write was cut off

@@ -27,7 +27,7 @@ def left(files: FaultFileSystem, limit: int | None) -> bytes:
     file.append([WHOLE + TORN])
     found = SimpleNamespace(secret=None, sequence=0, damage=[], scanned=[], length=0)
     replay = cast(Any, SimpleNamespace(found=found, record=lambda number, offset, raw: None))
-    recovery._scan(LocalJournal(files), 1, limit, None, replay)
+    recovery._scan(LocalJournal(files), 1, limit, None, replay, begun=False)
     assert (found.sequence, found.scanned, found.length) == (1, [1], len(WHOLE))
     return file.read(0, 1 << 20)
 
