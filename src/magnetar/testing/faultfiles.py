@@ -200,6 +200,9 @@ class FaultFile:
         self._check_open()
         return max(len(self.inode.view), self.inode.allocated)
 
+    def names_and_size(self) -> tuple[int, int]:
+        return sum(inode is self.inode for inode in self._disk.directory.live.values()), self.size()
+
     def close(self) -> None:
         self._closed = True
 

@@ -91,6 +91,9 @@ class _FrozenFile:
         whole = len(self.content())
         return whole if self.end is None else min(whole, self.end)
 
+    def names_and_size(self) -> tuple[int, int]:
+        return 1, self.size()
+
     def close(self) -> None:
         """Drop what was read; the file may be opened again."""
         self._data = None
@@ -119,6 +122,9 @@ class _DiscardedFile:
 
     def size(self) -> int:
         return 0
+
+    def names_and_size(self) -> tuple[int, int]:
+        return 1, self.size()
 
 
 class FrozenFiles:

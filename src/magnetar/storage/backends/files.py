@@ -7,6 +7,7 @@ All calls block; the journal makes them from its own thread, start-up makes them
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
@@ -82,6 +83,10 @@ class File(Protocol):
         """Length in bytes."""
         ...
 
+    def names_and_size(self) -> tuple[int, int]:
+        """How many names lead to the file, and its length in bytes, in one question."""
+        ...
+
     def close(self) -> None:
         """Release the file. Never raises for a file that is closed already."""
         ...
@@ -95,7 +100,10 @@ class FileSystem(Protocol):
         ...
 
     def open(self, name: str, *, create: bool = False) -> File:
-        """Open for reading and appending. Raises FileNotFoundError unless ``create``."""
+        """Open for reading and appending, on a read-only file system for reading.
+
+        Raises FileNotFoundError unless ``create``.
+        """
         ...
 
     def names(self) -> list[str]:
@@ -205,6 +213,10 @@ class OsFile:
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 
+    def names_and_size(self) -> tuple[int, int]:
+        found = os.fstat(self._fd)
+        return found.st_nlink, found.st_size
+
     def close(self) -> None:
         if self._direct not in (-1, self._fd):
             os.close(self._direct)
@@ -242,8 +254,14 @@ class OsFileSystem:
 
     def open(self, name: str, *, create: bool = False) -> File:
         # no O_APPEND: it would make the sync process's pwrite ignore its offset; appends ask for the end instead
-        flags = self._access | (os.O_CREAT if create else 0)
-        return OsFile(os.open(os.path.join(self.path, name), flags, self._file_mode))
+        path = os.path.join(self.path, name)
+        try:
+            return OsFile(os.open(path, self._access | (os.O_CREAT if create else 0), self._file_mode))
+        except OSError as error:
+            if create or error.errno != errno.EROFS:
+                raise
+            # the file system turned read-only under the broker: what is on it can be read still
+            return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())

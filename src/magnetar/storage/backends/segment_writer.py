@@ -1,13 +1,15 @@
 """Writes the newest segment as a file: a group at a time through a committer, and never into a file without a name.
 
-An operator may remove or replace the file, or move the directory, while it is open. So once a second what was written
-is only reported when the name still leads to it; a file without a name is written anew from the open one, which has
-everything, and the next block begins a segment: readers that hold the old file find all of this segment in it.
+An operator may remove, replace or cut the file, or move the directory, while it is open. So what was written is only
+reported when the file has a name and is as long as it was left, and once a second only when that name is the
+segment's. A file without a name is written anew from the open one, which has everything, and the next block begins a
+segment: readers that hold the old file find all of this segment in it. What was cut off is lost and named.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -67,6 +69,10 @@ class LocalSegmentWriter:
         """See :class:`SegmentWriter`."""
         assert self._file is not None
         at, end = self._length, self._length + size
+        if (there := self._file.size()) < at:
+            # written behind the hole, it would look whole
+            asyncio.get_running_loop().call_soon(done, self._cut(there, at))
+            return
         zeros = self._ahead.after(end, size) if sync else NO_ZEROS
         self._committer.commit(self._file, at, chunks, sync, partial(self._appended, end, done), lead, zeros)
 
@@ -77,7 +83,7 @@ class LocalSegmentWriter:
         if self._file is None or self._lost:
             return
         try:
-            self._file.truncate(self._length)
+            self._file.truncate(min(self._length, self._file.size()))  # not longer, if somebody has cut it
         except OSError as error:
             log.warning("%s could not be cut to %d bytes: %s", segment_name(self._number), self._length, error)
         self._file.close()
@@ -137,17 +143,29 @@ class LocalSegmentWriter:
         self._appended(size, done, None)
 
     def _appended(self, end: int, done: Committed, error: BaseException | None) -> None:
-        if error is None:
+        if error is None and self._file is not None:
+            names, size = self._file.names_and_size()
             loop = asyncio.get_running_loop()
-            if loop.time() >= self._look_at:
-                self._look_at = loop.time() + _LOOK_SECONDS
-                if self._file is not None and not self._in_place():
-                    self._lost = self._ended = True
-                    work = loop.run_in_executor(self._executor, restore, self._files, self._number, self._file, end)
-                    work.add_done_callback(partial(self._restored, end, done))
-                    return
-            self._length = end
+            if size < end:
+                error = self._cut(size, end)
+            elif not names or (loop.time() >= self._look_at and self._moved(loop.time())):
+                self._lost = self._ended = True
+                work = loop.run_in_executor(self._executor, restore, self._files, self._number, self._file, end)
+                work.add_done_callback(partial(self._restored, end, done))
+                return
+            else:
+                self._length = end
         done(error)
+
+    def _cut(self, size: int, end: int) -> OSError:
+        name = segment_name(self._number)
+        text = f"{name} was cut to {size} of {end} bytes by another program: what they held is lost"
+        log.error("%s; the next block begins a segment", text)
+        return OSError(errno.EIO, text)
+
+    def _moved(self, now: float) -> bool:
+        self._look_at = now + _LOOK_SECONDS
+        return not self._in_place()
 
     def _restored(self, end: int, done: Committed, work: asyncio.Future[File]) -> None:
         error = work.exception()

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.file_names import segment_numbers
-from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.backends.files import File, OsFileSystem
+from magnetar.storage.backends.journal_backend import Chunk, Committed, segment_name
 from magnetar.storage.backends.segment_writer import LocalSegmentWriter
 from magnetar.storage.backends.sync_process import SyncProcess
+from magnetar.storage.backends.zeros_ahead import NO_ZEROS, Zeros
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
-from tests.support.simulated_store import Disk, publish, read_all, simulated
+from tests.support.simulated_store import Disk, publish, read_all, readable, simulated
 
 KEPT = "quarantine-segment-0000000000000001-stranger-0"
 
@@ -36,7 +39,6 @@ async def test_a_removed_segment_is_written_anew_before_the_next_receipt(disk: D
     log = store.open_log("a")
     await publish(store, log, 0, 5)
     disk.files.remove(segment_name(1))
-    await asyncio.sleep(1.1)
     await publish(store, log, 5, 6)
     assert segment_name(1) in disk.files.names(), "there when the receipt is out"
     disk.power_off()
@@ -72,11 +74,65 @@ async def test_a_stranger_at_the_name_is_kept(disk: Disk) -> None:
     other = disk.files.open("other", create=True)
     other.append([b"stranger"])
     disk.files.rename("other", segment_name(1))
-    await asyncio.sleep(1.1)
     await publish(store, log, 3, 4)
     assert disk.files.open(KEPT).read(0, 100) == b"stranger"
     disk.kill()
     assert await read_all(disk.open().open_log("a")) == [b"entry %d" % i for i in range(4)]
+
+
+class CutAfterwards:
+    """A committer whose file is cut when a group is durable."""
+
+    def __init__(self, committer: Committer, size: int) -> None:
+        self._committer = committer
+        self._size = size
+
+    def commit(
+        self, file: File, at: int, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None,
+        zeros: Zeros = NO_ZEROS,
+    ) -> None:  # fmt: skip
+        def finished(error: BaseException | None) -> None:
+            file.truncate(self._size)
+            done(error)
+
+        self._committer.commit(file, at, chunks, sync, finished, lead, zeros)
+
+    def close(self) -> None:
+        self._committer.close()
+
+
+@pytest.mark.parametrize("when", ["before a write", "after it"])
+def test_a_segment_that_was_cut_is_named_and_nothing_more_is_written_to_it(when: str) -> None:
+    @simulated
+    async def steps(disk: Disk) -> None:
+        disk.settings = StoreSettings(reserve_bytes=0)
+        store = disk.open()
+        log = store.open_log("a")
+        failed: list[object] = []
+        log.on_failed = lambda extent, error: failed.append(error)
+        await publish(store, log, 0, 2)
+        left = store.journal.length
+        await publish(store, log, 2, 5)
+        writer = store.journal._writer
+        assert isinstance(writer, LocalSegmentWriter)
+        committer = writer._committer
+        if when == "before a write":
+            disk.files.open(segment_name(1)).truncate(left)
+        else:
+            writer._committer = CutAfterwards(committer, left)
+        await publish(store, log, 5, 6)
+        writer._committer = committer
+        assert f"{segment_name(1)} was cut to {left} of " in str(failed[0])
+        assert log.end == 5, "no receipt for what is gone"
+        await publish(store, log, 5, 8)
+        assert store.journal.segment == 2
+        disk.kill()
+        assert any(segment_name(1) in text for text in verify(disk.files).damage)
+        store = disk.open()
+        kept = await readable(store.open_log("a"))
+        assert kept == {ordinal: b"entry %d" % ordinal for ordinal in (0, 1, 5, 6, 7)}
+
+    steps()
 
 
 @simulated
