@@ -124,6 +124,7 @@ class SegmentCleaner:
             waiting = occupancy.waiting(present, self._keeper.covered()[0])
             if not occupancy.living(journal.segment):
                 waiting += journal.open_bytes
+            waiting += await self._keeper.dead_without_checkpoint(present)
             now = asyncio.get_running_loop().time()
             # a checkpoint that the disk refused is not worth another segment every second
             if waiting > least and (self._keeper.covered()[1] >= journal.segment - 1 or now >= self._again):

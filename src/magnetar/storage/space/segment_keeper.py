@@ -196,6 +196,14 @@ class SegmentKeeper:
             sizes.update(await self.blocking(self._backend.sizes, unknown))
         return present
 
+    async def dead_without_checkpoint(self, present: Iterable[int]) -> int:
+        """Bytes of segments that nothing needs and no checkpoint covers: the disk refused the one that would."""
+        covered, journal = self._checkpoints[-1], self._home.journal
+        # the journal may not have begun to write since the start: then its segment is one of those that were found
+        last = journal.segment if journal.open_bytes else journal.segment + 1
+        dead = [number for number in present if covered < number < last and number not in self.occupancy]
+        return sum((await self.blocking(self._backend.sizes, dead)).values()) if dead else 0
+
 
 def _log_part(managed: ManagedLedger, sequence: int) -> bytes:
     """A log's part of a checkpoint, as of the last durable block, which is ``sequence``."""

@@ -17,7 +17,7 @@ from magnetar.storage.space import segment_cleaner
 from magnetar.storage.space.extent_mover import MovingPace
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.verify import verify
-from tests.support.simulated_store import Disk, publish, read_all, simulated
+from tests.support.simulated_store import Disk, publish, read_all, simulated, used_bytes
 from tests.support.sparse_segments import (
     LIVING,
     SMALL,
@@ -258,6 +258,33 @@ async def test_a_disk_that_refuses_a_move_costs_nothing_and_is_left_alone_for_a_
     await passes(store)
     assert used(disk.files) < SMALL.segment_bytes / 2
     await check(store)
+
+
+@simulated
+async def test_a_full_disk_is_emptied_of_what_is_dead_although_the_checkpoint_of_the_start_was_refused(
+    disk: Disk,
+) -> None:
+    """No checkpoint covers the segments that the start read, so their sizes are not known: they count nevertheless."""
+    disk.settings = replace(SMALL, segment_bytes=100_000, reserve_bytes=2000)
+    store = disk.open()
+    await publish(store, store.open_log("a"), 0, 200)
+    disk.kill()
+    disk.files.remove("reserve")
+    disk.files.fail("append", times=2)  # neither the checkpoint of the start nor the reserve
+    store = disk.open()
+    large = disk.files.open(segment_name(1)).size()
+    disk.files.faults.capacity_bytes = used_bytes(disk.files) + 1000
+    assert store.journal.full is not None
+    assert store.keeper.covered()[1] == 0
+    store.delete_log("a")
+    for _ in range(200):
+        await asyncio.sleep(1)
+        if store.journal.full is None:
+            break
+    assert store.journal.full is None, "publishing goes on by itself"
+    assert used(disk.files) < large
+    await store.close()
+    assert verify(disk.files).damage == []
 
 
 @simulated
