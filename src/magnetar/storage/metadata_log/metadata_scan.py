@@ -232,7 +232,8 @@ def together(copies: list[ScannedCopy]) -> JoinedCopies:
         _puzzle(found, copies)
     both_tails = all(copy.tail for copy in copies)
     for i, copy in enumerate(copies):
-        _name(found, copy, answered=both_tails or (i == 0 and copy.last < found.last))
+        # the second copy may lack the change that was under way, the first one none that the second has
+        _name(found, copy, answered=both_tails or copy.last < found.last - i)
         if not copy.whole or copy.last < found.last or copy.tail:
             found.mend.append(copy.name)
         if not copy.whole or copy.tail:

@@ -165,3 +165,14 @@ def test_what_is_unreadable_at_the_end_is_damage_only_if_it_must_once_have_been_
         assert (found.damage != []) == (torn is None), case
         assert (found.doubt is not None) == (None not in case), case
         assert found.aside == found.mend == [name for name, bad in zip((A, B), case, strict=True) if bad], case
+
+
+def test_a_bad_end_that_held_more_than_the_write_under_way_is_damage_in_either_copy() -> None:
+    """At most one change is on its way to the second copy: the others in its bad end were reported."""
+    for swapped in (False, True):
+        two = [copy(), copy({7, 8})[:-1]]
+        found = joined(*(reversed(two) if swapped else two))
+        name = A if swapped else B
+        assert (numbers(found), found.doubt, found.torn) == (ALL, None, [])
+        assert [text.startswith(name) for text in found.damage] == [True]
+        assert found.aside == found.mend == [name]
