@@ -14,7 +14,7 @@ from magnetar.broker.connection.open_handles import OpenConsumer
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.unparsed_commands import PART_IDS
-from tests.support.connections import connected, hang_up, publisher, sends
+from tests.support.connections import FakeTransport, connected, fake_service, hang_up, pongs, publisher, sends
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -169,6 +169,24 @@ def test_commands_of_consumers_that_are_not_open_are_nothing() -> None:
         listener.data_received(ack(1) + codec.encode(c.CommandFlow(7, 1)) + codec.encode(c.CommandFlow(7, 0)))
         listener.data_received(codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, (c.MessageIdData(1, 3),))))
         assert not transport.closing
+        hang_up(listener)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "behind", [c.CommandSend(1, 1, 1, None, False, None, False, None, b""), c.CommandAck(1, c.AckType.Individual, ())]
+)
+def test_what_comes_behind_a_ping_before_connect_closes_the_connection(behind: c.Command) -> None:
+    """Nothing but PING may come before CONNECT (rule 1.2.1), the commands with a short way included."""
+
+    async def scenario() -> None:
+        listener = Listener(fake_service(), Connections())
+        transport = FakeTransport(listener)
+        listener.connection_made(transport)
+        listener.data_received(codec.encode(c.CommandPing()) + codec.encode(behind))
+        assert pongs(transport) == 1
+        assert transport.closing
         hang_up(listener)
 
     run(scenario)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -269,3 +270,15 @@ def test_only_what_grants_has_what_is_open_judged_again(monkeypatch: pytest.Monk
         assert len(looked) == 4 and await alive(alice) and closed(alice) == ["producer 1"]
 
     talk(simulation)
+
+
+def test_what_was_closed_is_not_judged_any_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits to be opened may need several things: the first that is missing closes it, once, with one record."""
+    said: list[str] = []
+    monkeypatch.setattr(grant_changes, "_close", lambda *_: said.append("closed"))
+    denied = SimpleNamespace(allowed=False, reason="no")
+    authorizer = SimpleNamespace(decide=lambda *_: denied, record=lambda *_: said.append("recorded"))
+    session = SimpleNamespace(caller=None, complain=lambda *_: None)
+    judge: Any = grant_changes.GrantChanges._judge
+    judge(None, authorizer, session, 1, object(), ["produce", "consume"])
+    assert said == ["recorded", "closed"]

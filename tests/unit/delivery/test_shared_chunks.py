@@ -81,6 +81,18 @@ def test_interleaved_messages_stay_together() -> None:
     assert sum(map(len, got)) == 52
 
 
+def test_one_assignment_goes_on_behind_messages_without_chunks() -> None:
+    stand = chunked(None, None, A, A_END, None, None)
+    consumer, _ = stand.join("x")
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    dispatcher.flow(consumer.state, 100)
+    dispatcher.note_chunks(0, [None, None, A, A_END, None, None])
+    slices, reached = dispatcher.assign(0, 6, None, None)
+    assert reached == 6
+    assert [ordinal for piece in slices for ordinal in range(piece.start, piece.stop)] == list(range(6))
+
+
 def test_a_slow_consumer_holds_up_only_its_own_message() -> None:
     stand = chunked(A, A, None, None, A, A_END, None)
     slow, slow_connection = stand.join("slow", permits=1)

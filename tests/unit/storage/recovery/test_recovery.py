@@ -185,3 +185,25 @@ def test_a_damaged_newest_checkpoint_costs_nothing_after_segments_were_removed()
         assert await read(again, again.first) == wanted
 
     run(main())
+
+
+def test_a_log_whose_birth_was_damaged_has_its_name_again_when_a_later_record_says_it() -> None:
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        await append(store, store.open_log("other"), b"x")
+        managed = store.open_log("a")
+        await append(store, managed, *numbered(0, 3))
+        managed.properties = {"k": "v"}
+        managed.write_birth()
+        await store.journal.drain()
+        born = content(files, segment_name(1)).index(b'"name":"a"')
+        files = await killed(store, files)
+        files.flip_bit(segment_name(1), born)
+        store = opened(files)
+        found = store._logs["a"]
+        assert found.properties == {"k": "v"}
+        assert await read(found, 1) == numbered(1, 3)
+        assert not [name for name in store._logs if "lost/found" in name]
+
+    run(main())
