@@ -125,6 +125,7 @@ def every_route(target: Target) -> None:
 def rest_messages(target: Target) -> None:
     schema = '{"name":"","schema":"","type":"STRING","properties":{}}'
     body = {"producerName": "p", "valueSchema": schema, "messages": [{"payload": "m"}] * 100}
+    assert target.rest("PUT", "/admin/v2/persistent/public/default/a")[0] in (204, 409), "there by now"
     status, answer = target.rest("POST", "/topics/persistent/public/default/a", body)
     assert status == 200, answer
 
