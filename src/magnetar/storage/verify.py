@@ -18,6 +18,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.backends.journal_backend import index_name, segment_name
+from magnetar.storage.backends.newest_segment import NAME as NEWEST
 from magnetar.storage.backends.newest_segment import noted_newest
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.log import checkpoint, records
@@ -113,6 +114,10 @@ class _Verification:
         gap = gap_after(covered, numbers)
         if gap is not None:
             self._damaged(gap)
+        if NEWEST in self._names and self._noted is None:
+            self._say(
+                f"{NEWEST}: unreadable, so a newest segment that is gone is not noticed; the next one writes it anew"
+            )
         for number in numbers:
             self._border(number)
         for number in numbers:

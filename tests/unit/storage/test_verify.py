@@ -57,7 +57,17 @@ def test_a_whole_directory_is_whole_and_stays_as_it_is(close: bool) -> None:
     report = verify(files)
     assert report.damage == []
     assert any("entries of" in line for line in report.lines)
+    assert not any(line.startswith(NEWEST) for line in report.lines)
     assert content(files) == before
+
+
+def test_an_unreadable_note_of_the_newest_segment_is_said_and_is_no_damage() -> None:
+    """It is written in place, so that a crash may tear it."""
+    files = filled()
+    files.flip_bit(NEWEST, 3)
+    report = verify(files)
+    assert report.damage == []
+    assert any(line.startswith(f"{NEWEST}: unreadable") for line in report.lines)
 
 
 @pytest.mark.parametrize("delete", [True, False])
