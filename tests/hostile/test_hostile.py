@@ -8,9 +8,8 @@ import pytest
 
 from tests.hostile.programme import ATTACKS, Outcome, Programme, name_of
 
-_SLOW_TO_JUDGE = {"sockets.half_requests", "websockets.absurd_messages", "websockets.half_messages", "websockets.deaf"}
-"""Wait for the broker's time-outs, or take memory that goes back later than this form waits: `tests/unit/connection`
-and `tests/admin/websocket` judge them."""
+_SLOW_TO_JUDGE = {"sockets.half_requests"}
+"""Wait for the broker's time-outs: `tests/unit/connection` judges them."""
 
 
 @pytest.mark.slow
