@@ -54,6 +54,16 @@ def test_batch_reads_by_offsets(fill: Make, load: Make, topic: str, kind: str) -
     assert set(numbers(load(endingOffsets=f'{{"{first}": "{border}"}}'))) == set(range(200)) - after
 
 
+def test_a_batch_read_that_reaches_a_topic_twice_gives_each_row_once(
+    spark: Any, broker: LiveBroker, fill: Make, topic: str
+) -> None:
+    """As a stream with the same options does, which knows topics by name."""
+    fill(0, 20)
+    local = topic.rpartition("/")[2]
+    reader = spark.read.format("pulsar").option("service.url", broker.url).option("value", "string")
+    assert numbers(reader.option("topics", f"{topic},{local},{local}-partition-1").load()) == list(range(20))
+
+
 def test_mistakes_are_explained(spark: Any, broker: LiveBroker, topic: str, load: Make, fill: Make) -> None:
     with pytest.raises(Exception, match="did you mean 'startingOffsets'"):
         load(startingOffset="earliest")

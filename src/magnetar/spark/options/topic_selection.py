@@ -71,7 +71,11 @@ def topics_by_partition(text: str) -> TopicSelection:
 
 def topic_partitions(lookup: Lookup, topics: TopicSelection, *, create: bool) -> list[str]:
     """Return the internal topics that are there now: partitions, or topics that have none; ``create`` makes missing
-    ones."""
+    ones.
+
+    Each is there once, however often and in whatever spelling the options name it: who reads it twice has every row
+    twice.
+    """
     found: list[str] = []
     names = list(topics.names)
     if topics.expression:
@@ -85,7 +89,7 @@ def topic_partitions(lookup: Lookup, topics: TopicSelection, *, create: bool) ->
             have = f"has partitions 0 to {count - 1}" if count else "has no partitions"
             raise InvalidValueError(f"option 'assign' names partition {numbers[-1]} of {name}, which {have}")
         found += [TopicName.parse(name).partition(number).fqn for number in numbers] if count else [name]
-    return found
+    return list(dict.fromkeys(found))
 
 
 def matching(names: Iterable[str], namespace: str, expression: str) -> list[str]:
