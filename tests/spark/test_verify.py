@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from magnetar.lakehouse import open_lake
 from magnetar.lakehouse.model.lineage import live_files
+from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import Pipeline
 from magnetar.pipelines.evidence.verify import verify
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
@@ -132,6 +133,44 @@ def test_damaged_data_files_are_noticed(spark: Any, made: Pipeline, damage: Call
         for path, content in kept.items():
             path.write_bytes(content)
     assert findings(made, spark) == []
+
+
+def test_a_file_of_somebody_else_is_noticed_where_plain_readers_read_it(spark: Any, made: Pipeline) -> None:
+    """Readers of Delta and Iceberg tables follow their logs, those of a directory take every file in it."""
+    for kind in KINDS:
+        copied, *_ = files_of(made, kind)
+        foreign, hidden = copied.with_name("copied.parquet"), copied.with_name("_copied.parquet")
+        for one in (foreign, hidden):
+            shutil.copy(copied, one)
+        try:
+            found = findings(made, spark)
+            assert len(found) == (1 if kind == "parquet" else 0), found
+            assert not found or f"{foreign.parent.name}/copied.parquet is not of this table's log" in found[0]
+        finally:
+            foreign.unlink()
+            hidden.unlink()
+
+
+def test_a_table_that_is_elsewhere_is_noticed_and_not_begun_again(spark: Any, made: Pipeline) -> None:
+    for kind in KINDS:
+        place = Path(made.checkpoint).parent / kind
+        place.rename(place.with_name("aside"))
+        try:
+            found = findings(made, None)
+            assert found == [f"sink {kind}: there is no {kind} {place}, and {ROWS - 1} rows were written to it"]
+            assert not place.exists(), "looking makes no table"
+            with pytest.raises(InvalidValueError, match=f"{place} there is nothing. Going on would begin a second"):
+                finish(spark, made)
+            place.mkdir()
+            with pytest.raises(
+                InvalidValueError, match=f"{place} (nothing is of this pipeline|the table cannot be read)"
+            ):
+                finish(spark, made)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            place.with_name("aside").rename(place)
+    assert findings(made, None) == []
+    finish(spark, made)
 
 
 def test_a_log_that_is_gone_is_noticed(spark: Any, made: Pipeline) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.command import app
 from magnetar.pipelines.declaration.document import InvalidPipelineError
 from magnetar.pipelines.declaration.elements import SINK_COLUMNS
@@ -13,12 +14,15 @@ from magnetar.pipelines.declaration.model import (
     Action,
     PythonStep,
     SqlStep,
+    TableSink,
     TableSource,
     TopicSink,
     TopicSource,
     Trigger,
 )
 from magnetar.pipelines.declaration.parser import KEYS, load, parse, problems_of_functions
+from magnetar.pipelines.execution.outputs import table_options
+from magnetar.pipelines.execution.progress import outline
 from tests.unit.pipelines.example import TEXT, changed
 
 
@@ -77,6 +81,41 @@ def test_a_whole_file_is_parsed(tmp_path: Path) -> None:
 def test_a_mistake_is_reported_at_its_place(old: str, new: str, where: str, problem: str) -> None:
     found = problems(changed(old, new))
     assert any(where in line and problem in line for line in found), found
+
+
+def test_relative_places_begin_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    text = changed("    topic: late\n", "    format: parquet\n    path: PLACE\n")
+    places = {
+        "table": f"{tmp_path}/files/table",
+        "../table": f"{tmp_path}/table",
+        "/lake/table/": "/lake/table/",
+        "s3://bucket/table": "s3://bucket/table",
+        "${env:LAKE}/table": "${env:LAKE}/table",
+    }
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for given, place in places.items():
+        pipeline = parse(text.replace("PLACE", given), "../files/f.yaml")
+        (out,) = pipeline.sinks
+        assert isinstance(out, TableSink) and out.path == place
+        assert isinstance(pipeline.sources[1], TableSource)
+        assert (pipeline.sources[1].path, pipeline.checkpoint) == (
+            f"{tmp_path}/files/airports.csv",
+            f"{tmp_path}/files/work",
+        )
+        assert f"  sink out: late to parquet {place}" in outline(pipeline)
+
+
+def test_a_place_behind_a_reference_is_resolved_and_must_be_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = changed("    topic: late\n", "    format: parquet\n    path: ${env:LAKE}/table\n")
+    (out,) = parse(text, "f.yaml").sinks
+    assert isinstance(out, TableSink)
+    monkeypatch.setenv("LAKE", "/lake")
+    assert table_options(out).path == "/lake/table"
+    monkeypatch.setenv("LAKE", "lake")
+    with pytest.raises(InvalidValueError, match=r"sinks\.out\.path: .* is 'lake/table', a relative path"):
+        table_options(out)
 
 
 def test_several_mistakes_at_once() -> None:

@@ -63,7 +63,7 @@ def test_what_runs_is_said_before_anything_has() -> None:
     assert lines[0] == "pipeline small (f.yaml) at pulsar://localhost:6650"
     assert lines[1:] == [
         "  source flights: flights, subscription small.flights",
-        "  source airports: csv airports.csv",
+        f"  source airports: csv {Path('airports.csv').resolve()}",
         "  sink out: late to late",
         "  dead letters: persistent://public/default/dead",
         f"  checkpoint {Path('work').resolve()}, trigger continuous",

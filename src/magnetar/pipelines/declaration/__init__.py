@@ -3,6 +3,7 @@
 In reading order:
 
 * ``document``    YAML with places, and problems that name them
+* ``place``       directories that a file names
 * ``secrets``     references to what must not stand in a file
 * ``model``       what a pipeline is
 * ``broker_block``  where the broker is and who logs in there

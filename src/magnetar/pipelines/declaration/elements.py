@@ -32,6 +32,7 @@ from magnetar.pipelines.declaration.model import (
     TopicSource,
     Watermark,
 )
+from magnetar.pipelines.declaration.place import beside
 from magnetar.pipelines.declaration.secrets import is_reference, problem_of
 from magnetar.spark.options.login_options import LOGIN_TITLES
 from magnetar.spark.options.option_list import OPTIONS
@@ -116,7 +117,7 @@ def expectations(items: Mapping[str, Item], dead_letter: bool) -> tuple[Expectat
     return tuple(found)
 
 
-def source(item: Item, name: str, pipeline: str, dead_letter: bool) -> Source | None:
+def source(item: Item, name: str, pipeline: str, file: str, dead_letter: bool) -> Source | None:
     """Parse one of ``sources``; None if it cannot be."""
     _checked_name(item, name, _NAME)
     if not item.is_mapping:
@@ -124,11 +125,11 @@ def source(item: Item, name: str, pipeline: str, dead_letter: bool) -> Source | 
         return None
     given = item.entries("a source's keys")
     if "format" in given and given["format"].text() != "pulsar":
-        return _table_source(item, name)
+        return _table_source(item, name, file)
     return _topic_source(item, name, pipeline, dead_letter)
 
 
-def _table_source(item: Item, name: str) -> TableSource:
+def _table_source(item: Item, name: str, file: str) -> TableSource:
     items = item.keys(("format", "path", "fields", "options"), required=("format",))
     texts = _texts(items, ("format", "path", "fields"))
     if "fields" in items:
@@ -137,7 +138,7 @@ def _table_source(item: Item, name: str) -> TableSource:
         name,
         item.where,
         texts.get("format", ""),
-        texts.get("path"),
+        beside(file, texts["path"]) if "path" in texts else None,
         texts.get("fields", ""),
         _any_texts(items, "options"),
     )
@@ -273,7 +274,7 @@ def _unknown_tables(sql: str, known: list[str]) -> list[str]:
     return [name for name in used if name.lower() not in local and nearest(name, known).startswith("did you")]
 
 
-def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | None:
+def sink(item: Item, name: str, known: list[str], file: str, dead_letter: bool) -> Sink | None:
     """Parse one of ``sinks``."""
     _checked_name(item, name, _SINK_NAME)
     if name == DEAD_LETTERS:
@@ -312,7 +313,7 @@ def sink(item: Item, name: str, known: list[str], dead_letter: bool) -> Sink | N
         return PlainSink(name, item.where, start, form, expected)
     if "path" not in items:
         item.problem(f"a sink of format {form} needs 'path'")
-    path = _texts(items, ("path",)).get("path", "")
+    path = beside(file, _texts(items, ("path",)).get("path", ""))
     options = _any_texts(items, "options")
     for key in [key for key in options if key.lower() in ("txnappid", "txnversion")]:
         items["options"].problem(f"{key!r} is set by the pipeline itself; remove it")

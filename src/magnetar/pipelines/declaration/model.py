@@ -125,6 +125,7 @@ class TableSink:
     source: str
     format: str
     path: str
+    """Absolute, or a URL, or begins with a reference."""
     options: Mapping[str, str]
     expectations: tuple[Expectation, ...] = ()
 

@@ -52,7 +52,7 @@ def parse(text: str, file: str) -> Pipeline:
     service_url, login = broker_block(items["broker"], file) if "broker" in items else ("", UNKNOWN)
     dead_letter = _topic(items["dead-letter"]) if "dead-letter" in items else None
     given = items["sources"].entries("sources by name") if "sources" in items else {}
-    sources = [source(item, key, name, dead_letter is not None) for key, item in given.items()]
+    sources = [source(item, key, name, file, dead_letter is not None) for key, item in given.items()]
     known = [one.name for one in sources if one is not None]
     steps: list[Step] = []
     for item in items["steps"].items() if "steps" in items else []:
@@ -61,7 +61,7 @@ def parse(text: str, file: str) -> Pipeline:
             steps.append(made)
             known.append(made.name)
     given_sinks = items["sinks"].entries("sinks by name") if "sinks" in items else {}
-    sinks = [sink(item, key, known, dead_letter is not None) for key, item in given_sinks.items()]
+    sinks = [sink(item, key, known, file, dead_letter is not None) for key, item in given_sinks.items()]
     _complete(items, [one for one in sources if one], [one for one in sinks if one])
     trigger, interval = _trigger(items["trigger"]) if "trigger" in items else (Trigger.CONTINUOUS, 0.0)
     settings = items["spark"].entries("settings of Spark") if "spark" in items else {}

@@ -31,6 +31,10 @@ def check_committed(
                 found.append(Discrepancy(where, f"a commit is in the table, and {NO_MANIFEST}"))
         elif len(there) > 1:
             found.append(Discrepancy(where, f"{output.target}: it was committed {len(there)} times"))
+        elif not there and output.rows:
+            found.append(
+                Discrepancy(where, f"{output.target}: {output.rows} rows were written, and no commit has them")
+            )
         elif sum(there) != output.rows:
             found.append(
                 Discrepancy(where, f"{output.target}: {output.rows} rows were written, the commit has {sum(there)}")

@@ -12,16 +12,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.formats.kinds import open_table
-from magnetar.lakehouse.formats.table import Table
+from magnetar.lakehouse.formats.table import Table, reason_of
 from magnetar.lakehouse.model.lineage import FileGroup, LoggedFile, groups, live_files
-from magnetar.lakehouse.model.options import TableKind, lake_options
+from magnetar.lakehouse.model.options import TableKind
 from magnetar.model.errors import InvalidValueError
-from magnetar.pipelines.declaration.model import TableSink
-from magnetar.pipelines.declaration.secrets import resolve
+from magnetar.pipelines.declaration.model import TableSink, target_of
 from magnetar.pipelines.evidence.discrepancy import Discrepancy, named
 from magnetar.pipelines.evidence.table_checks import TableRows, check_committed, check_kept
-from magnetar.pipelines.execution import expressions
+from magnetar.pipelines.execution import expressions, outputs
 from magnetar.pipelines.state.manifest import BY_NAMES, Manifest
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from magnetar.lakehouse.files.file_reader import FileReader
 
 _NAMED: Final = 5
+_FOREIGN: Final = (
+    "is not of this table's log, and whoever reads the directory without that log reads it, too; move it away"
+)
 _GROUP, _WRONG, _ROW = "group", "wrong", "row"
 
 
@@ -55,20 +58,39 @@ class ManifestClaims(NamedTuple):
 def verify_table(spark: SparkSession | None, sink: TableSink, app: str, claims: ManifestClaims) -> TableReport:
     """Check one table. Without Spark, rows are counted by the table's log and not read."""
     where = f"sink {sink.name}"
-    options = {name: resolve(text) for name, text in sink.options.items()}
     try:
-        table = open_table(lake_options(TableKind(sink.format), {**options, "path": sink.path}))
+        options = outputs.table_options(sink)
+        if outputs.is_missing(options.path):
+            return _absent(sink, claims)
+        table = open_table(options)
         return _look(spark, table, sink, app, claims)
     except Exception as error:
         # A library may raise anything for a damaged table; it is a finding of that table.
-        text = f"{sink.format} {sink.path} cannot be read: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        text = f"{target_of(sink)} cannot be read: {reason_of(error)}"
         return TableReport(f"{where}: not read", [Discrepancy(where, text)], [])
+
+
+def _absent(sink: TableSink, claims: ManifestClaims) -> TableReport:
+    """Report a table that is not there, which is as it should be while nothing was written to it."""
+    where = f"sink {sink.name}"
+    line = f"{where}: {target_of(sink)} is not there"
+    written = [one.outputs[sink.name] for one in claims.manifests if sink.name in one.outputs]
+    rows, target = sum(one.rows for one in written), target_of(sink)
+    if not rows:
+        return TableReport(f"{line} yet: nothing was written to it", [], [])
+    others = sorted({one.target for one in written if one.rows} - {target})
+    elsewhere = f"; the manifests name {', '.join(others)}" if others else ""
+    text = f"there is no {target}, and {rows:,} rows were written to it{elsewhere}"
+    return TableReport(line, [Discrepancy(where, text)], [])
 
 
 def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, claims: ManifestClaims) -> TableReport:
     where = f"sink {sink.name}"
-    there = table.exists()
-    history = table.history() if there else []
+    if not table.exists():
+        return _absent(sink, claims)
+    # Listed before the log is read: a file is committed first and comes into its place then.
+    plain = _plain_files(sink)
+    history = table.history()
     commits: dict[int, list[int]] = {}
     for one in history:
         if one.app == app and one.batch is not None:
@@ -79,8 +101,6 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, c
     line = f"{where}: {len(commits):,} commits of {sink.format} {sink.path}"
     written = {one.batch for one in claims.manifests if sink.name in one.outputs and one.outputs[sink.name].rows}
     written = {batch for batch in written if batch >= claims.since}
-    if not there:
-        return TableReport(line, findings, [])
     try:
         log = table.file_log()
     except InvalidValueError as error:
@@ -90,6 +110,8 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, c
         unseen.append(f"{where}: commits of {named(forgotten)}: the table's history does not go back so far")
     files, found = live_files(log), groups(log, app)
     reader = table.reader()
+    known = {file.path for commit in log for file in commit.added}
+    findings += _of_files(where, sink.path, dict.fromkeys(plain - known, _FOREIGN))
     wrong = reader.differing(files)
     findings += _of_files(where, sink.path, wrong)
     ours = [one for one in found if one.batches]
@@ -122,6 +144,20 @@ def _look(spark: SparkSession | None, table: Table, sink: TableSink, app: str, c
     return TableReport(f"{line}, {len(files):,} files, {read:,} rows read again", findings, unseen)
 
 
+def _plain_files(sink: TableSink) -> set[str]:
+    """Return the files that readers of a plain directory take for a table's; none where they follow its log."""
+    if sink.format != TableKind.PARQUET.value:
+        return set()
+    options = outputs.table_options(sink)
+    paths = (path for path, _, _ in FileStore(options.path, options.storage).list())
+    # What Spark and others leave out of a directory; of partitions, a column's name may begin with _.
+    return {
+        path
+        for path in paths
+        if not any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in path.split("/"))
+    }
+
+
 def _remark(group: FileGroup) -> str:
     if not group.rearranged:
         return ""
@@ -132,7 +168,7 @@ def _remark(group: FileGroup) -> str:
 def _of_files(where: str, path: str, wrong: dict[str, str]) -> list[Discrepancy]:
     found = [Discrepancy(where, f"{path}: file {name} {text}") for name, text in sorted(wrong.items())[:_NAMED]]
     if len(wrong) > _NAMED:
-        found.append(Discrepancy(where, f"{path}: {len(wrong) - _NAMED:,} further files are gone or changed"))
+        found.append(Discrepancy(where, f"{path}: the same of {len(wrong) - _NAMED:,} more files"))
     return found
 
 

@@ -152,7 +152,11 @@ class Frames:
         reader = reader.options(**{name: resolve(text) for name, text in source.options.items()})
         if source.fields:
             reader = reader.schema(source.fields)
-        return self._understood(source.where, f"sources.{source.name}", lambda: reader.load(source.path))
+        return self._understood(
+            source.where,
+            f"sources.{source.name}",
+            lambda: reader.load(None if source.path is None else resolve(source.path)),
+        )
 
     def _source(self, source: TopicSource, frame: DataFrame) -> DataFrame:
         bad = Action.DEAD_LETTER if self._pipeline.dead_letter is not None else Action.FAIL

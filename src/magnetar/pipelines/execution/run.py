@@ -24,6 +24,7 @@ from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.pipelines.declaration import functions
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, Trigger
 from magnetar.pipelines.declaration.secrets import redact
+from magnetar.pipelines.execution import outputs
 from magnetar.pipelines.execution.batch import BatchRun
 from magnetar.pipelines.execution.frames import short, source_options
 from magnetar.pipelines.execution.plan import Analysis, analyse
@@ -138,6 +139,7 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
             f"{pipeline.checkpoint} belongs to pipeline {identity['pipeline']!r} and not to {pipeline.name!r}; "
             "name another directory"
         )
+    outputs.check_places(pipeline, checkpoint)
     if pipeline.dead_letter is not None:
         _keep_letters(pipeline, pipeline.dead_letter)
     return checkpoint
