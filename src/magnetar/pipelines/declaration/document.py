@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import yaml
@@ -24,7 +27,12 @@ _NOT_WORDS: Final = {
     f"tag:yaml.org,2002:{tag}": what
     for tag, what in {"int": "a number", "float": "a number", "bool": "yes or no", "timestamp": "a date"}.items()
 }
+_FILE_MAX: Final = 1 << 20
+"""Bytes; a file that people write has a few thousand."""
+_NODES_MAX: Final = 20_000
+"""Keys and values of a file, at most."""
 _DEPTH: Final = 40
+"""Mappings and lists inside each other, at most."""
 _VALUES_MAX: Final = 10_000
 """Values of parameters, at most; aliases can make a small file a huge one."""
 
@@ -107,12 +115,14 @@ class Item:
             return {}
         found: dict[str, Item] = {}
         for key, value in node.value:
-            child = self._child(value, str(key.value))
             mark = key.start_mark
             place = f"{self._file}:{mark.line + 1}:{mark.column + 1}"
             if not isinstance(key, yaml.ScalarNode):
+                # Not shown: with aliases its text could be endless.
                 self.problems.append(DocumentProblem(place, self.path, "a key must be a plain name"))
-            elif key.value in found:
+                continue
+            child = self._child(value, key.value)
+            if key.value in found:
                 self.problems.append(DocumentProblem(place, child.path, "this key stands here twice; remove one"))
             else:
                 found[key.value] = child
@@ -199,19 +209,80 @@ def _plain(node: yaml.Node, depth: int, counter: Iterator[int]) -> object:
         return {str(key.value): _plain(value, depth + 1, counter) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
         return [_plain(one, depth + 1, counter) for one in node.value]
-    value: object = yaml.safe_load(yaml.serialize(node))
+    try:
+        value: object = yaml.safe_load(yaml.serialize(node))
+    except (ValueError, yaml.YAMLError) as error:
+        # Words like a date that no calendar has, or a number of more digits than Python reads.
+        raise InvalidValueError(
+            f"{str(node.value)[:40]!r} is no value: {str(error).splitlines()[0].partition(';')[0]}"
+        ) from None
     return value
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file. InvalidPipelineError if it is none, or none that can be a pipeline's."""
+    try:
+        # Without waiting: the name of a pipe would have to be opened by a writer first.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _no_file(path, "this is no regular file; name the YAML file of a pipeline")
+            data = file.read(_FILE_MAX + 1)
+    except IsADirectoryError:
+        raise _no_file(path, "this is a directory; name the YAML file of a pipeline") from None
+    except FileNotFoundError:
+        raise _no_file(path, "there is no such file; docs/pipelines.md has an example of one") from None
+    except OSError as error:
+        raise _no_file(path, f"this cannot be read: {error.strerror}") from None
+    if len(data) > _FILE_MAX:
+        raise _no_file(path, f"this has more than {_FILE_MAX:,} bytes, so it is no pipeline; name its YAML file")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        place = f"{path}:{before.count(10) + 1}:{len(before) - before.rfind(10)}"
+        text = f"the byte 0x{data[error.start]:02x} is not UTF-8; save the file as text in UTF-8"
+        raise InvalidPipelineError([DocumentProblem(place, "", text)]) from None
+
+
+def _no_file(path: Path, text: str) -> InvalidPipelineError:
+    return InvalidPipelineError([DocumentProblem(str(path), "", text)])
+
+
+def _check_bounds(text: str, file: str) -> None:
+    """Refuse what is nested too deeply or has too many values, before anything is made of it: making it recurses."""
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth <= _DEPTH and number <= _NODES_MAX:
+            continue
+        wrong = (
+            f"values are nested more than {_DEPTH} deep, and a pipeline needs 6; close the brackets before"
+            if depth > _DEPTH
+            else f"there are more than {_NODES_MAX:,} keys and values up to here; make several pipelines of it"
+        )
+        mark = event.start_mark
+        place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark is not None else file
+        raise InvalidPipelineError([DocumentProblem(place, "", wrong)])
 
 
 def read(text: str, file: str) -> Item:
     """Return the root of a document. Raises InvalidPipelineError if it is not YAML."""
     try:
+        _check_bounds(text, file)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark is not None else file
         text = "; ".join(part for part in (error.context, error.problem) if part)
         raise InvalidPipelineError([DocumentProblem(place, "", f"this is no YAML: {text}")]) from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = f"{file}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+        wrong = f"the character U+{ord(text[error.position]):04X} cannot stand in YAML; remove it"
+        raise InvalidPipelineError([DocumentProblem(place, "", wrong)]) from None
     except yaml.YAMLError as error:
         raise InvalidPipelineError([DocumentProblem(file, "", f"this is no YAML: {error}")]) from None
     if node is None:

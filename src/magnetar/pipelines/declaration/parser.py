@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from magnetar.client.login import UNKNOWN
-from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.errors import MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.pipelines.declaration import functions
 from magnetar.pipelines.declaration.broker_block import broker_block
 from magnetar.pipelines.declaration.collisions import note_collisions
-from magnetar.pipelines.declaration.document import InvalidPipelineError, Item, read
+from magnetar.pipelines.declaration.document import InvalidPipelineError, Item, read, text_of
 from magnetar.pipelines.declaration.elements import sink, source, step
 from magnetar.pipelines.declaration.model import Pipeline, PythonStep, Sink, Source, Step, TopicSource, Trigger
 
@@ -35,11 +35,7 @@ _OUTPUT_MODES: Final = ("append", "update", "complete")
 
 def load(path: Path) -> Pipeline:
     """Read and check a file. Raises InvalidPipelineError with all mistakes."""
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValueError(f"{path} cannot be read: {error}") from None
-    return parse(text, str(path))
+    return parse(text_of(path), str(path))
 
 
 def parse(text: str, file: str) -> Pipeline:
