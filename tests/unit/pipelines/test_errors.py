@@ -9,8 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.pipelines.declaration.functions import called
 from magnetar.pipelines.declaration.parser import parse
 from magnetar.pipelines.declaration.secrets import resolve
 from magnetar.pipelines.execution import run as module
@@ -32,6 +34,10 @@ magnetar.client.bulk.data_loss.DataLossError: t: 1:2:0 to 1:9:0 is gone; set fai
 def test_the_innermost_cause_is_shown() -> None:
     assert cause_of(InvalidValueError("this")) == "this"
     assert cause_of(RuntimeError(TRACE)).startswith("t: 1:2:0 to 1:9:0 is gone")
+    own = TRACE.replace("magnetar.client.bulk.data_loss.DataLossError: t: 1:2:0", "ValueError: row 3")
+    own = own.replace('  File "x.py"', '  File "/a/site-packages/y.py", line 7, in call\n  File "/home/me/x.py"')
+    assert cause_of(RuntimeError(own)).startswith("ValueError: row 3 to 1:9:0 is gone")
+    assert cause_of(RuntimeError(own)).endswith(" (/home/me/x.py:1)")
     assert cause_of(RuntimeError("no worker\n=== Streaming Query ===\nIdentifier: x")) == "RuntimeError: no worker"
     assert short(RuntimeError("[A] `m` is not there;\n'Project ['m]\n")) == "[A] `m` is not there"
 
@@ -87,3 +93,24 @@ def test_a_failure_beside_a_signal_is_reported(
     spark: Any = None
     assert module.run(spark, pipeline, ProgressView(pipeline), stop).stopped
     assert [part in " ".join(lines) for part in said] == [True] * len(said) and bool(lines) == bool(said)
+
+
+STEPS = """
+def broken(frame, weight):
+    return frame["nothing"] * weight
+"""
+
+
+def test_a_step_that_raises_is_named_with_the_line_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "raising_steps.py").write_text(STEPS)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidValueError) as caught:
+        called("raising_steps:broken", [{}], {"weight": 2})
+    assert str(caught.value) == f"raising_steps:broken has raised KeyError: 'nothing' ({tmp_path}/raising_steps.py:3)"
+    # Errors of ours and of Spark say themselves what is wrong, and where.
+    with pytest.raises(PySparkException, match="ours"):
+        called("tests.unit.pipelines.test_errors:raising", [PySparkException("ours")], {})
+
+
+def raising(error: Exception) -> None:
+    raise error

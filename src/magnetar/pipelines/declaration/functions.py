@@ -11,11 +11,12 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.pipelines.declaration.document import nearest
 
 
@@ -35,6 +36,22 @@ def make_findable(directory: Path) -> None:
     others = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one]
     if path not in others:
         os.environ["PYTHONPATH"] = os.pathsep.join([path, *others])
+
+
+def called(text: str, inputs: Sequence[Any], parameters: Mapping[str, object]) -> Any:
+    """Call a function. InvalidValueError names it, and the line of its file, if it raises; errors of ours and of Spark
+    explain themselves."""
+    function = find(text)
+    try:
+        return function(*inputs, **parameters)
+    except Exception as error:
+        if isinstance(error, MagnetarError) or type(error).__module__.startswith("pyspark."):
+            raise
+        # The last line of the user's own code; what it calls is further down.
+        own = [one for one in traceback.extract_tb(error.__traceback__)[1:] if "site-packages" not in one.filename]
+        place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+        said = str(error).strip().partition("\n")[0]
+        raise InvalidValueError(f"{text} has raised {type(error).__name__}: {said}{place}") from error
 
 
 def find(text: str) -> Callable[..., Any]:

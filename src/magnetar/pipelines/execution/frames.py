@@ -187,7 +187,7 @@ class Frames:
 
     def _made(self, step: Step) -> DataFrame:
         if isinstance(step, PythonStep):
-            result: Any = functions.find(step.function)(*(self.views[name] for name in step.inputs), **step.parameters)
+            result: Any = functions.called(step.function, [self.views[name] for name in step.inputs], step.parameters)
             if not hasattr(result, "createOrReplaceTempView"):
                 raise InvalidValueError(f"{step.function} gives {type(result).__name__} and no DataFrame")
             return result  # type: ignore[no-any-return]  # just looked at

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ _POLL: Final = 0.25
 _LAST_BATCH: Final = 60.0
 """How long a micro-batch may take to end once a signal has come, seconds."""
 _LOG: Final = "spark.log"
+_FRAME: Final = re.compile(r'\s*File "([^"]+)", line (\d+)')
+_LIBRARIES: Final = ("site-packages", "pyspark.zip", "/lib/python", "<")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -228,7 +231,14 @@ def cause_of(error: BaseException) -> str:
     if ours:
         return ours[-1].partition("Error: ")[2]
     named = [line.strip() for line in lines if line[:1].isalpha() and "Error: " in line.split(" ", 2)[0] + " "]
-    return named[-1] if named else f"{type(error).__name__}: {short(error)}"
+    return named[-1] + _raised_at(lines) if named else f"{type(error).__name__}: {short(error)}"
+
+
+def _raised_at(lines: list[str]) -> str:
+    """Return the last place of a task's Python error that is no library's: that of a user's function."""
+    found = [match for line in lines if (match := _FRAME.match(line))]
+    own = [match for match in found if not any(part in match[1] for part in _LIBRARIES)]
+    return f" ({own[-1][1]}:{own[-1][2]})" if own else ""
 
 
 def explanation(pipeline: Pipeline, error: BaseException | None) -> str:
