@@ -34,7 +34,7 @@ from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines.declaration.model import Pipeline, TopicSource
 from magnetar.pipelines.declaration.secrets import resolved_options
-from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
+from magnetar.pipelines.state.checkpoint import PipelineCheckpoint, text_of
 from magnetar.pipelines.state.dead_letter import MESSAGE, DeadLetter, parse_dead_letter
 from magnetar.pipelines.state.status import open_lookup, partitions_there
 from magnetar.pipelines.state.stored_messages import (
@@ -106,8 +106,19 @@ class RedriveResult(NamedTuple):
 def redrive_plans(checkpoint: PipelineCheckpoint) -> list[RedrivePlan]:
     """Return all plans so far, in order."""
     directory = checkpoint.directory / "replays"
-    found = [json.loads(path.read_text()) for path in directory.glob("*.json")] if directory.is_dir() else []
-    return sorted((RedrivePlan(**one) for one in found), key=lambda one: one.number)
+    return sorted(map(_plan_of, directory.glob("*.json")), key=lambda one: one.number) if directory.is_dir() else []
+
+
+def _plan_of(path: Path) -> RedrivePlan:
+    try:
+        found = RedrivePlan(**json.loads(text_of(path)))
+        _ = [ReadPosition.parse(place) for place in found.end.values()], found.number + found.since_ms
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidValueError(
+            f"{path} is damaged: {error}. It says which dead letters a replay took: restore it from a backup, or "
+            "letters would be put back twice"
+        ) from None
+    return found
 
 
 def chosen(all_plans: list[RedrivePlan], plan: RedrivePlan, found: RedriveMessage, one: DeadLetter) -> bool:

@@ -61,6 +61,37 @@ def test_manifests_are_chained(tmp_path: Path) -> None:
         checkpoint.write(replace(given[2], batch=9))
 
 
+_MANIFEST = to_text(history(1)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "read", "said"),
+    [
+        ("pipeline.json", b"{", "identity", "pipeline.json is damaged"),
+        ("pipeline.json", b"[" * 100_000, "identity", "pipeline.json is damaged"),
+        ("pipeline.json", b"\xff\xfe", "identity", "pipeline.json is damaged"),
+        ("pipeline.json", b"[]", "identity", "it names no pipeline"),
+        ("pipeline.json", b'{"pipeline": "p"}', "starts", "does not say where sources began"),
+        ("pipeline.json", b'{"pipeline": "p", "start": {"s": {"t": "x"}}}', "starts", "where sources began"),
+        ("metadata", b"\xff\xfe", "query_id", "metadata is damaged"),
+        ("metadata", b"[]", "query_id", "is no file of Spark's"),
+        ("offsets/0", b"\xff", "ends", "offsets/0 is damaged"),
+        ("offsets/0", b'v1\n{}\n{"v":1,"p":{"t":"x"}}', "ends", "offsets/0: "),
+        ("manifests/0.json", b"\xff\xfe", "manifest", "0.json is damaged"),
+        ("manifests/0.json", b"[" * 100_000, "manifest", "0.json is no manifest"),
+        ("manifests/0.json", _MANIFEST.replace('"batch": 0', '"batch": "0"').encode(), "manifest", "is no number"),
+        ("manifests/0.json", _MANIFEST.replace('"batch": 0', '"batch": 4').encode(), "manifest", "renamed or copied"),
+        ("manifests/0.json", _MANIFEST.replace("ended_ms", "ended").encode(), "manifest", "0.json is no manifest"),
+    ],
+)
+def test_a_damaged_file_is_named(name: str, content: bytes, read: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    checkpoint = PipelineCheckpoint(str(tmp_path))
+    with pytest.raises(InvalidValueError, match=said):
+        getattr(checkpoint, read)(*([0] if read in ("ends", "manifest") else []))
+
+
 def test_what_is_no_manifest_is_named(tmp_path: Path) -> None:
     write_whole(tmp_path / "manifests" / "0.json", "{}")
     found, wrong = PipelineCheckpoint(str(tmp_path)).manifests()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from magnetar.client.read_position import ReadPosition
 from magnetar.pipelines.evidence.discrepancy import Discrepancy
-from magnetar.pipelines.evidence.manifest_checks import check_chain, check_counts, check_last, check_ranges
+from magnetar.pipelines.evidence.manifest_checks import check_chain, check_counts, check_last, check_log, check_ranges
 from magnetar.pipelines.evidence.source_checks import check_sources
 from magnetar.pipelines.evidence.table_checks import TableRows, check_committed, check_kept
 from magnetar.pipelines.evidence.topic_checks import DeliveredRows, check_delivered
@@ -20,6 +20,22 @@ from magnetar.pipelines.state.manifest import BY_NAMES, Manifest, from_text, to_
 from tests.unit.pipelines.histories import QUERY, ROWS, TOPIC, history, messages, row_print
 
 STARTS = {"flights": {TOPIC: ReadPosition(1, 0)}}
+
+
+def test_a_gap_in_the_log_of_spark_is_found_and_what_it_does_not_keep_is_none() -> None:
+    assert check_log([0, 1, 2], [0, 1], 100) == check_log([0, 1, 2], [0, 1, 2], 100) == check_log([], [], 100) == []
+    assert check_log(list(range(51, 152)), list(range(50, 151)), 100) == []
+    (gap,) = check_log([0, 2, 3], [0, 1, 2], 100)
+    assert str(gap) == "batch 1: Spark's own log lacks offsets/1: somebody removed it"
+    (gap,) = check_log([0, 1, 2, 3], [0, 3], 100)
+    assert str(gap) == "batches 1 to 2: Spark's own log lacks commits/1, commits/2: somebody removed it"
+    # The first ones, the last ones, and all.
+    assert [one.where for one in check_log([1, 2], [0, 1, 2], 100)] == ["batch 0"]
+    assert [one.where for one in check_log([0, 1], [0, 1, 2], 100)] == ["batch 2"]
+    assert [one.where for one in check_log([0, 1, 2], [], 100)] == ["batches 0 to 1"]
+    assert "and 94 more" in str(check_log([150], list(range(150)), 100)[0])
+    # What is before --since is not looked at.
+    assert check_log([0, 2, 3], [0, 1, 2], 100, 2) == []
 
 
 class Topic:

@@ -17,7 +17,7 @@ from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.pipelines import redrive as module
 from magnetar.pipelines.declaration.parser import parse
-from magnetar.pipelines.redrive import RedriveMessage, RedrivePlan, chosen
+from magnetar.pipelines.redrive import RedriveMessage, RedrivePlan, chosen, redrive_plans
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.dead_letter import parse_dead_letter
 from magnetar.spark.options.source_options import source_options
@@ -128,3 +128,11 @@ def test_a_replay_that_can_never_be_finished_says_how_to_go_on(tmp_path: Path, m
         module._carried_out(pipeline, checkpoint, lookup, "q", [plan], plan)
     assert "staging" not in str(caught.value)
     assert module.redrive_plans(checkpoint) == [plan]
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"number": 0}', b'{"number": 0, "end": {"t": 1}}'])
+def test_a_damaged_plan_of_a_replay_is_named(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "replays").mkdir()
+    (tmp_path / "replays" / "0.json").write_bytes(content)
+    with pytest.raises(InvalidValueError, match=r"replays/0\.json is damaged: "):
+        redrive_plans(PipelineCheckpoint(str(tmp_path)))

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from magnetar.client.read_position import START, ReadPosition
 from magnetar.pipelines.declaration.model import DEAD_LETTERS
-from magnetar.pipelines.evidence.discrepancy import Discrepancy
+from magnetar.pipelines.evidence.discrepancy import LISTED_MAX, Discrepancy, named
 from magnetar.pipelines.state.manifest import FIRST, Manifest
 
 
@@ -112,6 +112,22 @@ def check_counts(manifests: Sequence[Manifest]) -> list[Discrepancy]:
                 passed, came = one.checks[earlier].passed, one.checks[later].rows
                 if passed != came:
                     found.append(Discrepancy(where, f"{passed} rows passed {earlier} and {came} came to {later}"))
+    return found
+
+
+def check_log(begun: Sequence[int], finished: Sequence[int], kept: int, first: int = 0) -> list[Discrepancy]:
+    """Check that Spark's own log has no gap in what it keeps, which is the last ``kept`` micro-batches.
+
+    A micro-batch is noted as finished before the next one is noted as begun.
+    """
+    found = []
+    last = {"offsets": max((*begun, *finished), default=-1), "commits": max(max(begun, default=0) - 1, *finished, -1)}
+    for name, there in (("offsets", begun), ("commits", finished)):
+        expected = range(max(first, last[name] - kept + 1), last[name] + 1)
+        if gone := sorted(set(expected) - set(there)):
+            what = ", ".join(f"{name}/{batch}" for batch in gone[:LISTED_MAX])
+            more = f" and {len(gone) - LISTED_MAX} more" if len(gone) > LISTED_MAX else ""
+            found.append(Discrepancy(named(gone), f"Spark's own log lacks {what}{more}: somebody removed it"))
     return found
 
 

@@ -19,7 +19,7 @@ from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
 from magnetar.pipelines.evidence.discrepancy import Discrepancy
-from magnetar.pipelines.evidence.manifest_checks import check_chain, check_counts, check_last, check_ranges
+from magnetar.pipelines.evidence.manifest_checks import check_chain, check_counts, check_last, check_log, check_ranges
 from magnetar.pipelines.evidence.source_checks import Recount, check_sources
 from magnetar.pipelines.evidence.tables import ManifestClaims, verify_table
 from magnetar.pipelines.evidence.topic_checks import DeliveredRows, check_delivered
@@ -34,6 +34,8 @@ from magnetar.spark.options.source_options import SourceOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LOG_KEPT: Final = 100
+"""Micro-batches that Spark keeps in its log by default."""
 _AS_STORED: Final = ("bytes", "string")
 """Schemas whose values are the same in the topic as in the files of a micro-batch."""
 
@@ -69,6 +71,7 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     findings += check_ranges(manifests, checkpoint.starts(), _logged(checkpoint, pipeline, manifests))
     findings += check_counts(manifests)
     findings += check_last(manifests, checkpoint.committed(), since)
+    findings += check_log(checkpoint.batches(), checkpoint.commits(), _kept(pipeline), since)
     total = sum(one.rows_in for one in manifests)
     lines = [f"{len(manifests)} manifests, {total:,} rows: chain, ranges and counts"]
     unseen: list[str] = []
@@ -107,6 +110,12 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
         elif isinstance(sink, PlainSink):
             lines.append(f"sink {sink.name}: {sink.format} keeps nothing")
     return PipelineReport(lines, findings, unseen)
+
+
+def _kept(pipeline: Pipeline) -> int:
+    """Return how many micro-batches Spark keeps in its log."""
+    text = pipeline.spark.get("spark.sql.streaming.minBatchesToRetain", "")
+    return int(text) if text.isdecimal() else _LOG_KEPT
 
 
 def _unseen(seen: DeliveredRows, schema: str, contents: bool) -> Iterator[str]:

@@ -59,19 +59,21 @@ class PipelineCheckpoint:
     def query_id(self) -> str | None:
         """Return the query's id; None before the first start."""
         try:
-            return parse_query_id((self.directory / "metadata").read_text(), f"{self.directory}/metadata")
+            return parse_query_id(text_of(self.directory / "metadata"), f"{self.directory}/metadata")
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise InvalidValueError(f"{self.directory}/metadata is no file of Spark's: {error}") from None
 
     def batches(self) -> list[int]:
         """Return the micro-batches that Spark has begun and perhaps not finished. Spark keeps the last hundred."""
         return _numbers(self.directory / "offsets", "")
 
+    def commits(self) -> list[int]:
+        """Return the micro-batches that Spark has finished, of the last hundred."""
+        return _numbers(self.directory / "commits", "")
+
     def committed(self) -> int:
         """Return the last micro-batch that Spark has finished; -1 if there is none."""
-        return max(_numbers(self.directory / "commits", ""), default=-1)
+        return max(self.commits(), default=-1)
 
     def hold(self, batch: int) -> None:
         """Sync what Spark has written of a micro-batch but does not sync itself: its range, and the query."""
@@ -84,20 +86,29 @@ class PipelineCheckpoint:
         other files."""
         path = self.directory / "offsets" / str(batch)
         try:
-            lines = parse_offset_log(path.read_text(), str(path))
+            lines = parse_offset_log(text_of(path), str(path))
         except FileNotFoundError:
             raise InvalidValueError(f"{path} is gone: Spark's part of the checkpoint was changed") from None
-        return [None if line is None else from_json(own_offset(line) or {}) for line in lines]
+        try:
+            return [None if line is None else from_json(own_offset(line) or {}) for line in lines]
+        except InvalidValueError as error:
+            raise InvalidValueError(f"{path}: {error}") from None
 
     # ours
 
     def identity(self) -> dict[str, Any] | None:
-        """Read pipeline.json; None before the first start."""
+        """Read pipeline.json; None before the first start. InvalidValueError if it is not as it was written."""
+        path = self.directory / "pipeline.json"
         try:
-            found: dict[str, Any] = json.loads((self.directory / "pipeline.json").read_text())
-            return found
+            found = json.loads(text_of(path))
         except FileNotFoundError:
             return None
+        except (ValueError, RecursionError) as error:
+            raise _damaged(path, str(error)) from None
+        if not isinstance(found, dict) or not isinstance(found.get("pipeline"), str):
+            raise _damaged(path, "it names no pipeline")
+        _starts_of(found, path)
+        return found
 
     def begin(self, pipeline: str, starts: Mapping[str, Places]) -> None:
         """Write pipeline.json."""
@@ -110,10 +121,7 @@ class PipelineCheckpoint:
         given = self.identity()
         if given is None:
             raise InvalidValueError(f"{self.directory} is no checkpoint of a pipeline: pipeline.json is missing")
-        return {
-            name: {topic: ReadPosition.parse(text) for topic, text in places.items()}
-            for name, places in given["start"].items()
-        }
+        return _starts_of(given, self.directory / "pipeline.json")
 
     def manifest(self, batch: int) -> Manifest | None:
         """Return the manifest of a micro-batch, if there is one."""
@@ -121,9 +129,15 @@ class PipelineCheckpoint:
         if found is None:
             path = self._manifest(batch)
             try:
-                found = from_text(path.read_text(), str(path))
+                found = from_text(text_of(path), str(path))
             except FileNotFoundError:
                 return None
+            except ManifestError:
+                raise
+            except InvalidValueError as error:
+                raise ManifestError(str(error)) from None
+            if found.batch != batch:
+                raise ManifestError(f"{path} is the manifest of micro-batch {found.batch}: it was renamed or copied")
             self._read[batch] = found
         return found
 
@@ -181,6 +195,32 @@ class PipelineCheckpoint:
 
     def _manifest(self, batch: int) -> Path:
         return self.directory / "manifests" / f"{batch}.json"
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file of a checkpoint. FileNotFoundError; InvalidValueError if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise
+    except (OSError, UnicodeDecodeError) as error:
+        raise _damaged(path, str(error)) from None
+
+
+def _damaged(path: Path, why: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"{path} is damaged: {why}. Restore the checkpoint from a backup; without one, begin with an empty directory"
+    )
+
+
+def _starts_of(identity: dict[str, Any], path: Path) -> dict[str, Places]:
+    try:
+        return {
+            name: {topic: ReadPosition.parse(text) for topic, text in places.items()}
+            for name, places in identity["start"].items()
+        }
+    except (AttributeError, KeyError, TypeError, InvalidValueError) as error:
+        raise _damaged(path, f"it does not say where sources began ({type(error).__name__}: {error})") from None
 
 
 def _numbers(directory: Path, suffix: str) -> list[int]:

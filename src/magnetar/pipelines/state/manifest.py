@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from magnetar.client.read_position import ReadPosition
 from magnetar.model.errors import InvalidValueError
 
 VERSION: Final = 1
@@ -123,6 +124,29 @@ class Manifest:
         return hashlib.sha256(f"{self.previous}\n{text}".encode()).hexdigest()
 
 
+def _check_kinds(manifest: Manifest) -> None:
+    """Look at the kind of every value. Raises TypeError, KeyError and what a position that is none raises."""
+    numbers: list[object] = [manifest.batch, manifest.times["began_ms"], manifest.times["ended_ms"]]
+    texts: list[object] = [manifest.pipeline, manifest.query, manifest.previous, manifest.fingerprint]
+    for source in manifest.sources.values():
+        for place in (*source.start.values(), *source.end.values()):
+            ReadPosition.parse(place)
+        numbers += source.rows.values()
+        _ = [int(one, 16) for one in source.prints.values()]
+    for check in manifest.checks.values():
+        numbers += [check.rows, check.dead, check.dropped, *check.causes.values()]
+    for output in manifest.outputs.values():
+        numbers.append(output.rows)
+        texts += [output.kind, output.target, *(output.of or ())]
+        int(output.print, 16)
+    for one in numbers:
+        if type(one) is not int:
+            raise TypeError(f"{one!r} is no number")
+    for one in texts:
+        if not isinstance(one, str):
+            raise TypeError(f"{one!r} is no text")
+
+
 def to_text(manifest: Manifest) -> str:
     """Encode a manifest as its file."""
     return json.dumps({"v": VERSION, **asdict(manifest)}, indent=1, ensure_ascii=False) + "\n"
@@ -140,8 +164,10 @@ def from_text(text: str, where: str) -> Manifest:
             name: OutputPart(**{**part, "of": None if part["of"] is None else tuple(part["of"])})
             for name, part in given["outputs"].items()
         }
-        return Manifest(**given)
+        found = Manifest(**given)
+        _check_kinds(found)
+        return found
     except ManifestError:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidValueError) as error:
         raise ManifestError(f"{where} is no manifest: {type(error).__name__}: {error}") from None
