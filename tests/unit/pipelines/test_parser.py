@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.command import app
@@ -118,48 +116,6 @@ def test_a_place_behind_a_reference_is_resolved_and_must_be_absolute(monkeypatch
     monkeypatch.setenv("LAKE", "lake")
     with pytest.raises(InvalidValueError, match=r"sinks\.out\.path: .* is 'lake/table', a relative path"):
         table_options(out)
-
-
-_NO_TEXT = "is not UTF-8; save the file as text in UTF-8"
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"name: " + b"[" * 20_000, "f.yaml:1:46: values are nested more than 40 deep"),
-        (b"name: " + b"{a: " * 3_000, "f.yaml:1:163: values are nested more than 40 deep"),
-        (b"name: p\n" + b"x: [" + b"1, " * 30_000 + b"]", "there are more than 20,000 keys and values up to here"),
-        (b"x: " + b"y" * (1 << 20), "f.yaml: this has more than 1,048,576 bytes"),
-        (b"name: p\n\xff\xfe", f"f.yaml:2:1: the byte 0xff {_NO_TEXT}"),
-        (b"name: p\xe9\n", f"f.yaml:1:8: the byte 0xe9 {_NO_TEXT}"),
-        ("name: p".encode("utf-16"), f"f.yaml:1:1: the byte 0xff {_NO_TEXT}"),
-        (b"name:\n p\x00\n", "f.yaml:2:3: the character U+0000 cannot stand in YAML"),
-        (TEXT.encode() + b"steps: &a [*a]\n", "twice"),
-        (b"sources: &a {" + b"? *a : 1, " * 200 + b"}", "a key must be a plain name"),
-        (b"", "the file is empty"),
-        (None, "f.yaml: this is a directory"),
-    ],
-)
-def test_what_is_no_pipeline_ends_with_the_code_of_an_invalid_file(
-    content: bytes | None, said: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "f.yaml"
-    file.mkdir() if content is None else file.write_bytes(content)
-    for command in ("check", "plan", "run", "status", "verify", "replay"):
-        done = CliRunner().invoke(app, [command, str(file)])
-        assert done.exit_code == 2 and said in done.output, done.output
-
-
-def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    missing = tmp_path / "missing"
-    for file, said in (
-        (tmp_path / "pipe", "no regular file"),
-        (Path("/dev/zero"), "no regular file"),
-        (missing, "no such file"),
-    ):
-        with pytest.raises(InvalidPipelineError, match=f"{file}: .*{said}"):
-            load(file)
 
 
 @pytest.mark.parametrize("value", ["2013-99-99", "9" * 5000, "!!python/name:os.system x"])

@@ -8,6 +8,7 @@ In reading order:
 * ``model``       what a pipeline is
 * ``broker_block``  where the broker is and who logs in there
 * ``ddl``         columns and intervals in Spark's words
+* ``source_columns``  columns of a topic source that are known before Spark
 * ``functions``   ``module:function`` of Python steps
 * ``elements``    sources, steps, sinks and expectations
 * ``collisions``  what goes in a circle, or into one place

@@ -6,12 +6,12 @@ a table source, another format or the checkpoint is would destroy it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
+from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import MagnetarError
 from magnetar.model.names import TopicName
-from magnetar.pipelines.declaration.document import Item
+from magnetar.pipelines.declaration.document import Item, nearest
 from magnetar.pipelines.declaration.model import (
     DEAD_LETTERS,
     Pipeline,
@@ -21,6 +21,8 @@ from magnetar.pipelines.declaration.model import (
     TopicSink,
     TopicSource,
 )
+from magnetar.pipelines.declaration.place import directory_of, obstacle
+from magnetar.pipelines.declaration.source_columns import kinds_of_source
 from magnetar.spark.options.source_options import source_options
 from magnetar.spark.options.topic_selection import matching
 
@@ -36,6 +38,7 @@ def note_collisions(root: Item, pipeline: Pipeline) -> None:
                 )
         if isinstance(sink, TableSink):
             _note_places(place.at("path"), pipeline, sink)
+            _note_partitioning(root, pipeline, sink)
         if (table := next((one for one in pipeline.sources if one.name == sink.source), None)) and isinstance(
             table, TableSource
         ):
@@ -93,15 +96,43 @@ def _note_places(item: Item, pipeline: Pipeline, sink: TableSink) -> None:
     here = _directory(sink.path)
     if not here:
         return
+    if wrong := obstacle(sink.path):
+        item.problem(f"{sink.path!r} cannot be a table: {wrong}; name another place")
     for source in pipeline.sources:
         if isinstance(source, TableSource) and _directory(source.path or "") == here:
             item.problem(f"source {source.name} reads this place, so the pipeline would feed itself; name another")
     for other in _before(pipeline.sinks, sink):
         if isinstance(other, TableSink) and _directory(other.path) == here and other.format != sink.format:
             item.problem(f"sink {other.name} keeps a table of format {other.format} there; name another place")
+        elif isinstance(other, TableSink) and (
+            _within(_directory(other.path), here, 1) or _within(here, _directory(other.path), 1)
+        ):
+            item.problem(f"the table of sink {other.name} is inside this one, or around it; name another place")
     checkpoint = _directory(pipeline.checkpoint)
-    if checkpoint and (checkpoint == here or checkpoint.startswith(here + os.sep)):
+    if checkpoint and _within(checkpoint, here):
         item.problem(f"the checkpoint {pipeline.checkpoint} is there; a table needs a directory of its own")
+    elif checkpoint and _within(here, checkpoint):
+        item.problem(f"it is inside the checkpoint {pipeline.checkpoint}; a table needs a directory of its own")
+
+
+def _within(inner: str, outer: str, least: int = 0) -> bool:
+    """Return whether a place is at least so far below another one."""
+    return inner.startswith(outer.rstrip("/") + "/") or (least == 0 and inner == outer)
+
+
+def _note_partitioning(root: Item, pipeline: Pipeline, sink: TableSink) -> None:
+    """Note columns to partition by that its source cannot have; those of steps are known to Spark only."""
+    source = next((one for one in pipeline.topic_sources if one.name == sink.source), None)
+    try:
+        known = None if source is None else kinds_of_source(source)
+        wanted = lake_options(TableKind(sink.format), {**sink.options, "path": sink.path or "-"}).partitioning
+    except MagnetarError:
+        # It is reported at the option.
+        return
+    for one in wanted if known else ():
+        if one.column not in (known or {}) and "${" not in one.column:
+            place = root.at("sinks", sink.name, "options", "partitionColumns")
+            place.problem(f"source {sink.source} has no column {one.column!r}; {nearest(one.column, known or {})}")
 
 
 def _before(sinks: Sequence[Sink], sink: Sink) -> Sequence[Sink]:
@@ -110,5 +141,4 @@ def _before(sinks: Sequence[Sink], sink: Sink) -> Sequence[Sink]:
 
 def _directory(path: str) -> str:
     """Return the absolute path; another kind of URL as it is."""
-    path = path.removeprefix("file://")
-    return path.rstrip("/") if not path or "://" in path else os.path.abspath(path)
+    return directory_of(path) or path.rstrip("/")

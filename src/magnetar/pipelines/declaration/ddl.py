@@ -23,7 +23,26 @@ _NESTED: Final = frozenset({"array", "map", "struct"})
 _REST: Final = frozenset({"interval", "geometry", "geography"})
 """What follows these is left to Spark."""
 TIMES: Final = ("timestamp", "timestamp_ntz", "timestamp_ltz")
-_UNITS: Final = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "year")
+_DAYS: Final = {
+    "microsecond": 1 / 86_400_000_000,
+    "millisecond": 1 / 86_400_000,
+    "second": 1 / 86_400,
+    "minute": 1 / 1_440,
+    "hour": 1 / 24,
+    "day": 1,
+    "week": 7,
+    "month": 31,
+    "year": 366,
+}
+_UNITS: Final = tuple(_DAYS)
+_DAYS_MAX: Final = 366 * 10_000
+"""Spark counts microseconds in 64 bits, which is some 290,000 years; nobody waits for as long."""
+_SIZES: Final = {
+    **dict.fromkeys(("decimal", "dec", "numeric"), (1, 38)),
+    **dict.fromkeys(("char", "character", "varchar"), (1, 2**31 - 1)),
+    "time": (0, 6),
+}
+"""The least and the greatest first number of a sized type."""
 _DEPTH: Final = 50
 
 
@@ -57,10 +76,12 @@ def problem_of_interval(text: str) -> str | None:
     if len(words) < 2 or len(words) % 2:
         return f"{text!r} is no time; {hint}"
     for number, unit in zip(words[::2], words[1::2], strict=True):
-        if not re.fullmatch(r"\d+(\.\d+)?", number):
+        if not re.fullmatch(r"\d+(\.\d+)?", number, re.ASCII):
             return f"{number!r} in {text!r} is no number from 0 on; {hint}"
         if unit.removesuffix("s") not in _UNITS:
             return f"{unit!r} in {text!r} is no unit of time; {nearest(unit.removesuffix('s'), _UNITS)}"
+        if float(number) * _DAYS[unit.removesuffix("s")] > _DAYS_MAX:
+            return f"{text!r} is longer than {_DAYS_MAX // 366:,} years; {hint}"
     return None
 
 
@@ -120,7 +141,7 @@ class _Words:
             if kind == "string" and self._take("collate"):
                 self._next()
         elif kind in _SIZED:
-            self._sizes(column)
+            self._sizes(kind, column)
         elif kind in _REST:
             while self._peek() not in ("", ",", ">"):
                 self._next()
@@ -135,12 +156,22 @@ class _Words:
             )
         return kind
 
-    def _sizes(self, column: str) -> None:
+    def _sizes(self, kind: str, column: str) -> None:
         if not self._take("("):
             return
+        numbers: list[int] = []
         while (word := self._next()) != ")":
-            if not (word.isdecimal() or word == ","):
+            if not ((word.isascii() and word.isdecimal() and len(word) < 12) or word == ","):
                 raise DdlError(f"the type of the column {column!r} has {word!r} where a number should be")
+            numbers += [] if word == "," else [int(word)]
+        least, most = _SIZES[kind]
+        if not numbers or not least <= numbers[0] <= most:
+            raise DdlError(f"the type of the column {column!r} is {kind.upper()} of a size from {least} to {most}")
+        if len(numbers) > (2 if most == 38 else 1) or numbers[-1] > numbers[0]:
+            raise DdlError(
+                f"the type of the column {column!r} has {numbers}; write for instance DECIMAL(10,2): digits in all, "
+                "and those after the point"
+            )
 
     def _inner(self, kind: str, column: str, depth: int) -> None:
         if not self._take("<"):

@@ -22,7 +22,9 @@ from magnetar.model.errors import InvalidValueError
 
 _NULLS: Final = ("", "null", "~", "Null", "NULL")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.ASCII)
+_SECONDS_MAX: Final = 10 * 366 * 86_400
+"""Ten years."""
 _NOT_WORDS: Final = {
     f"tag:yaml.org,2002:{tag}": what
     for tag, what in {"int": "a number", "float": "a number", "bool": "yes or no", "timestamp": "a date"}.items()
@@ -55,7 +57,8 @@ class InvalidPipelineError(InvalidValueError):
     """A pipeline's file has mistakes, one per line of the text."""
 
     def __init__(self, problems: Iterable[DocumentProblem]) -> None:
-        self.problems = tuple(problems)
+        # What is looked at twice is noted twice.
+        self.problems = tuple(dict.fromkeys(problems))
         super().__init__("\n".join(map(str, self.problems)))
 
 
@@ -140,8 +143,8 @@ class Item:
                     self.problem(f"{name!r} is missing")
         return found
 
-    def text(self) -> str:
-        """Return the text of a single value; empty, and noted, if there is none."""
+    def text(self, *, empty: bool = False) -> str:
+        """Return the text of a single value; empty, and noted unless it may be, if there is none."""
         node = self._node
         if not isinstance(node, yaml.ScalarNode):
             self.problem("this must be a single value")
@@ -149,7 +152,10 @@ class Item:
         if node.style is None and node.value in _NULLS:
             self.problem("there is no value; write one or remove the key")
             return ""
-        return str(node.value).strip()
+        text = str(node.value).strip()
+        if not text and not empty:
+            self.problem("this is empty; write a value or remove the key")
+        return text
 
     def words(self) -> str:
         """Return the text of a value that must be text; a number, a date or yes and no must be in quotes."""
@@ -184,9 +190,9 @@ class Item:
         """Return a duration such as ``500 ms``, ``10 s``, ``5 min``, ``1 h``, in seconds."""
         text = self.text()
         match = _DURATION.fullmatch(text)
-        if match is None or match[2] not in _UNITS:
+        if match is None or match[2] not in _UNITS or float(match[1]) * _UNITS[match[2]] > _SECONDS_MAX:
             if text:
-                unit = f" {nearest(match[2], _UNITS)}" if match is not None else ""
+                unit = f" {nearest(match[2], _UNITS)}" if match is not None and match[2] not in _UNITS else ""
                 self.problem(f"{text!r} is no duration; write for instance 500 ms, 10 s, 5 min or 1 h.{unit}")
             return 0.0
         return float(match[1]) * _UNITS[match[2]]

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from magnetar.columnar.arrow_decoder import METADATA, STANDARD, chosen_columns
+from magnetar.columnar.arrow_decoder import METADATA, chosen_columns
 from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import MagnetarError
+from magnetar.model.names import TopicName
 from magnetar.pipelines.declaration.ddl import TIMES, DdlColumn, DdlError, columns_of, problem_of_interval
 from magnetar.pipelines.declaration.document import Item, nearest
 from magnetar.pipelines.declaration.functions import problem_of_name
@@ -34,13 +35,14 @@ from magnetar.pipelines.declaration.model import (
 )
 from magnetar.pipelines.declaration.place import beside
 from magnetar.pipelines.declaration.secrets import is_reference, problem_of
+from magnetar.pipelines.declaration.source_columns import kinds_of
 from magnetar.spark.options.login_options import LOGIN_TITLES
 from magnetar.spark.options.option_list import OPTIONS
 from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.options.source_options import source_options
+from magnetar.spark.options.topic_selection import check_selected
 from magnetar.spark.options.value_options import KINDS
 
-_POSITION: Final = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SINK_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _OURS: Final = frozenset(
@@ -63,6 +65,13 @@ SINK_COLUMNS: Final = {
 """Keys of a topic sink, and the columns of docs/spark.md that they set."""
 VERIFY_KEY: Final = "decryption.privateKey"
 """Key of a topic sink with which `verify` opens what the sink has encrypted."""
+NAME_MAX: Final = 200
+"""Characters; names become subscriptions, producers and directories."""
+UNKEPT: Final = (
+    "keeps no messages, so nothing of it could be written effectively once, read again or proven; "
+    "name a persistent:// topic"
+)
+"""What is wrong with a topic that is not persistent."""
 _KEYS: Final = (VERIFY_KEY, "encryption.publicKey")
 _WORDS: Final = frozenset({"path", "format", "topic", "topics", "topicsPattern", "subscription"})
 """Keys whose values must be text."""
@@ -82,23 +91,42 @@ def pulsar_keys(side: str) -> list[str]:
     ]
 
 
-def _texts(items: Mapping[str, Item], names: Iterable[str]) -> dict[str, str]:
+def _texts(items: Mapping[str, Item], names: Iterable[str], *, empty: bool = False) -> dict[str, str]:
     found = {}
     for name in names:
         if name in items:
-            found[name] = items[name].words() if name in _WORDS else items[name].text()
+            found[name] = items[name].words() if name in _WORDS else items[name].text(empty=empty)
             if wrong := problem_of(found[name]):
                 items[name].problem(wrong)
     return found
 
 
+def written_topic(item: Item) -> str:
+    """Return the topic of an output; empty, and noted, if it cannot be one."""
+    topic = item.words()
+    if "${" in topic:
+        item.problem(f"{topic!r}: an output's topic is written out, since manifests and `verify` name it")
+        return ""
+    try:
+        if topic and not TopicName.parse(topic).persistent:
+            item.problem(f"{topic!r} {UNKEPT}")
+            return ""
+    except MagnetarError as error:
+        item.problem(f"{topic!r} is no topic: {error}")
+        return ""
+    return topic
+
+
 def _any_texts(items: Mapping[str, Item], key: str) -> dict[str, str]:
     given = items[key].entries("options and their values") if key in items else {}
-    return _texts(given, given)
+    # Options of Spark's own formats may be empty: a delimiter, the text that stands for null.
+    return _texts(given, given, empty=True)
 
 
 def _checked_name(item: Item, name: str, pattern: re.Pattern[str]) -> None:
-    if not pattern.fullmatch(name):
+    if len(name) > NAME_MAX:
+        item.problem(f"a name of {len(name):,} characters cannot be; it can have {NAME_MAX}")
+    elif not pattern.fullmatch(name):
         item.problem(f"{name!r} cannot be a name; letters, digits and _ can, and it is used as a table's name in SQL")
 
 
@@ -167,8 +195,13 @@ def _topic_source(item: Item, name: str, pipeline: str, dead_letter: bool) -> To
     subscription = items["subscription"].words() if "subscription" in items else f"{pipeline}.{name}"
     given = {"service.url": "pulsar://checked-elsewhere:6650", "subscription": subscription}
     try:
-        source_options(given | _without_hidden_keys(options))
+        found = source_options(given | _without_hidden_keys(options))
         chosen_columns(options.get("metadata", ""))
+        if found.starting is not None:
+            check_selected(found.starting.exceptions, found.topics, "startingOffsets")
+        for one in (*found.topics.names, *(one for one, _ in found.topics.partitions)):
+            if not TopicName.parse(one).persistent:
+                _at_option(item, items, f"{one!r} {UNKEPT}")
     except MagnetarError as error:
         _at_option(item, items, str(error))
     return TopicSource(
@@ -199,13 +232,10 @@ def _check_watermark(
     if columns is None or not given.column:
         return
     try:
-        named = chosen_columns(metadata) if metadata else STANDARD
+        kinds = kinds_of(columns, value, metadata)
     except MagnetarError:
         # It is reported at the option.
         return
-    kinds = {one.name: one.kind for one in columns}
-    kinds |= {} if columns else {"value": "string" if value == "string" else "binary"}
-    kinds |= {name: METADATA[name].sql for name in dict.fromkeys((*named, "__eventTime", *_POSITION))}
     by_name = {name.lower(): name for name in kinds}
     first = given.column.split(".")[0].strip("`").lower()
     if first not in by_name:
@@ -235,8 +265,11 @@ def step(item: Item, known: list[str], dead_letter: bool) -> Step | None:
     name = items["name"].text() if "name" in items else ""
     if name:
         _checked_name(items["name"], name, _NAME)
-        if name in known:
-            items["name"].problem(f"{name!r} is the name of an earlier source or step; choose another")
+        if before := next((one for one in known if one.lower() == name.lower()), None):
+            items["name"].problem(
+                f"{before!r} is the name of an earlier source or step, and SQL makes no difference between cases; "
+                "choose another"
+            )
     if ("sql" in items) == ("python" in items):
         item.problem("a step has either 'sql' or 'python'")
         return None
@@ -245,8 +278,9 @@ def step(item: Item, known: list[str], dead_letter: bool) -> Step | None:
         for key in ("from", "with"):
             if key in items:
                 items[key].problem(f"{key!r} belongs to python steps; SQL names what it reads itself")
-        sql = items["sql"].words().rstrip("; \n")
-        if sql and not _QUERY.match(_NOT_SQL.sub(" ", sql)):
+        text = items["sql"].words()
+        sql = text.rstrip("; \n")
+        if text and not _QUERY.match(_NOT_SQL.sub(" ", sql)):
             items["sql"].problem("a step's SQL is a query, which begins with SELECT, WITH, FROM, VALUES or TABLE")
         for name_used in _unknown_tables(sql, known):
             items["sql"].problem(
@@ -327,7 +361,7 @@ def sink(item: Item, name: str, known: list[str], file: str, dead_letter: bool) 
 def _topic_sink(
     item: Item, items: Mapping[str, Item], name: str, start: str, titles: list[str], expected: tuple[Expectation, ...]
 ) -> TopicSink:
-    topic = items["topic"].words() if "topic" in items else ""
+    topic = written_topic(items["topic"]) if "topic" in items else ""
     options = _texts(items, titles)
     given = {"service.url": "pulsar://checked-elsewhere:6650", "topic": topic}
     try:

@@ -13,8 +13,9 @@ from magnetar.pipelines.declaration import functions
 from magnetar.pipelines.declaration.broker_block import broker_block
 from magnetar.pipelines.declaration.collisions import note_collisions
 from magnetar.pipelines.declaration.document import InvalidPipelineError, Item, read, text_of
-from magnetar.pipelines.declaration.elements import sink, source, step
+from magnetar.pipelines.declaration.elements import NAME_MAX, sink, source, step, written_topic
 from magnetar.pipelines.declaration.model import Pipeline, PythonStep, Sink, Source, Step, TopicSource, Trigger
+from magnetar.pipelines.declaration.place import beside, obstacle
 
 KEYS: Final = (
     "name",
@@ -43,12 +44,17 @@ def parse(text: str, file: str) -> Pipeline:
     root = read(text, file)
     items = root.keys(KEYS, required=_REQUIRED)
     name = items["name"].words() if "name" in items else ""
-    if name and not _NAME.fullmatch(name):
+    if len(name) > NAME_MAX:
+        items["name"].problem(f"a name of {len(name):,} characters cannot be; it can have {NAME_MAX}")
+    elif name and not _NAME.fullmatch(name):
         items["name"].problem(f"{name!r} cannot be a name; letters, digits, '.', '_' and '-' can")
     service_url, login = broker_block(items["broker"], file) if "broker" in items else ("", UNKNOWN)
     dead_letter = _topic(items["dead-letter"]) if "dead-letter" in items else None
     given = items["sources"].entries("sources by name") if "sources" in items else {}
     sources = [source(item, key, name, file, dead_letter is not None) for key, item in given.items()]
+    for key, item in given.items():
+        if before := next((one for one in given if one.lower() == key.lower() and one != key), None):
+            item.problem(f"there is a source {before!r}, too, and SQL makes no difference between cases; rename one")
     known = [one.name for one in sources if one is not None]
     steps: list[Step] = []
     for item in items["steps"].items() if "steps" in items else []:
@@ -77,7 +83,7 @@ def parse(text: str, file: str) -> Pipeline:
         interval=interval,
         output_mode=items["output-mode"].choice(_OUTPUT_MODES) if "output-mode" in items else "append",
         checkpoint=_directory(items["checkpoint"], file) if "checkpoint" in items else "",
-        spark={key: item.text() for key, item in settings.items()},
+        spark={key: item.text(empty=True) for key, item in settings.items()},
     )
     note_collisions(root, pipeline)
     if root.problems:
@@ -117,12 +123,8 @@ def _complete(items: dict[str, Item], sources: list[Source], sinks: list[Sink]) 
 
 
 def _topic(item: Item) -> str:
-    text = item.words()
-    try:
-        return TopicName.parse(text).fqn if text else ""
-    except MagnetarError as error:
-        item.problem(f"{text!r} is no topic: {error}")
-        return ""
+    text = written_topic(item)
+    return TopicName.parse(text).fqn if text else ""
 
 
 def _trigger(item: Item) -> tuple[Trigger, float]:
@@ -144,4 +146,6 @@ def _directory(item: Item, file: str) -> str:
             f"{text!r}: manifests are kept beside Spark's own checkpoint, in a directory that this machine can write"
         )
     text = text.removeprefix("file://")
+    if wrong := obstacle(beside(file, text)):
+        item.problem(f"{text!r} cannot be a directory: {wrong}; name another place")
     return str((Path(file).parent / text).resolve()) if text else ""

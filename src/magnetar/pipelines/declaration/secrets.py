@@ -35,6 +35,9 @@ def problem_of(text: str) -> str | None:
         kind, colon, name = found[1].partition(":")
         if kind not in ("env", "file") or not colon or not name:
             return f"{found[0]!r} is no reference; write ${{env:NAME}} or ${{file:/path}}"
+    begun = text.rfind("${")
+    if begun >= 0 and "}" not in text[begun:]:
+        return f"{text[begun:]!r} is not closed; write ${{env:NAME}} or ${{file:/path}}"
     return None
 
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from magnetar.model.errors import InvalidValueError
+
+_NUMBER_MAX: Final = (1 << 63) - 1
+_DIGITS_MAX: Final = 1000
+"""Python refuses to read numbers of more than some thousand digits."""
 
 
 class OptionTable:
@@ -47,8 +52,13 @@ class OptionTable:
         value = self.get(title)
         if value is None:
             return default
-        if not value.isdecimal() or int(value) < least:
-            raise InvalidValueError(f"option {title!r} is {value!r}; it must be a number from {least} on")
+        # Digits of other scripts are decimal, too, and Java counts in 64 bits.
+        digits = value.isascii() and value.isdecimal() and len(value) <= _DIGITS_MAX
+        if not digits or not least <= int(value) <= _NUMBER_MAX:
+            raise InvalidValueError(
+                f"option {title!r} is {value!r}; it must be a number from {least} on"
+                + (f", and {_NUMBER_MAX} at most" if value.isdecimal() and value.isascii() else "")
+            )
         return int(value)
 
     def application(self) -> tuple[str, int] | None:

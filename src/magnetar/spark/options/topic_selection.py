@@ -108,6 +108,18 @@ def check_known(given: Iterable[str], names: Iterable[str], title: str) -> None:
             raise InvalidValueError(f"option {title!r} names {name}, which is not read; {hint}")
 
 
+def check_selected(given: Iterable[str], topics: TopicSelection, title: str) -> None:
+    """Refuse offsets of topics that are not read, as far as the options say; a broker knows their partitions."""
+    parents = {name: TopicName.parse(name).parent.fqn for name in given}
+    if topics.expression:
+        read = set(matching(parents.values(), topics.namespace, topics.expression))
+        if not read and parents:
+            raise InvalidValueError(f"option {title!r} names {min(parents)}, which does not match the pattern")
+    else:
+        read = {*topics.names, *(name for name, _ in topics.partitions)}
+    check_known([name for name, parent in parents.items() if parent not in read], read, title)
+
+
 def _full(text: str) -> str:
     try:
         return TopicName.parse(text).fqn
