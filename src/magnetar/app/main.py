@@ -19,7 +19,7 @@ import typer
 from magnetar import __version__
 from magnetar.app.rescue import app as rescue_app
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import HeadedGroup, commands
+from magnetar.runtime.command_line import HeadedGroup, commands, written
 
 if TYPE_CHECKING:
     from magnetar.config.configuration import Configuration
@@ -354,6 +354,10 @@ def generate_documentation(context: typer.Context) -> None:
 
 def main() -> None:
     """Entry point of the ``magnetar`` script."""
+    written(_run)
+
+
+def _run() -> None:
     arguments = helped(sys.argv[1:])
     if arguments[:1] == ["admin"]:
         # its words are its own: the group above would take a "--" away

@@ -7,11 +7,46 @@ own option ``--help``, although it was not given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
 
 import typer
 from typer.core import TyperGroup
+
+PIPE_CLOSED: Final = 141
+_UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def written(run: Callable[[], object]) -> None:
+    """Run a program and write what it printed. What cannot be written ends it with one line and 1, a closed pipe
+    quietly.
+
+    The interpreter writes the rest when it ends, and could then only show a traceback.
+    """
+    try:
+        try:
+            run()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _let_go_of_output()
+        raise SystemExit(PIPE_CLOSED) from None
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _let_go_of_output()
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"magnetar: the output cannot be written: {error.strerror}\n")
+        raise SystemExit(1) from None
+
+
+def _let_go_of_output() -> None:
+    """Have what is still to be printed go nowhere: it would be tried again, and fail again, at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class PlainGroup(TyperGroup):
