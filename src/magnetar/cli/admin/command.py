@@ -6,6 +6,7 @@ help answers at once.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar import __version__
 from magnetar.cli.admin import help_page
 from magnetar.cli.admin.arguments import HelpWanted, Parser, UsageError, VersionWanted, with_files
+from magnetar.cli.admin.explanation import Explanation
 from magnetar.cli.admin.table import ALIASES, GROUPS, Command, CommandFlag, commands_of
 from magnetar.cli.output.exit_code import ended
 from magnetar.model.errors import MagnetarError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from magnetar.cli.connection import BrokerConnection
 
 FAILED: Final = 1
+"""Also for wrong arguments, which end other commands here with 2: so it is with `pulsar-admin`."""
 _TIMEOUT: Final = 300
 
 
@@ -43,7 +46,7 @@ ROOT_FLAGS: Final = (
     _flag("--tls-enable-hostname-verification", "switch", "Check the host's name, which is always done."),
     _flag("--tls-provider", "text", "Chooses a library of Java; there is no choice here."),
     _flag("--output", "one of plain|table|json", "How to print; a table on a terminal, plain elsewhere."),
-    _flag("--json", "switch", "Print JSON."),
+    _flag("--json", "switch", "Print JSON, errors too."),
 )
 """Flags before the group; --output and --json are taken after the command too."""
 _EVERYWHERE: Final = tuple(flag for flag in ROOT_FLAGS if flag.key in ("output", "json"))
@@ -54,6 +57,14 @@ def app(arguments: Sequence[str], prog_name: str = "magnetar admin") -> None:
     raise SystemExit(ended(lambda: run(arguments)))
 
 
+class _Failure(Exception):
+    """The command ends with an error."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+        super().__init__(explanation.error)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command; return its exit code: 0, or 1 after an error on standard error."""
     try:
@@ -61,8 +72,21 @@ def run(arguments: Sequence[str]) -> int:
     except VersionWanted:
         _say(f"magnetar {__version__}")
         return 0
+    except _Failure as failure:
+        return _failed(failure, as_json=_asks_for_json(arguments))
     except UsageError as error:
-        return _failed(f"magnetar admin: {error}", "magnetar admin --help lists the groups of commands")
+        misuse = _misuse(f"magnetar admin: {error}", "magnetar admin --help lists the groups of commands")
+        return _failed(misuse, as_json=_asks_for_json(arguments))
+
+
+def _asks_for_json(arguments: Sequence[str]) -> bool:
+    """Return whether errors are wanted as JSON; of arguments that may be wrong, so that they are not parsed."""
+    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    return any(one in ("--json", "--output=json") or (one, other) == ("--output", "json") for one, other in pairs)
+
+
+def _misuse(error: str, hint: str) -> _Failure:
+    return _Failure(Explanation(error, following=hint))
 
 
 def _run(words: list[str]) -> int:
@@ -91,7 +115,7 @@ def _group(group: str, words: list[str], given: Mapping[str, Value]) -> int:
     command = commands.get(words[0])
     if command is None:
         hint = help_page.meant(words[0], commands)
-        return _failed(
+        raise _misuse(
             f"magnetar admin {group}: there is no command {words[0][:80]!r}{hint}",
             f"magnetar admin {group} --help lists them",
         )
@@ -100,7 +124,7 @@ def _group(group: str, words: list[str], given: Mapping[str, Value]) -> int:
         if {"-h", "--help"} & set(words):
             _say(help_page.command_page(command))
             return 0
-        return _failed(f"{called}: {command.refusal}")
+        raise _Failure(Explanation(f"{called}: {command.refusal}"))
     own = [*command.flags, *_EVERYWHERE]
     try:
         values = Parser(own, command.arguments).parse(words[1:])
@@ -110,7 +134,7 @@ def _group(group: str, words: list[str], given: Mapping[str, Value]) -> int:
         _say(help_page.command_page(command))
         return 0
     except UsageError as error:
-        return _failed(f"{called}: {error}", f"{called} --help")
+        raise _misuse(f"{called}: {error}", f"{called} --help") from None
 
 
 def _wanted(values: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:
@@ -147,7 +171,7 @@ def _carry_out(command: Command, values: Mapping[str, Any], called: str) -> int:
     except BrokenPipeError:
         raise
     except (MagnetarError, OSError, ValueError) as error:
-        return _failed(*explained(error, called, call))
+        raise _Failure(explained(error, called, call)) from None
     return 0
 
 
@@ -184,9 +208,11 @@ def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def _failed(*lines: str) -> int:
+def _failed(failure: _Failure, *, as_json: bool) -> int:
     from magnetar.cli.output.terminal import escaped
 
     sys.stdout.flush()
-    sys.stderr.write("".join(f"{escaped(line)}\n" for line in lines if line))
+    said = failure.explanation
+    lines = [json.dumps(said.members())] if as_json else [escaped(line) for line in said.lines()]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
     return FAILED

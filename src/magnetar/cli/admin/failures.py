@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from magnetar.cli.admin.explanation import Explanation
 from magnetar.client.rest import RestRefusedError
 from magnetar.model.errors import MagnetarError, NotAvailableError
 
@@ -12,19 +13,19 @@ if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
 
 
-def explained(error: Exception, called: str, call: Call) -> list[str]:
-    """Return the lines of an error; the first two of a refusal are those of ``pulsar-admin``."""
+def explained(error: Exception, called: str, call: Call) -> Explanation:
+    """Explain the error of a command."""
     asked = call.asked[-1] if call.asked else None
     if isinstance(error, RestRefusedError):
-        said = [f"HTTP {error.http_status} {_phrase(error.http_status)}", "", f"Reason: {error}"]
-        if asked is not None:
-            said.append(f"Asked: {asked.method} {_where(call)}{asked.target}")
-        return [line for line in [*said, _next(error, call)] if line]
+        said = f"HTTP {error.http_status} {_phrase(error.http_status)}"
+        request = "" if asked is None else f"{asked.method} {_where(call)}{asked.target}"
+        return Explanation(said, error.http_status, str(error), request, _next(error, call))
     if isinstance(error, NotAvailableError):
-        return [f"{called}: {error}", "is the broker running? Another address: --admin-url, or magnetar contexts"]
+        hint = "is the broker running? Another address: --admin-url, or magnetar contexts"
+        return Explanation(f"{called}: {error}", following=hint)
     if isinstance(error, MagnetarError):
-        return [f"{called}: {error}"]
-    return [f"{called}: {type(error).__name__}: {error}"]
+        return Explanation(f"{called}: {error}")
+    return Explanation(f"{called}: {type(error).__name__}: {error}")
 
 
 def _where(call: Call) -> str:

@@ -88,6 +88,23 @@ def test_a_refusal_says_what_where_and_the_next_step() -> None:
     assert "magnetar permissions explain ROLE 'GET /admin/v2/tenants/acme'" in ran.err
 
 
+def test_errors_are_json_where_json_is_wanted() -> None:
+    for words in (["--json", "tenants", "get", "acme"], ["tenants", "get", "acme", "--output", "json"]):
+        ran = run_admin(words, [[403, '{"reason":"no permission"}']])
+        assert (ran.code, ran.out) == (1, "")
+        assert json.loads(ran.err) == {
+            "error": "HTTP 403 Forbidden",
+            "status": 403,
+            "reason": "no permission",
+            "asked": "GET http://recorder:8080/admin/v2/tenants/acme",
+            "next": "magnetar permissions explain ROLE 'GET /admin/v2/tenants/acme'",
+        }
+    for wrong in (["nope"], ["tenants", "nope"], ["tenants", "get"], ["packages", "upload"]):
+        ran = run_admin([*wrong, "--json"])
+        assert ran.code == 1 and json.loads(ran.err)["error"].startswith("magnetar admin"), wrong
+        assert not run_admin(wrong).err.startswith("{")
+
+
 def test_json_is_printed_wherever_the_flag_stands() -> None:
     for words in (["--json", "tenants", "list"], ["tenants", "list", "--json"], ["tenants", "list", "--output=json"]):
         assert json.loads(run_admin(words, [[200, '["a"]']]).out) == ["a"]
