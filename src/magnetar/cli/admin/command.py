@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar import __version__
 from magnetar.cli.admin import help_page
 from magnetar.cli.admin.arguments import HelpWanted, Parser, UsageError, VersionWanted, with_files
-from magnetar.cli.admin.explanation import Explanation
+from magnetar.cli.admin.error_report import ErrorReport
 from magnetar.cli.admin.table import ALIASES, GROUPS, Command, CommandFlag, commands_of
 from magnetar.cli.output.exit_code import ended
 from magnetar.model.errors import MagnetarError
@@ -60,9 +60,9 @@ def app(arguments: Sequence[str], prog_name: str = "magnetar admin") -> None:
 class _Failure(Exception):
     """The command ends with an error."""
 
-    def __init__(self, explanation: Explanation) -> None:
-        self.explanation = explanation
-        super().__init__(explanation.error)
+    def __init__(self, report: ErrorReport) -> None:
+        self.report = report
+        super().__init__(report.error)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -86,7 +86,7 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
 
 
 def _misuse(error: str, hint: str) -> _Failure:
-    return _Failure(Explanation(error, following=hint))
+    return _Failure(ErrorReport(error, following=hint))
 
 
 def _run(words: list[str]) -> int:
@@ -124,7 +124,7 @@ def _group(group: str, words: list[str], given: Mapping[str, Value]) -> int:
         if {"-h", "--help"} & set(words):
             _say(help_page.command_page(command))
             return 0
-        raise _Failure(Explanation(f"{called}: {command.refusal}"))
+        raise _Failure(ErrorReport(f"{called}: {command.refusal}"))
     own = [*command.flags, *_EVERYWHERE]
     try:
         values = Parser(own, command.arguments).parse(words[1:])
@@ -212,7 +212,7 @@ def _failed(failure: _Failure, *, as_json: bool) -> int:
     from magnetar.cli.output.terminal import escaped
 
     sys.stdout.flush()
-    said = failure.explanation
+    said = failure.report
     lines = [json.dumps(said.members())] if as_json else [escaped(line) for line in said.lines()]
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     return FAILED

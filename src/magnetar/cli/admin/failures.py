@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from magnetar.cli.admin.explanation import Explanation
+from magnetar.cli.admin.error_report import ErrorReport
 from magnetar.client.rest import RestRefusedError
 from magnetar.model.errors import MagnetarError, NotAvailableError
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
 
 
-def explained(error: Exception, called: str, call: Call) -> Explanation:
+def explained(error: Exception, called: str, call: Call) -> ErrorReport:
     """Explain the error of a command."""
     asked = call.asked[-1] if call.asked else None
     if isinstance(error, RestRefusedError):
         said = f"HTTP {error.http_status} {_phrase(error.http_status)}"
         request = "" if asked is None else f"{asked.method} {_where(call)}{asked.target}"
-        return Explanation(said, error.http_status, str(error), request, _next(error, call))
+        return ErrorReport(said, error.http_status, str(error), request, _next(error, call))
     if isinstance(error, NotAvailableError):
         hint = "is the broker running? Another address: --admin-url, or magnetar contexts"
-        return Explanation(f"{called}: {error}", following=hint)
+        return ErrorReport(f"{called}: {error}", following=hint)
     if isinstance(error, MagnetarError):
-        return Explanation(f"{called}: {error}")
-    return Explanation(f"{called}: {type(error).__name__}: {error}")
+        return ErrorReport(f"{called}: {error}")
+    return ErrorReport(f"{called}: {type(error).__name__}: {error}")
 
 
 def _where(call: Call) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Explanation(NamedTuple):
+class ErrorReport(NamedTuple):
     """What went wrong, and what to do next."""
 
     error: str
