@@ -158,8 +158,8 @@ async def test_without_room_for_the_copy_nothing_is_receipted_until_there_is(dis
     assert store.damage == []
 
 
-@pytest.mark.parametrize("left", [0, 1, 17, 40])
-def test_a_newest_segment_without_its_first_block_is_named_as_one_that_is_gone(left: int) -> None:
+@pytest.mark.parametrize("left", [None, 0, 1, 17, 40])
+def test_a_start_names_a_newest_segment_that_is_gone_or_cut_and_gives_no_number_again(left: int | None) -> None:
     """It was noted as begun, so receipts were given for what is not there any more."""
 
     @simulated
@@ -171,8 +171,11 @@ def test_a_newest_segment_without_its_first_block_is_named_as_one_that_is_gone(l
         lost = store.journal.segment
         before = {log.position(i) for i in range(log.first, log.end)}
         disk.kill()
-        disk.files.open(segment_name(lost)).truncate(left)
-        text = f"{segment_name(lost)}, the newest, has no readable block"
+        if left is None:
+            disk.files.remove(segment_name(lost))
+        else:
+            disk.files.open(segment_name(lost)).truncate(left)
+        text = f"{segment_name(lost)}, the newest, " + ("is missing" if left is None else "has no readable block")
         assert any(text in named for named in verify(disk.files).damage)
         store = disk.open()
         assert any(text in named for named in store.damage)
@@ -181,36 +184,13 @@ def test_a_newest_segment_without_its_first_block_is_named_as_one_that_is_gone(l
         assert 0 < kept < 10
         await publish(store, log, kept, kept + 3)
         assert not before & {log.position(i) for i in range(kept, log.end)}, "a place is its message's for ever"
+        assert store.journal.segment > lost
         disk.kill()
         store = disk.open()
+        assert store.damage == [], "said once"
         assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(kept + 3)]
 
     steps()
-
-
-@simulated
-async def test_a_start_names_the_newest_segment_if_it_is_gone_and_gives_no_number_again(disk: Disk) -> None:
-    disk.settings = StoreSettings(segment_bytes=400, reserve_bytes=0)
-    store = disk.open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 10)
-    lost = store.journal.segment
-    before = {log.position(i) for i in range(log.first, log.end)}
-    disk.kill()
-    disk.files.remove(segment_name(lost))
-    assert any(f"{segment_name(lost)}, the newest, is missing" in text for text in verify(disk.files).damage)
-    store = disk.open()
-    assert any(f"{segment_name(lost)}, the newest, is missing" in text for text in store.damage)
-    log = store.open_log("a")
-    kept = log.end
-    assert 0 < kept < 10
-    await publish(store, log, kept, kept + 3)
-    assert not before & {log.position(i) for i in range(kept, log.end)}, "a place is its message's for ever"
-    assert store.journal.segment > lost
-    disk.kill()
-    store = disk.open()
-    assert store.damage == [], "said once"
-    assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(kept + 3)]
 
 
 @simulated
