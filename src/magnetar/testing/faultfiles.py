@@ -29,12 +29,12 @@ from magnetar.storage.backends.files import File
 from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer
 from magnetar.testing.diskmodel import DiskDirectory, Inode
 
-Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock"]
+Operation = Literal["open", "append", "sync", "read", "truncate", "rename", "remove", "sync_directory", "lock", "stat"]
 
 LOCK_NAME = "LOCK"
 _ENDLESS = 1 << 40
 
-_READING: frozenset[Operation] = frozenset({"read", "lock"})
+_READING: frozenset[Operation] = frozenset({"read", "lock", "stat"})
 
 
 class StoppedError(OSError):
@@ -201,6 +201,7 @@ class FaultFile:
         return max(len(self.inode.view), self.inode.allocated)
 
     def names_and_size(self) -> tuple[int, int]:
+        self._disk.enter("stat")
         return sum(inode is self.inode for inode in self._disk.directory.live.values()), self.size()
 
     def close(self) -> None:

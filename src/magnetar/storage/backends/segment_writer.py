@@ -44,6 +44,8 @@ class LocalSegmentWriter:
         self._length = 0
         """Durable bytes of the open segment."""
         self._ahead = ZerosAhead()
+        self._nameless = False
+        """The open file had no name when it was asked last."""
         self._lost = False
         """The open file has no name any more: what it holds must get one before anything else is written."""
         self._ended = False
@@ -69,9 +71,9 @@ class LocalSegmentWriter:
         """See :class:`SegmentWriter`."""
         assert self._file is not None
         at, end = self._length, self._length + size
-        if (there := self._file.size()) < at:
-            # written behind the hole, it would look whole
-            asyncio.get_running_loop().call_soon(done, self._cut(there, at))
+        # written behind a hole, it would look whole
+        if (wrong := self._shorter_than(at)) is not None:
+            asyncio.get_running_loop().call_soon(done, wrong)
             return
         zeros = self._ahead.after(end, size) if sync else NO_ZEROS
         self._committer.commit(self._file, at, chunks, sync, partial(self._appended, end, done), lead, zeros)
@@ -83,7 +85,7 @@ class LocalSegmentWriter:
         if self._file is None or self._lost:
             return
         try:
-            self._file.truncate(min(self._length, self._file.size()))  # not longer, if somebody has cut it
+            self._file.truncate(self._left())
         except OSError as error:
             log.warning("%s could not be cut to %d bytes: %s", segment_name(self._number), self._length, error)
         self._file.close()
@@ -95,7 +97,7 @@ class LocalSegmentWriter:
             return
         if not self._in_place():
             try:
-                restore(self._files, self._number, self._file, self._length).close()
+                restore(self._files, self._number, self._file, self._left()).close()
             except OSError as error:
                 log.error("%s is gone, and so is what was written to it: %s", segment_name(self._number), error)
         self._file.close()
@@ -105,13 +107,16 @@ class LocalSegmentWriter:
 
     def _begin(self, number: int, chunks: Sequence[Chunk], sync: bool) -> File:
         if self._file is not None and (self._lost or not self._in_place()):
-            restore(self._files, self._number, self._file, self._length).close()
+            restore(self._files, self._number, self._file, self._left()).close()
         require_in_place(self._files)
         file = self._files.open(segment_name(number), create=True)
         try:
             file.truncate(0)
             file.append(chunks)
-            file.sync()  # once for each segment, whatever the setting: it is noted as begun
+            # once for each segment, whatever the setting: it is noted as begun, and what comes before it is there
+            if not sync and self._file is not None:
+                self._file.sync()
+            file.sync()
             self._files.sync()
             note_newest(self._files, number)
         except BaseException:
@@ -121,6 +126,10 @@ class LocalSegmentWriter:
             file.close()
             raise
         return file
+
+    def _left(self) -> int:
+        """How much of the durable bytes the open file has still, if somebody has cut it."""
+        return 0 if self._file is None else min(self._length, self._file.size())
 
     def _in_place(self) -> bool:
         """Whether the segment's name, and the directory's, still lead to what is open."""
@@ -144,20 +153,27 @@ class LocalSegmentWriter:
 
     def _appended(self, end: int, done: Committed, error: BaseException | None) -> None:
         if error is None and self._file is not None:
-            names, size = self._file.names_and_size()
+            error = self._shorter_than(end)
+        if error is None and self._file is not None:
             loop = asyncio.get_running_loop()
-            if size < end:
-                error = self._cut(size, end)
-            elif not names or (loop.time() >= self._look_at and self._moved(loop.time())):
+            if self._nameless or (loop.time() >= self._look_at and self._moved(loop.time())):
                 self._lost = self._ended = True
                 work = loop.run_in_executor(self._executor, restore, self._files, self._number, self._file, end)
                 work.add_done_callback(partial(self._restored, end, done))
                 return
-            else:
-                self._length = end
+            self._length = end
         done(error)
 
-    def _cut(self, size: int, end: int) -> OSError:
+    def _shorter_than(self, end: int) -> OSError | None:
+        """What is wrong with the open file, if it was cut below ``end`` or the disk says nothing of it any more."""
+        assert self._file is not None
+        try:
+            names, size = self._file.names_and_size()
+        except OSError as error:
+            return error
+        self._nameless = not names
+        if size >= end:
+            return None
         name = segment_name(self._number)
         text = f"{name} was cut to {size} of {end} bytes by another program: what they held is lost"
         log.error("%s; the next block begins a segment", text)

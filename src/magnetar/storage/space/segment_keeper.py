@@ -85,7 +85,7 @@ class SegmentKeeper:
         self._checkpoint_number = found.checkpoint_number
         # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
         self._checkpoints = [0, found.checkpoint_segment]
-        if not found.scanned:
+        if not found.scanned and found.segment == found.checkpoint_segment:
             return
         self._unindexed.update(dict.fromkeys(found.scanned, _UNKNOWN))
         try:

@@ -27,6 +27,7 @@ class Held:
         self, file: File, at: int, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None,
         zeros: Zeros = NO_ZEROS,
     ) -> None:  # fmt: skip
+        file.write(at, chunks)
         self.waiting.append(done)
 
     def close(self) -> None: ...

@@ -101,7 +101,7 @@ class CutAfterwards:
         self._committer.close()
 
 
-@pytest.mark.parametrize("when", ["before a write", "after it"])
+@pytest.mark.parametrize("when", ["before a write", "and removed", "after it"])
 def test_a_segment_that_was_cut_is_named_and_nothing_more_is_written_to_it(when: str) -> None:
     @simulated
     async def steps(disk: Disk) -> None:
@@ -116,8 +116,10 @@ def test_a_segment_that_was_cut_is_named_and_nothing_more_is_written_to_it(when:
         writer = store.journal._writer
         assert isinstance(writer, LocalSegmentWriter)
         committer = writer._committer
-        if when == "before a write":
+        if when != "after it":
             disk.files.open(segment_name(1)).truncate(left)
+            if when == "and removed":
+                disk.files.remove(segment_name(1))
         else:
             writer._committer = CutAfterwards(committer, left)
         await publish(store, log, 5, 6)
@@ -158,8 +160,11 @@ async def test_without_room_for_the_copy_nothing_is_receipted_until_there_is(dis
     assert store.damage == []
 
 
+@pytest.mark.parametrize("covered", [False, True], ids=["read again", "a checkpoint covers the one before it"])
 @pytest.mark.parametrize("left", [None, 0, 1, 17, 40])
-def test_a_start_names_a_newest_segment_that_is_gone_or_cut_and_gives_no_number_again(left: int | None) -> None:
+def test_a_start_names_a_newest_segment_that_is_gone_or_cut_and_gives_no_number_again(
+    left: int | None, covered: bool
+) -> None:
     """It was noted as begun, so receipts were given for what is not there any more."""
 
     @simulated
@@ -170,6 +175,12 @@ def test_a_start_names_a_newest_segment_that_is_gone_or_cut_and_gives_no_number_
         await publish(store, log, 0, 10)
         lost = store.journal.segment
         before = {log.position(i) for i in range(log.first, log.end)}
+        lost_places = {
+            log.position(i) for span in log.spans if span.segment == lost for i in range(span.first, span.end)
+        }
+        if covered:
+            await asyncio.sleep(5)
+            assert store.keeper.covered()[1] == lost - 1
         disk.kill()
         if left is None:
             disk.files.remove(segment_name(lost))
@@ -181,14 +192,19 @@ def test_a_start_names_a_newest_segment_that_is_gone_or_cut_and_gives_no_number_
         assert any(text in named for named in store.damage)
         log = store.open_log("a")
         kept = log.end
-        assert 0 < kept < 10
+        assert 0 < kept <= 10
         await publish(store, log, kept, kept + 3)
         assert not before & {log.position(i) for i in range(kept, log.end)}, "a place is its message's for ever"
         assert store.journal.segment > lost
         disk.kill()
         store = disk.open()
-        assert store.damage == [], "said once"
-        assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(kept + 3)]
+        if covered:
+            # the checkpoint knew entries of the lost segment: they stay named
+            there = [*range(10 - len(before & lost_places)), *range(kept, kept + 3)]
+        else:
+            assert store.damage == [], "said once"
+            there = list(range(kept + 3))
+        assert await readable(store.open_log("a")) == {i: b"entry %d" % i for i in there}
 
     steps()
 
@@ -248,3 +264,27 @@ def test_real_files_and_a_real_directory(tmp_path: Path, act: str) -> None:
         assert failed == []
     else:
         assert "moved, removed or replaced" in str(failed[0]) or "No such file" in str(failed[0])
+
+
+@pytest.mark.parametrize("skip", [0, 1], ids=["before the write", "after it"])
+def test_a_disk_that_says_nothing_of_the_open_file_refuses_the_group_and_is_tried_again(skip: int) -> None:
+    """XFS answers `fstat` with an error once it has shut down."""
+
+    @simulated
+    async def steps(disk: Disk) -> None:
+        disk.settings = StoreSettings(reserve_bytes=0)
+        store = disk.open()
+        log = store.open_log("a")
+        failed: list[object] = []
+        log.on_failed = lambda extent, error: failed.append(error)
+        await publish(store, log, 0, 3)
+        disk.files.fail("stat", skip=skip, times=1)
+        await publish(store, log, 3, 4)
+        assert len(failed) == 1
+        assert log.end == 3
+        await asyncio.sleep(2)
+        await publish(store, log, 3, 6)
+        await store.close()
+        assert await read_all(disk.open().open_log("a")) == [b"entry %d" % i for i in range(6)]
+
+    steps()

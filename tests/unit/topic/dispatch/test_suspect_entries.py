@@ -8,6 +8,7 @@ import pytest
 
 from magnetar.broker.topic.dispatch import suspect_entries
 from magnetar.model.subscription_types import SubType
+from tests.support.connections import until
 from tests.support.subscription_fakes import FakeConnection
 from tests.support.subscription_stand import Stand
 
@@ -160,3 +161,38 @@ def test_it_is_looked_at_once_however_few_permits_there_are(reader: Reader) -> N
 
     asyncio.run(steps())
     assert reader.looked_at <= 41
+
+
+def test_what_another_consumer_has_is_counted_once(reader: Reader) -> None:
+    reader.garbage = {5}
+    stand = stand_with(10)
+
+    async def steps() -> None:
+        first, _ = stand.join("a", permits=5)
+        stand.join("b", permits=1)
+        stand.subscription.flow(first, 100)
+        stand.subscription.remove_consumer(first, lost=True)
+        for _ in range(4):
+            consumer, _ = stand.join("a", permits=100)
+            stand.subscription.remove_consumer(consumer, lost=True)
+        assert stand.subscription.unreadable.entries_skipped == 1
+        assert stand.subscription.unreadable.skipped == [(5, 6)]
+
+    asyncio.run(steps())
+
+
+def test_a_turn_ends_among_very_many_of_them(reader: Reader) -> None:
+    stand = Stand(active_consumer_failover_delay_ms=0, turn_entries_max=100)
+    stand.log.append(*[1] * 2000)
+
+    async def steps() -> None:
+        consumer, _ = stand.join(sub_type=SubType.Exclusive, permits=10_000)
+        await until(lambda: stand.subscription.pump.read_at == 2000)
+        reader.garbage = {*range(2000)}
+        stand.subscription.remove_consumer(consumer, lost=True)
+        stand.join(sub_type=SubType.Exclusive, permits=10_000)
+        await asyncio.sleep(0)
+        assert 0 < stand.subscription.unreadable.entries_skipped <= 200
+        await until(lambda: stand.cursor.mark_delete == 1999)
+
+    asyncio.run(steps())

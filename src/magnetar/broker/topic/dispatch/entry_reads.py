@@ -65,7 +65,7 @@ class EntryReads:
         self.trouble = ""
         """What the last read said, while it is to be tried again."""
         self.unreadable = UnreadableRanges()
-        self._met_suspects = False
+        self._met_suspects = 0
         self._reached = 0
         """The pump has been there, before it was rewound."""
         self.suspects: SuspectEntries | None = None
@@ -120,9 +120,9 @@ class EntryReads:
         self._met_suspects = self.suspects.met(run, start, start + entries_max)
         return None if self._met_suspects else run
 
-    def met_suspects(self) -> bool:
-        """Whether the last run was held back because the filter knows more now; asked once for each."""
-        met, self._met_suspects = self._met_suspects, False
+    def met_suspects(self) -> int:
+        """Entries for which the last run was held back, because the filter knows more now; asked once for each."""
+        met, self._met_suspects = self._met_suspects, 0
         return met
 
     def _run_at(self, start: int, entries_max: int) -> EntryRun | None:
@@ -174,7 +174,7 @@ class EntryReads:
             self._try_again_in(_RETRY_MAX_S)
 
     def skip_unreadable(self) -> list[int]:
-        """Acknowledge what cannot be read and is in the way; the ordinals that were not acknowledged before."""
+        """What cannot be read and is in the way, to be acknowledged: the ordinals that are not."""
         if self.unreadable.waiting is None:
             return []
         start, stop = self.unreadable.waiting
@@ -182,7 +182,6 @@ class EntryReads:
         self.unreadable.passed(len(left))
         text = "subscription %s: %d messages that cannot be read are skipped"
         log.error(text, self._name, len(left), extra=self._known)
-        self._cursor.acknowledge(left)
         self.trouble = ""
         self._cancel_retry()
         return left

@@ -177,7 +177,7 @@ class Pump:
         dispatcher.new_turn()
         try:
             left = self._settings.turn_entries_max
-            while (done := self._round(dispatcher)) > 0 or self.reads.met_suspects():
+            while (done := self._round(dispatcher) or self.reads.met_suspects()) > 0:
                 left -= done
                 if left <= 0:
                     self._next_turn = asyncio.get_running_loop().call_soon(self._go_on)
@@ -262,8 +262,7 @@ class Pump:
         start, found, dead = dispatch_filter.pass_over(self._cursor, before, end)
         self.read_at = start
         if dead:
-            self._cursor.acknowledge(dead)
-            self._forget_dead(dead)
+            self._bury(dead)
         if start >= end:
             return 0
         if not found:
@@ -279,12 +278,12 @@ class Pump:
         for low, high in dispatch_filter.closed(start, stop):
             changed |= dispatcher.withdraw(range(low, high))
         if changed and (dead := dispatch_filter.dead(start, stop)):
-            self._cursor.acknowledge(dead)
-            self._forget_dead(dead)
+            self._bury(dead)
         return changed
 
-    def _forget_dead(self, dead: list[int]) -> None:
-        """The broker acknowledged these itself; a consumer may have some of them."""
+    def _bury(self, dead: list[int]) -> None:
+        """Acknowledge what is for no consumer; one may have some of it."""
+        self._cursor.acknowledge(dead)
         dispatcher = self.members.dispatcher
         if dispatcher is not None and self.consumers:
             dispatcher.acknowledged(next(iter(self.consumers)), dead)
@@ -298,6 +297,8 @@ class Pump:
         gone = start < self._log.first or cursor.acknowledged(start) or dispatcher.has(start)
         if gone or dispatch_filter.next_open(start, start + 1) != start:
             late.drop(1)
+            if not gone:
+                self._bury(dispatch_filter.dead(start, start + 1))
             return 1
         stop = start + 1
         for ordinal in front[1:]:
@@ -386,7 +387,7 @@ class Pump:
     def skip_unreadable(self) -> int:
         """What cannot be read and is in the way counts as acknowledged; how many entries that were not."""
         left = self.reads.skip_unreadable()
-        self._forget_dead(left)
+        self._bury(left)
         self.turn()
         return len(left)
 

@@ -54,12 +54,12 @@ class SuspectEntries(DispatchRule):
         # without a look it has not been read again yet
         return only_forward and read_at >= self.until and self._looked_at != _NOWHERE
 
-    def met(self, run: EntryRun, start: int, stop: int) -> bool:
-        """Whether one of these entries cannot be read; it is dead from now on."""
+    def met(self, run: EntryRun, start: int, stop: int) -> int:
+        """How many of these entries cannot be read; they are dead from now on."""
         stop = min(stop, self.until, run.first + len(run.entries))
         known_from, known_to = self._looked_at
         if start >= stop or (known_from <= start and stop <= known_to):
-            return False
+            return 0
         first, entries, acknowledged = run.first, run.entries, self._cursor.acknowledged
         found = [
             ordinal
@@ -67,13 +67,13 @@ class SuspectEntries(DispatchRule):
             if stored_publish_time(entries[ordinal - first]) is None and not acknowledged(ordinal)
         ]
         self._looked_at = (known_from if known_to == start else start, stop)
-        if found:
-            self._unreadable = sorted({*found, *(old for old in self._unreadable if not acknowledged(old))})
-            self._skipped.add(found)
-            where = f"{run.ledger}:{run.entry + found[0] - first}"
+        if new := sorted({*found}.difference(self._unreadable)):
+            self._unreadable = sorted({*new, *(old for old in self._unreadable if not acknowledged(old))})
+            self._skipped.add(new)
+            where = f"{run.ledger}:{run.entry + new[0] - first}"
             text = "subscription %s: %d messages, the first of them %s, have metadata that no client can read: skipped"
-            _limited.warning(self._name, text, self._name, len(found), where, extra={"subscription": self._name})
-        return bool(found)
+            _limited.warning(self._name, text, self._name, len(new), where, extra={"subscription": self._name})
+        return len(new)
 
     # asked by the dispatch filter --------------------------------------------------------------------------------
 
