@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 PIPE_CLOSED: Final = 141
+"""What a shell shows of a program that a closed pipe ended."""
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -33,18 +34,18 @@ def written(run: Callable[[], object]) -> None:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        _let_go_of_output()
+        let_go_of_output()
         raise SystemExit(PIPE_CLOSED) from None
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
-        _let_go_of_output()
+        let_go_of_output()
         with contextlib.suppress(OSError):
             sys.stderr.write(f"magnetar: the output cannot be written: {error.strerror}\n")
         raise SystemExit(1) from None
 
 
-def _let_go_of_output() -> None:
+def let_go_of_output() -> None:
     """Have what is still to be printed go nowhere: it would be tried again, and fail again, at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Final
 
+from magnetar.runtime.command_line import PIPE_CLOSED, let_go_of_output
+
 INTERRUPTED: Final = 130
-PIPE_CLOSED: Final = 141
 
 
 def ended(run: Callable[[], int]) -> int:
@@ -20,8 +20,7 @@ def ended(run: Callable[[], int]) -> int:
         _flush_quietly()
         return INTERRUPTED
     except BrokenPipeError:
-        # the interpreter would try to flush again when it ends, and complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go_of_output()
         return PIPE_CLOSED
     return code
 
@@ -30,4 +29,4 @@ def _flush_quietly() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go_of_output()

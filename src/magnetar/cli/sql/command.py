@@ -14,7 +14,7 @@ import typer
 from magnetar.cli.messages import flags
 from magnetar.cli.sql.engine_thread import engine_at_work
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, let_go_of_output
 
 app = commands("Query topics with SQL.")
 _PACKAGES: Final = frozenset({"polars", "pyarrow", "numba", "ptars"})
@@ -96,7 +96,7 @@ def _failures() -> Iterator[None]:
         yield
         return
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # who read what is printed has gone
+        let_go_of_output()  # who read what is printed has gone
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _PACKAGES:
             raise
