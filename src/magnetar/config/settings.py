@@ -282,7 +282,8 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
     )
     maxActiveTransactionsPerCoordinator: int = _setting(
         0,
-        "Open transactions of the coordinator; more are not answered, so their client gives up. 0: no limit.",
+        "Open transactions of the coordinator; more are not answered, so their client gives up. 0: 50,000, of which a "
+        "role has at most as many as are left for others; more are refused.",
         "Transactions",
         0,
         _INT_MAX,

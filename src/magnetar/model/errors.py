@@ -158,6 +158,11 @@ class TransactionNotFoundError(MagnetarError):
     status = 404
 
 
+class TooManyTransactionsError(MagnetarError):
+    code = ServerError.TooManyRequests
+    status = 429
+
+
 class ForeignTransactionError(TransactionNotFoundError):
     """The transaction belongs to another role (rule 9.7)."""
 

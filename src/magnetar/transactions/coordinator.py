@@ -7,14 +7,22 @@ has ended is forgotten. Between its decision and that block being durable it is 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from magnetar.model.errors import ForeignTransactionError, InvalidTxnStatusError, TransactionNotFoundError
+from magnetar.model.errors import (
+    ForeignTransactionError,
+    InvalidTxnStatusError,
+    TooManyTransactionsError,
+    TransactionNotFoundError,
+)
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.transactions.operations import Op
 
+OPEN_MAX: Final = 50_000
+"""Open transactions where no limit is set: a kilobyte of memory each, and a login is enough to begin them."""
 _OWNER_SHOWN: Final = 200
 
 
@@ -107,17 +115,29 @@ class Coordinator:
     def __init__(self, living: OpenTransactions, active_max: int = 0) -> None:
         self.living = living
         self._active_max = active_max
+        self._owned = Counter(t.owner for t in living.all.values())
         self._deadlines = [(t.deadline_ms, t.id) for t in living.all.values()]
         heapq.heapify(self._deadlines)
 
     def begin(self, now_ms: int, ttl_ms: int, owner: str = "") -> tuple[TxnId, Op] | None:
-        """A new transaction; None if there are as many as there may be (rule 9.4)."""
+        """A new transaction; None if there are as many as there may be (rule 9.4).
+
+        Without a limit of the operator's, no owner has more than are left for all others. Raises
+        TooManyTransactionsError.
+        """
         living = self.living
-        if self._active_max and len(living.all) >= self._active_max:
-            return None
+        if self._active_max:
+            if len(living.all) >= self._active_max:
+                return None
+        elif self._owned[owner] >= OPEN_MAX - len(living.all):
+            raise TooManyTransactionsError(
+                f"{self._owned[owner]} transactions of `{owner[:_OWNER_SHOWN]}` are open, and {len(living.all)} of all "
+                f"(at most {OPEN_MAX}): commit or abort some; maxActiveTransactionsPerCoordinator sets another limit"
+            )
         txn = TxnId(living.tc_id, living.next)
         op: Op = ["n", txn.least, now_ms, ttl_ms, owner]
         living.apply(op)
+        self._owned[owner] += 1
         heapq.heappush(self._deadlines, (now_ms + ttl_ms, txn))
         return txn, op
 
@@ -170,6 +190,11 @@ class Coordinator:
 
     def ended(self, least: int) -> None:
         """Its end is durable."""
+        found = self.living.all.get(TxnId(self.living.tc_id, least))
+        if found is not None:
+            self._owned[found.owner] -= 1
+            if not self._owned[found.owner]:
+                del self._owned[found.owner]
         self.living.apply(["e", least])
 
     def _do(self, op: Op) -> Op:

@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from magnetar.model.errors import InvalidTxnStatusError, TransactionNotFoundError
+from magnetar.model.errors import InvalidTxnStatusError, TooManyTransactionsError, TransactionNotFoundError
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.coordinator import Coordinator, OpenTransactions
+from magnetar.transactions.coordinator import OPEN_MAX, Coordinator, OpenTransactions
 from magnetar.transactions.operations import Op
 
 LEASTS = st.integers(0, 12)
@@ -132,3 +132,38 @@ def test_only_its_owner_may_use_it() -> None:
         real.end(begun[0], commit=True, owner="bob")
     assert real.add_subscriptions(begun[0], [("t", "s")], "ann") is not None
     assert real.end(begun[0], commit=True, owner=None) is not None
+
+
+def begun_until_refused(real: Coordinator, owner: str) -> int:
+    """How many more transactions ``owner`` may begin."""
+    count = 0
+    while True:
+        try:
+            real.begin(0, 1 << 62, owner)
+        except TooManyTransactionsError as error:
+            assert f"`{owner}`" in str(error)
+            return count
+        count += 1
+
+
+def test_one_owner_leaves_as_many_as_it_has() -> None:
+    """Without a limit of the operator's each role that comes finds half of what is left."""
+    living = OpenTransactions(0)
+    real = Coordinator(living)
+    assert begun_until_refused(real, "ann") == OPEN_MAX // 2
+    assert begun_until_refused(real, "bob") == OPEN_MAX // 4
+    assert begun_until_refused(real, "ann") == 0
+    for txn in list(living.all)[: OPEN_MAX // 2]:
+        real.end(txn, commit=False)
+        real.ended(txn.least)
+        real.ended(txn.least)  # what is written twice counts once
+    again = OpenTransactions(0)
+    again.decode(living.encode())
+    assert begun_until_refused(Coordinator(again), "bob") == begun_until_refused(real, "bob") == OPEN_MAX // 4
+    assert begun_until_refused(real, "ann") == OPEN_MAX // 4
+
+
+def test_a_limit_of_the_operator_is_no_share() -> None:
+    real = Coordinator(OpenTransactions(0), active_max=4)
+    assert all(real.begin(0, 1000, "ann") for _ in range(4))
+    assert real.begin(0, 1000, "bob") is None
