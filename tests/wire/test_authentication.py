@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import http.client
 import itertools
 import json
 import ssl
@@ -23,6 +24,7 @@ from tools.servers.process import Server
 
 from magnetar.authorization.caller import Caller
 from magnetar.model.errors import ServerError
+from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.support.certificates import Authority, Issued
 from tests.support.openid_issuer import AUDIENCE as ISSUED_FOR
@@ -36,6 +38,8 @@ PROVIDERS = ",".join(
 )
 TOPIC = "persistent://public/default/t"
 PATIENCE_MS = 10_000
+_SHORT_S = 10
+"""The life of a certificate; the machine may be slow."""
 
 
 def client(url: str, **options: Any) -> Any:
@@ -167,6 +171,54 @@ def test_certificates_open_both_doors(tmp_path: Path) -> None:
                 opened = await RawClient.open(HOST, port, tls=tls)
                 with pytest.raises(RawClientError, match="Failed to authenticate"):
                     await opened.connect(auth_method_name="tls")
+
+    asyncio.run(main())
+
+
+def test_a_connection_ends_with_its_certificate(tmp_path: Path) -> None:
+    """Whoever is connected with a certificate is asked for new credentials when it expires, and has none (rule 12.6);
+    a request on an HTTP connection that is still open is refused."""
+    authority = Authority(tmp_path / "authority")
+    server, own = authority.issue("broker"), authority.issue("alice", days=_SHORT_S / 86_400)
+
+    def asked_until_refused(port: int) -> list[int]:
+        context = ssl.create_default_context(cafile=authority.file)
+        context.load_cert_chain(own.certificate_file, own.key_file)
+        connection = http.client.HTTPSConnection(HOST, port, timeout=20, context=context)
+        found: list[int] = []
+        while 401 not in found and len(found) < 100:
+            connection.request("GET", "/admin/v2/clusters")
+            with connection.getresponse() as answer:
+                answer.read()
+                found.append(answer.status)
+            time.sleep(0.5)
+        connection.close()
+        return found
+
+    async def main() -> None:
+        settings: dict[str, Any] = {
+            "authenticationEnabled": True,
+            "authenticationProviders": f"{PACKAGE}.AuthenticationProviderTls",
+            "authenticationRefreshCheckSeconds": 1,
+            "brokerServicePortTls": 0,
+            "webServicePortTls": 0,
+            "tlsCertificateFilePath": server.certificate_file,
+            "tlsKeyFilePath": server.key_file,
+            "tlsTrustCertsFilePath": authority.file,
+        }
+        async with real_broker(tmp_path / "data", **settings) as broker:
+            context = ssl.create_default_context(cafile=authority.file)
+            context.load_cert_chain(own.certificate_file, own.key_file)
+            opened = [await RawClient.open(HOST, broker.node.tls_port, tls=context) for _ in range(2)]
+            for one, able in zip(opened, (True, False), strict=True):
+                flags = c.FeatureFlags(supports_auth_refresh=able)
+                await one.connect(auth_method_name="tls", feature_flags=flags)
+            https = int(broker.node.broker.service.web_service_url_tls.rpartition(":")[2])
+            statuses = await asyncio.to_thread(asked_until_refused, https)
+            assert statuses[0] == 200
+            assert statuses[-1] == 401
+            async with asyncio.timeout(20):
+                await asyncio.gather(*(one.lost for one in opened))
 
     asyncio.run(main())
 

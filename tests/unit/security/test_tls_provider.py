@@ -27,6 +27,8 @@ from magnetar.security.identity import Identity
 from tests.support.at_once import at_once
 from tests.support.signed_tokens import ec_key
 
+_HOUR = datetime.timedelta(hours=1)
+BEGUN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 CN, OU = NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME
 
 
@@ -35,7 +37,6 @@ def certificate(
 ) -> bytes:
     """A certificate with this subject; nobody checks who issued it, which is TLS's part."""
     key = ec_key(algorithm)
-    now = datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(kind, value, _validate=False) for kind, value in subject])
     begun = (
         x509.CertificateBuilder()
@@ -43,16 +44,20 @@ def certificate(
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(BEGUN)
+        .not_valid_after(BEGUN + datetime.timedelta(days=1))
     )
     if names:
         begun = begun.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return begun.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
 
 
-def judged(data: bytes | None, field: Literal["CN", "URI", "DNS", "EMAIL"] = "CN") -> Identity:
-    provider = TlsProvider.of(Settings(tlsClientRoleField=field))
+def judged(
+    data: bytes | None, field: Literal["CN", "URI", "DNS", "EMAIL"] = "CN", after: datetime.timedelta = _HOUR
+) -> Identity:
+    """What the provider finds so long after the certificate's first moment."""
+    now_ms = int((BEGUN + after).timestamp() * 1000)
+    provider = TlsProvider.of(Settings(tlsClientRoleField=field), SimpleNamespace(now_ms=lambda: now_ms))
     return at_once(provider.authenticate(Credentials(b"ignored", data)))
 
 
@@ -60,10 +65,19 @@ def test_the_common_name_is_the_role() -> None:
     """As Pulsar takes it: the last one of the subject; commas in it belong to it (rule 12.4)."""
     data = certificate([(OU, "x"), (CN, "superUser")])
     found = judged(data)
-    assert (found.role, found.method, found.expires_at) == ("superUser", "tls", None)
+    ends = (BEGUN + datetime.timedelta(days=1)).timestamp()
+    assert (found.role, found.method, found.expires_at) == ("superUser", "tls", ends)
     assert found.fingerprint == sha256(data).hexdigest()
     assert judged(certificate([(CN, "first"), (CN, "last")])).role == "last"
     assert judged(certificate([(CN, "a,CN=admin")])).role == "a,CN=admin"
+
+
+def test_a_certificate_counts_until_its_end() -> None:
+    """TLS has looked at it when the connection began, which may be long ago."""
+    data = certificate([(CN, "x")])
+    assert judged(data, after=datetime.timedelta(hours=24)).role == "x"
+    with pytest.raises(AuthenticationError, match=r"has expired \(2026-01-02 00:00:00 UTC\)"):
+        judged(data, after=datetime.timedelta(hours=24, seconds=1))
 
 
 def test_alternative_names() -> None:

@@ -25,7 +25,7 @@ def _token(settings: Settings, clock: Clock) -> AuthenticationProvider:
 def _tls(settings: Settings, clock: Clock) -> AuthenticationProvider:
     from magnetar.security.authentication.tls_provider import TlsProvider
 
-    return TlsProvider.of(settings)
+    return TlsProvider.of(settings, clock)
 
 
 def _basic(settings: Settings, clock: Clock) -> AuthenticationProvider:
