@@ -50,9 +50,9 @@ def _refusal(hashed: str) -> str:
     try:
         parsed = kind.from_string(hashed)
     except (ValueError, TypeError):
-        return "no hash of a known kind; make one with htpasswd -m (Apache's MD5)"
+        return "no hash of a known kind; make one with htpasswd -B (bcrypt)"
     if not parsed.checksum:
-        return "no hash of a known kind; make one with htpasswd -m (Apache's MD5)"
+        return "no hash of a known kind; make one with htpasswd -B (bcrypt)"
     rounds = getattr(parsed, "rounds", 0) or 0
     if rounds > (_BCRYPT_ROUNDS_MAX if kind is hashes.bcrypt else _ROUNDS_MAX):
         return f"a hash of {rounds} rounds would take too long for each login"

@@ -14,14 +14,13 @@ from functools import lru_cache
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.security.tls.certificate_files import EXPIRED, why_not_loaded
 
 _CONTEXTS: Final = 16
 _HOST_NAME: Final = 62
 """OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH."""
 _ADDRESS: Final = 64
 """X509_V_ERR_IP_ADDRESS_MISMATCH."""
-_EXPIRED: Final = 10
-"""X509_V_ERR_CERT_HAS_EXPIRED."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ def reason(error: BaseException, where: str) -> str | None:
 def _unverified(error: ssl.SSLCertVerificationError, where: str) -> str:
     if error.verify_code in (_HOST_NAME, _ADDRESS):
         return f"the certificate of {where} is for another host: {error.verify_message}"
-    if error.verify_code == _EXPIRED:
+    if error.verify_code == EXPIRED:
         return f"the certificate of {where} has expired"
     return (
         f"the certificate of {where} is not trusted: {error.verify_message}; name the file with its authority "
@@ -110,8 +109,7 @@ def _load(named: str, load: Callable[[], None]) -> None:
     try:
         load()
     except OSError as error:
-        said = (error.reason if isinstance(error, ssl.SSLError) else error.strerror) or "it is not in PEM form"
-        raise InvalidValueError(f"TLS: {named}: {said}") from None
+        raise InvalidValueError(f"TLS: {named}: {why_not_loaded(error)}") from None
 
 
 def _no_password() -> str:

@@ -11,12 +11,14 @@ import os
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.security.tls.certificate_files import expired, why_not_loaded
 from magnetar.security.tls.cipher_suites import CipherSuites, cipher_suites, supported
-from magnetar.security.tls.key_store import load_chain, load_trusted
+from magnetar.security.tls.key_store import load_chain, load_trusted, read_key_store
 from magnetar.security.tls.protocol_versions import ProtocolVersions, protocol_versions
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,8 @@ class Material:
     load: Callable[[ssl.SSLContext], None]
     load_trusted: Callable[[ssl.SSLContext], None] | None
     """``None``: no authorities of clients are given."""
+    chain: Callable[[], bytes]
+    """The certificates that are shown, in PEM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class ServerTls:
         material = self._material
         _warn_of_readers(material.secret_file)
         _loading(", ".join(material.files[:2]), lambda: material.load(context))
+        _warn_of_expiry(context, material)
         load_authorities = material.load_trusted
         if load_authorities is not None:
             _loading(material.files[-1], lambda: load_authorities(context))
@@ -161,6 +166,7 @@ def _from_files(settings: Settings) -> Material:
         key,
         lambda context: context.load_cert_chain(certificate, key, _no_password),
         (lambda context: context.load_verify_locations(trusted)) if trusted else None,
+        lambda: Path(certificate).read_bytes(),
     )
 
 
@@ -174,6 +180,7 @@ def _from_key_stores(settings: Settings) -> Material:
         store,
         lambda context: load_chain(context, store, own),
         (lambda context: load_trusted(context, trusted, others)) if trusted else None,
+        lambda: read_key_store(store, own).chain,
     )
 
 
@@ -181,8 +188,7 @@ def _loading(named: str, load: Callable[[], None]) -> None:
     try:
         load()
     except OSError as error:
-        said = (error.reason if isinstance(error, ssl.SSLError) else error.strerror) or "not in PEM form"
-        raise InvalidValueError(f"TLS: {named}: {said}") from None
+        raise InvalidValueError(f"TLS: {named}: {why_not_loaded(error)}") from None
 
 
 def _no_password() -> str:
@@ -197,6 +203,18 @@ def _warn_of_readers(file: str) -> None:
         return
     if mode & 0o007:
         log.warning("TLS: %s holds a private key and other users may read it: chmod o-rwx", file)
+
+
+def _warn_of_expiry(context: ssl.SSLContext, material: Material) -> None:
+    try:
+        chain = material.chain()
+    except (OSError, MagnetarError):
+        return
+    if expired(context, chain):
+        log.warning(
+            "TLS: the certificate of %s has expired: clients that check it turn away; replace the file",
+            material.files[0],
+        )
 
 
 def _stamps(files: tuple[str, ...]) -> Stamps:

@@ -162,10 +162,10 @@ def test_files_that_cannot_be_used_refuse_the_start(tmp_path: Path, authority: A
         ({}, "tlsCertificateFilePath: a port with TLS needs a certificate and its key"),
         ({"tlsCertificateFilePath": shown.certificate_file}, "tlsKeyFilePath: a port with TLS"),
         ({**files(shown), "tlsKeyFilePath": str(tmp_path / "none")}, "none: No such file"),
-        ({**files(shown), "tlsKeyFilePath": other.key_file}, "KEY_VALUES_MISMATCH"),
+        ({**files(shown), "tlsKeyFilePath": other.key_file}, "the key does not belong to the certificate"),
         ({**files(shown), "tlsKeyFilePath": str(locked)}, "the key is encrypted"),
         ({**files(shown), "tlsCertificateFilePath": str(junk)}, "junk.pem"),
-        ({**files(shown), "tlsTrustCertsFilePath": str(junk)}, "junk.pem"),
+        ({**files(shown), "tlsTrustCertsFilePath": str(junk)}, r"junk\.pem: there is no certificate in PEM form"),
         ({**files(small)}, "EE_KEY_TOO_SMALL"),
         ({**files(shown), "tlsRequireTrustedClientCertOnConnect": True}, "nothing to check certificates against"),
     ):
@@ -179,6 +179,21 @@ def test_a_key_that_others_may_read_is_named(authority: Authority, caplog: pytes
     with caplog.at_level(logging.WARNING):
         door(**files(issued))
     assert f"{issued.key_file} holds a private key and other users may read it" in caplog.text
+
+
+def test_a_certificate_whose_time_is_over_is_named(
+    tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is served, as a client may not look at it; at each load the log says why clients turn away."""
+    issued = authority.issue("late", days=-1)
+    store = issued.key_store(tmp_path / "late.p12", "p")
+    with caplog.at_level(logging.WARNING):
+        door(**files(authority.issue("good")))
+        assert "has expired" not in caplog.text
+        door(**files(issued))
+        door(tlsEnabledWithKeyStore=True, tlsKeyStore=store, tlsKeyStorePassword="p")
+    for file in (issued.certificate_file, store):
+        assert f"the certificate of {file} has expired" in caplog.text
 
 
 def test_an_intermediate_authority_is_enough(tmp_path: Path, authority: Authority, shown: Issued) -> None:
