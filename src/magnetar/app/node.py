@@ -37,6 +37,7 @@ from magnetar.protocol.commands import CommandError
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit
 from magnetar.runtime.connections.descriptors import Descriptors, limit_now
+from magnetar.runtime.free_lists import FreeLists
 from magnetar.runtime.memory_trim import SECONDS as MEMORY_SECONDS
 from magnetar.runtime.memory_trim import MemoryTrimmer
 from magnetar.runtime.rotated_lines import RotatedLines
@@ -313,7 +314,8 @@ class Node:
         rest.start(service, broker.rates, broker.connections)
         if self._tls is not None and self._tls.refresh_seconds:
             self._tasks.repeat(self._tls.refresh_seconds, self._tls.refresh, "certificates")
-        self._trimmer = MemoryTrimmer(forget_names)
+        self._free_lists = FreeLists()
+        self._trimmer = MemoryTrimmer(self._forget)
         self._tasks.repeat(MEMORY_SECONDS, self._give_back_memory, "memory")
 
     async def _give_back_memory(self) -> None:
@@ -322,6 +324,11 @@ class Node:
             more = self.broker.store.cache.tidy()
             await asyncio.sleep(0)
         await self._trimmer.trim_if_grown()
+
+    async def _forget(self) -> None:
+        """Let go of what can be made anew."""
+        forget_names()
+        await self._free_lists.give_back()
 
     async def complete(self) -> None:
         """Return when REST answers too."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -63,7 +63,10 @@ class MemoryTrimmer:
     """Decides from the process's resident memory when to trim."""
 
     def __init__(
-        self, forget: Callable[[], None], trim: Callable[[], None] = trim, resident: Callable[[], int] = resident_bytes
+        self,
+        forget: Callable[[], Awaitable[None]],
+        trim: Callable[[], None] = trim,
+        resident: Callable[[], int] = resident_bytes,
     ) -> None:
         """``forget`` lets go of what can be made anew; called before ``trim``, on the loop."""
         self._forget = forget
@@ -80,6 +83,6 @@ class MemoryTrimmer:
         if resident < self._last + GROWN_BYTES and (self._checks < PATIENCE or resident < self._first + GROWN_BYTES):
             return
         self._checks = 0
-        self._forget()
+        await self._forget()
         await asyncio.to_thread(self._trim)
         self._last = self._resident()

@@ -16,7 +16,7 @@ class Process:
         self.trims = self.forgotten = 0
         self.memory = MemoryTrimmer(self._forget, self._trim, lambda: self.used + self.free)
 
-    def _forget(self) -> None:
+    async def _forget(self) -> None:
         assert self.forgotten == self.trims, "before the memory around it is given back"
         self.forgotten += 1
 
