@@ -73,6 +73,10 @@ _MANIFEST = to_text(history(1)[0])
         ("pipeline.json", b"[]", "identity", "it names no pipeline"),
         ("pipeline.json", b'{"pipeline": "p"}', "starts", "does not say where sources began"),
         ("pipeline.json", b'{"pipeline": "p", "start": {"s": {"t": "x"}}}', "starts", "where sources began"),
+        ("staged/0/staged.json", b"{", "staged_results", "staged.json is damaged"),
+        ("staged/0/staged.json", b"\xff", "staged_results", "staged.json is damaged"),
+        ("staged/0/staged.json", b"{}", "staged_results", "it says nothing of outputs"),
+        ("staged/0/staged.json", b'{"outputs": {}, "rows": 1}', "staged_results", "it says nothing of sources"),
         ("metadata", b"\xff\xfe", "query_id", "metadata is damaged"),
         ("metadata", b"[]", "query_id", "is no file of Spark's"),
         ("offsets/0", b"\xff", "ends", "offsets/0 is damaged"),
@@ -85,11 +89,11 @@ _MANIFEST = to_text(history(1)[0])
     ],
 )
 def test_a_damaged_file_is_named(name: str, content: bytes, read: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
     (tmp_path / name).write_bytes(content)
     checkpoint = PipelineCheckpoint(str(tmp_path))
     with pytest.raises(InvalidValueError, match=said):
-        getattr(checkpoint, read)(*([0] if read in ("ends", "manifest") else []))
+        getattr(checkpoint, read)(*([0] if read in ("ends", "manifest", "staged_results") else []))
 
 
 def test_what_is_no_manifest_is_named(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class BatchRun:
             shutil.rmtree(self._checkpoint.directory / "staged", ignore_errors=True)
             make_directory(staged)
             self._stage(spark, frame, batch, ranges)
-        given = json.loads((staged / STAGED).read_text())
+        given = self._checkpoint.staged_results(batch)
         computed = SystemClock().now_ms()
         self._send(spark, query, batch, given["outputs"])
         sources = {

@@ -189,6 +189,22 @@ class PipelineCheckpoint:
         """Return the directory for a micro-batch's results."""
         return self.directory / "staged" / str(batch)
 
+    def staged_results(self, batch: int) -> dict[str, Any]:
+        """Return what ``staged.json`` says: ``outputs``, and by source ``rows`` and ``prints``.
+
+        Raises InvalidValueError if it is damaged: results that may have been sent already are not computed again.
+        """
+        path = self.staged(batch) / STAGED
+        try:
+            found = json.loads(text_of(path))
+        except (ValueError, RecursionError) as error:
+            raise _damaged(path, str(error)) from None
+        if not isinstance(found, dict) or not isinstance(found.get("outputs"), dict | list):
+            raise _damaged(path, "it says nothing of outputs")
+        if not all(isinstance(found.get(part), dict) for part in ("rows", "prints")):
+            raise _damaged(path, "it says nothing of sources")
+        return found
+
     def remove_staged(self) -> None:
         """Remove the results of all micro-batches."""
         shutil.rmtree(self.directory / "staged", ignore_errors=True)

@@ -6,6 +6,7 @@ In reading order:
 * ``option_table``    the options that were given, with look-ups that check what they find
 * ``offsets``         offsets as users write them
 * ``login_options``   who reads and writes, and over what
+* ``json_members``    options that are one JSON object
 * ``topic_selection`` which topics are read
 * ``limits``          what a micro-batch and a task may have at most
 * ``value_options``   how values are read and written

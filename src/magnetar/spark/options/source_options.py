@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from magnetar.columnar.values import ERRORS, NEW_SCHEMAS
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 from magnetar.spark.options.encryption_keys import Decryption, decryption
+from magnetar.spark.options.json_members import json_members
 from magnetar.spark.options.limits import ReadLimits, TaskSizes
 from magnetar.spark.options.login_options import login_of
 from magnetar.spark.options.offsets import NamedOffset, OffsetSpec, TimeOffset, parse_offset, parse_time
@@ -180,9 +180,10 @@ def _offsets(table: OptionTable, title: str, time_title: str, word: NamedOffset)
         if title == "endingOffsets" and found is NamedOffset.EARLIEST:
             raise InvalidValueError("option 'endingOffsets' is 'earliest'; it can be latest or JSON")
         return TopicOffsets(found, {})
-    try:
-        given = json.loads(text)
-    except ValueError as error:
-        raise InvalidValueError(f"option {title!r} is {text!r}, which is no JSON: {error}") from None
+    by_topic: dict[str, OffsetSpec] = {}
+    for name, at in json_members(title, text).items():
+        topic, offset = topic_name(name), parse_offset(at)
+        if by_topic.setdefault(topic, offset) != offset:
+            raise InvalidValueError(f"option {title!r} names {topic} in two spellings, with two offsets: give one")
     # What JSON does not name: from its beginning, up to its end.
-    return TopicOffsets(word, {topic_name(name): parse_offset(at) for name, at in given.items()})
+    return TopicOffsets(word, by_topic)

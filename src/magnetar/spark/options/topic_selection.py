@@ -7,7 +7,6 @@ asked for again while a stream runs, so topics and partitions that are made late
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from magnetar.client.lookup import Lookup
 from magnetar.model.errors import InvalidTopicNameError, InvalidValueError, MagnetarError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.topic_pattern import TopicPattern, without_scheme
+from magnetar.spark.options.json_members import json_members
 
 
 class TopicSelection(NamedTuple):
@@ -54,14 +54,10 @@ def topics_by_pattern(text: str) -> TopicSelection:
 
 def topics_by_partition(text: str) -> TopicSelection:
     """Select partitions by JSON of topics to lists of partition numbers."""
-    try:
-        given = json.loads(text)
-    except ValueError:
-        given = None
-    numbers = [number for one in given.values() if isinstance(one, list) for number in one] if given else []
+    given = json_members("assign", text)
+    numbers = [number for one in given.values() if isinstance(one, list) for number in one]
     if (
-        not isinstance(given, dict)
-        or not all(isinstance(one, list) and one for one in given.values())
+        not all(isinstance(one, list) and one for one in given.values())
         or not all(type(number) is int and number >= 0 for number in numbers)
         or not given
     ):
