@@ -96,12 +96,14 @@ class LocalJournal:
         except FileNotFoundError:
             pass  # all that was in it is dead and gone already
         else:
-            longer = file.size() > length
-            if longer:
-                file.truncate(length)
-            if sync or longer:  # or a power cut gives back what nobody counts: zeros that were written ahead
-                file.sync()
-            file.close()
+            try:
+                longer = file.size() > length
+                if longer:
+                    file.truncate(length)
+                if sync or longer:  # or a power cut gives back what nobody counts: zeros that were written ahead
+                    file.sync()
+            finally:
+                file.close()
         self.write_index(number, index)
 
     def read_index(self, number: int) -> bytes:

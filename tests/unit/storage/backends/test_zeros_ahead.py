@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
 from pathlib import Path
 
+import pytest
+
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.files import OsFile, OsFileSystem
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.backends.segment_writer import LocalSegmentWriter
@@ -143,3 +146,23 @@ def test_what_a_seal_cut_off_comes_back_by_no_power_cut() -> None:
         files.sync()
         LocalJournal(files).seal(1, 5000, b"index", sync=False)
         assert files.crash(random.Random(seed)).open(segment_name(1)).size() == 5000
+
+
+def test_a_seal_that_the_disk_refuses_keeps_no_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried again and again on a disk that cannot be written."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    files = OsFileSystem(tmp_path)
+    file = files.open(segment_name(1), create=True)
+    file.append([bytes(10_000)])
+    file.close()
+    monkeypatch.setattr(OsFile, "truncate", refused)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    kept = []
+    for _ in range(3):
+        with pytest.raises(OSError, match="Read-only") as raised:
+            LocalJournal(files).seal(1, 5000, b"index", sync=False)
+        kept.append(raised)  # and with it the frame that had the file
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
