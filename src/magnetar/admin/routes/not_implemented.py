@@ -56,7 +56,12 @@ class RouteRefusal(NamedTuple):
 
 
 def route() -> RestRoute:
-    """The route that takes every path that no other route took; it must be the last one."""
+    """The route that takes every path that no other route took; it must be the last one.
+
+    Its tables are read at once: made in the midst of a burst, they would keep the memory around them for ever.
+    """
+    known_routes()
+    refusals()
     return RestRoute("/{path:path}", _unknown, _METHODS)
 
 
