@@ -107,7 +107,7 @@ class TopicOperationsPort(Protocol):
         ...
 
     async def truncate(self, topic: TopicName) -> None:
-        """Acknowledge and delete everything that is stored."""
+        """Acknowledge and delete everything in the log; a compacted view stays."""
         ...
 
     async def trim(self, topic: TopicName) -> None:

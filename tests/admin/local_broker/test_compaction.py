@@ -250,3 +250,25 @@ def test_clearing_the_backlog_of_a_namespace_keeps_the_cursor_of_compaction(tmp_
         assert (await broker.stats("t"))["subscriptions"]["__compaction"]["msgBacklog"] == 0
 
     run(tmp_path, scenario)
+
+
+def test_a_truncated_topic_announces_its_compacted_view(tmp_path: Path) -> None:
+    """Truncating lets go of the log; what the view keeps is announced as long as it can be read (rule 5.9.12)."""
+
+    async def scenario(broker: RealBroker) -> None:
+        ids = await publish(broker, ("a", "a1"), ("b", "b1"))
+        await compact(broker)
+        await publish(broker, ("a", "a2"))
+        assert (await broker.ask("DELETE", f"{URL}/truncate"))[0] == 204
+        for unloaded in (False, True):
+            if unloaded:
+                assert (await broker.ask("PUT", f"{URL}/unload"))[0] == 204
+            consumer = await reader(broker, f"r{unloaded}")
+            assert values(await take(consumer, 2)) == ["a1", "b1"]
+            last = (await consumer.last_message_id()).last_message_id
+            assert (last.ledger, last.entry) == (ids[1].ledger, ids[1].entry)
+            plain = await reader(broker, f"p{unloaded}", read_compacted=False)
+            last = (await plain.last_message_id()).last_message_id
+            assert (last.ledger, last.entry) == (-1, -1), "the log itself has none"
+
+    run(tmp_path, scenario)

@@ -175,6 +175,28 @@ def test_the_last_message_and_when_there_is_none(tell: Callable[[Story], None]) 
     tell(story)
 
 
+def test_the_last_message_is_the_views_when_the_log_is_trimmed_behind_it(tell: Callable[[Story], None]) -> None:
+    """What was published after the horizon is gone, what the view keeps can be read: that is what is announced."""
+
+    async def story(store: LedgerStore) -> None:
+        topic = loaded(store)
+        await publish(topic, ("a", "1"), ("b", "1"))
+        await compact(topic)
+        kept = topic.log.position(1)
+        await publish(topic, ("a", "2"))
+        topic.log.open_ledger()
+        topic.trim_to(topic.log.end, 0)
+        await drained(topic)
+        source = topic.compaction().detached_source()
+        assert (topic.last_visible(), await all_of(source)) == (2, [(0, "1"), (1, "1")])
+        assert await last_of(source) == (kept, -1)
+        await publish(topic, ("c", "1"))
+        assert await last_of(source) is None, "the log has one again"
+        topic.close()
+
+    tell(story)
+
+
 def test_time_is_searched_in_both(tell: Callable[[Story], None]) -> None:
     async def story(store: LedgerStore) -> None:
         topic = loaded(store)

@@ -138,14 +138,14 @@ class CompactedSource:
         return current
 
     def last_compacted(self, shown: int, done: LastDone) -> bool:
-        """Whether the last entry that may be seen, ``shown``, is compacted.
+        """Whether the last entry that may be seen, ``shown``, is compacted, or trimmed so that only the view is left.
 
         ``done`` gets the last that stays (rule 5.9.12).
 
         What follows it (open transactions, what is left of those that ended) is not to be waited for.
         """
         view = self._views.view
-        if view is None or view.horizon <= shown:
+        if view is None or max(view.horizon, self.log.first) <= shown:
             return False
         view.last(done)
         return True
