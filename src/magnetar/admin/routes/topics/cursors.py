@@ -15,10 +15,11 @@ from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
 from magnetar.admin.values.coercion import flag, number
+from magnetar.admin.values.json_document import excerpt
 from magnetar.authorization.access import TopicAccess
 from magnetar.authorization.operations import TopicOperation
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import ConflictError, NotAllowedError, SubscriptionNotFoundError
+from magnetar.model.errors import ConflictError, InvalidValueError, NotAllowedError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
@@ -187,12 +188,20 @@ def _stored(topic: TopicName, what: str) -> None:
 
 
 def _target(body: Json) -> _Target:
-    """Parse a message id, which may have ``isExcluded``, or ``"earliest"`` or ``"latest"``."""
+    """Parse a message id, which may have ``isExcluded``, or ``"earliest"`` or ``"latest"``.
+
+    Raises InvalidValueError also if it is missing: "latest" acknowledges a whole backlog, so it has to be said.
+    """
     if body == "earliest":
         return _Target(EARLIEST, False)
-    if body in (None, "latest"):
+    if body == "latest":
         return _Target(LATEST, False)
-    given = body if isinstance(body, dict) else {}
+    if not isinstance(body, dict):
+        found = "the body is empty" if body is None else f"got {excerpt(body)}"
+        raise InvalidValueError(
+            'expected a message id as the body, {"ledgerId": ..., "entryId": ...}, or "earliest" or "latest"; ' + found
+        )
+    given = body
     position = Position(number(given.get("ledgerId"), '"ledgerId"'), number(given.get("entryId"), '"entryId"'))
     excluded = given.get("isExcluded", given.get("excluded"))
     return _Target(position, excluded is not None and flag(excluded))
