@@ -23,6 +23,8 @@ class LocalTopicOperations:
         return await _terminate(self._loaded.topic(topic))
 
     async def truncate(self, topic: TopicName) -> None:
+        await durable(self._loaded.topic(topic).log.barrier)
+        # looked up again after waiting: it may have been unloaded, and what is loaded now has its cursors
         await _truncate(self._loaded.topic(topic))
 
     async def trim(self, topic: TopicName) -> None:
@@ -36,9 +38,9 @@ class LocalTopicOperations:
         await self._loaded.durable()
 
     async def compact_topic(self, topic: TopicName) -> None:
-        found = self._loaded.topic(topic)
-        await answered(found.when_durable)
-        found.compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
+        await answered(self._loaded.topic(topic).when_durable)
+        # looked up again after waiting: a run that a closed topic began would have no end
+        self._loaded.topic(topic).compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
 
     async def compaction_status(self, topic: TopicName) -> JsonObject:
         compactor = self._loaded.topic(topic).compactor
@@ -63,7 +65,6 @@ async def _terminate(topic: Topic) -> JsonObject:
 async def _truncate(topic: Topic) -> None:
     """Acknowledge and delete everything that is stored now."""
     log = topic.log
-    await durable(log.barrier)
     end = log.end
     for subscription in list(topic.subscriptions.values()):
         subscription.skip_until(end - 1)

@@ -22,6 +22,8 @@ from magnetar.model.policies import Json, JsonObject
 async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
     """The answer to ``GET .../stats``."""
     publishers: list[Json] = [] if options.exclude_publishers else [publisher_shown(p, rates) for p in topic.producers]
+    # before anything is read: the topic may be unloaded meanwhile
+    slowest = topic.slowest()
     subscriptions: JsonObject = {
         name: await subscription_stats(subscription, topic.log, rates, options)
         for name, subscription in list(topic.subscriptions.items())
@@ -29,7 +31,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
     holes = sum(_integer(s, "nonContiguousDeletedMessagesRanges") for s in subscriptions.values())
     return {
         **_counters(topic, rates),
-        **await _backlog(topic, options),
+        **await _backlog(topic, slowest, options),
         "offloadedStorageSize": sum(ledger.bytes for ledger in topic.log.table.ledgers if ledger.offload is not None),
         "lastOffloadLedgerId": 0,
         "lastOffloadSuccessTimeStamp": 0,
@@ -98,9 +100,8 @@ def _counters(topic: Topic, rates: Rates) -> JsonObject:
     }
 
 
-async def _backlog(topic: Topic, options: StatsOptions) -> JsonObject:
+async def _backlog(topic: Topic, slowest: int, options: StatsOptions) -> JsonObject:
     log = topic.log
-    slowest = topic.slowest()
     size = bytes_behind(log, slowest)
     earliest = 0
     if options.earliest_time_in_backlog and slowest + 1 < log.end:
