@@ -95,7 +95,7 @@ def test_ends_of_a_partitioned_topic_reach_all_partitions(tmp_path: Path) -> Non
         )
         status, ids = await broker.ask("POST", f"{url}/terminate/partitions")
         assert (status, list(ids)) == (200, ["0", "1"])
-        assert ids["1"]["entryId"] == -1
+        assert (ids["1"]["entryId"], ids["1"]["partitionIndex"]) == (-1, -1)
         assert (await broker.ask("PUT", f"{URL}"))[0] == 204
         assert (await broker.ask("POST", f"{URL}/terminate/partitions"))[0] == 405
         assert (await broker.ask("POST", f"{TOPIC}/none/terminate"))[0] == 404

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from magnetar.broker.topic.topic import Topic
+from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.policies import JsonObject
 from magnetar.protocol.stored_metadata import batch_size, stored_publish_time
 from magnetar.runtime.callbacks import answered
@@ -28,25 +29,27 @@ async def publish_time_at(log: ManagedLedger, ordinal: int) -> int:
 
 
 async def message_id_at(topic: Topic, ordinal: int) -> JsonObject:
-    """The id of the last message in an entry, as REST shows ids; -1:-1 before the first entry."""
-    log = topic.log
+    """The id of the last message in an entry, as REST shows ids.
+
+    Before the first entry it is -1:-1, and of a terminated topic that never had one what its termination answered.
+    """
+    log, partition = topic.log, topic.name.partition_index
     if ordinal < log.first:
-        return _message_id(-1, -1, topic.name.partition_index, None)
-    position = log.position(ordinal)
-    messages = batch_size(await entry_at(log, ordinal))
-    return _message_id(position.ledger, position.entry, topic.name.partition_index, messages)
+        ended = topic.termination.last if topic.termination.terminated else EARLIEST
+        return message_id(ended if ended.entry < 0 else EARLIEST, partition)
+    return message_id(log.position(ordinal), partition, batch_size(await entry_at(log, ordinal)))
 
 
 def position_id(topic: Topic, ordinal: int) -> JsonObject:
     """The id of an entry that may not exist yet; nothing is read."""
-    position = topic.log.position(ordinal)
-    return _message_id(position.ledger, position.entry, topic.name.partition_index, None)
+    return message_id(topic.log.position(ordinal), topic.name.partition_index)
 
 
-def _message_id(ledger: int, entry: int, partition: int, messages: int | None) -> JsonObject:
+def message_id(position: Position, partition: int = -1, messages: int | None = None) -> JsonObject:
+    """An id as REST shows it: that of the last of so many messages of a batch, or of a single one."""
     return {
-        "ledgerId": ledger,
-        "entryId": entry,
+        "ledgerId": position.ledger,
+        "entryId": position.entry,
         "partitionIndex": partition,
         "batchIndex": -1 if messages is None else messages - 1,
         "batchSize": messages or 0,

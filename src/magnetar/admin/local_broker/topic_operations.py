@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from magnetar.admin.local_broker.entries import message_id
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable
 from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
@@ -50,16 +51,9 @@ class LocalTopicOperations:
 
 
 async def _terminate(topic: Topic) -> JsonObject:
-    """Terminate; return the id of the last message, entry -1 of the open ledger if there is none (rule 4.7.1)."""
+    """Terminate; return the id of the last message, without its partition, as Apache Pulsar does (rule 4.7.1)."""
     await durable(topic.termination.terminate)
-    position = topic.log.position(topic.log.end - 1) if topic.log.end else topic.log.position(-1)
-    return {
-        "ledgerId": position.ledger,
-        "entryId": position.entry,
-        "partitionIndex": topic.name.partition_index,
-        "batchIndex": -1,
-        "batchSize": 0,
-    }
+    return message_id(topic.termination.last)
 
 
 async def _truncate(topic: Topic) -> None:

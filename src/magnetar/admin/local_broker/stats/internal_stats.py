@@ -27,6 +27,8 @@ def internal_stats(topic: Topic) -> JsonObject:
         cursors[name] = _cursor(subscription, topic.log, waits)
     stored = log_stats(topic.log)
     stored.update(waitingCursorsCount=waiting, cursors=cursors)
+    if topic.termination.terminated:
+        stored.update(state="Terminated", lastConfirmedEntry=str(topic.termination.last))
     return {**stored, "schemaLedgers": [], "compactedLedger": _compacted(topic)}
 
 

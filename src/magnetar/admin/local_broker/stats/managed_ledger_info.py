@@ -23,7 +23,7 @@ def managed_ledger_info(topic: Topic) -> JsonObject:
         "creationDate": instant(ledgers[0].opened_ms),
         "modificationDate": instant(ledgers[-1].opened_ms),
     }
-    last = log.position(log.end - 1) if topic.termination.terminated else None
+    last = topic.termination.last if topic.termination.terminated else None
     return {
         **dates,
         "ledgers": [_ledger(ledger, now) for ledger in ledgers],

@@ -1,7 +1,8 @@
 """The end of a topic's log: nothing is published after it, for ever (rule 4.7.1).
 
 That the topic is terminated is a property of its log, durable with the answer. Entries that producers had under way are
-before it in the journal: the last message id is known when the property is durable.
+before it in the journal: the last message id is known when the property is durable, and becomes its value, because the
+ledger that it names may be trimmed, or void after a restart if it is empty.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.model.errors import PersistenceError, TopicTerminatedError
+from magnetar.model.ids import Position
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 PROPERTY: Final = "magnetar.terminated"
@@ -35,6 +37,12 @@ class Termination:
         """Whether nothing more is published."""
         return self._subscriptions.terminated
 
+    @property
+    def last(self) -> Position:
+        """The position of the last message; entry -1 of the ledger that was open if there was none (rule 4.7.1)."""
+        known = self._log.properties.get(PROPERTY)
+        return Position(*known) if isinstance(known, list) else self._log.position(self._log.end - 1)
+
     def check_producer(self) -> None:
         """Raises TopicTerminatedError."""
         if self.terminated:
@@ -53,6 +61,9 @@ class Termination:
             log.write_birth()
 
         def written() -> None:
+            if not isinstance(log.properties.get(PROPERTY), list):
+                log.properties = {**log.properties, PROPERTY: list(self.last)}
+                log.write_birth()  # lost by a crash it is found again in the log
             for subscription in list(subscriptions.values()):
                 if not subscription.terminated:
                     subscription.topic_terminated()
