@@ -19,7 +19,7 @@ import typer
 from magnetar import __version__
 from magnetar.app.rescue import app as rescue_app
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import HeadedGroup, commands, written
+from magnetar.runtime.command_line import HeadedGroup, commands, directory, written
 
 if TYPE_CHECKING:
     from magnetar.config.configuration import Configuration
@@ -58,7 +58,9 @@ def magnetar(
 
 @app.command(epilog="Example: magnetar standalone --data data --set brokerDeduplicationEnabled=true")
 def standalone(
-    data: Annotated[Path, typer.Option(help="Where everything is kept; created if missing.")] = Path("data"),
+    data: Annotated[Path, typer.Option(parser=directory, help="Where everything is kept; created if missing.")] = Path(
+        "data"
+    ),
     conf: Annotated[Path | None, typer.Option(help="A broker.conf or standalone.conf of Apache Pulsar.")] = None,
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="One setting, name=value; may be repeated.", metavar="NAME=VALUE")
@@ -149,7 +151,9 @@ def config(
 
 @app.command(epilog="Example: magnetar verify data")
 def verify(
-    directory: Annotated[Path, typer.Argument(help="A data directory of a broker that is not running.")],
+    directory: Annotated[
+        Path, typer.Argument(parser=directory, help="A data directory of a broker that is not running.")
+    ],
 ) -> None:
     """Read every byte of a data directory, change nothing, say what is there and what is damaged; exit 1 on damage."""
     from magnetar.app.data_directory import older_facts

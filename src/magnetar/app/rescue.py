@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError, PersistenceError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, directory
 
 app = commands(
     "Decide what a damaged directory leaves to an operator.",
@@ -24,7 +24,9 @@ def rescue() -> None:
 
 @app.command(epilog="Example: magnetar rescue metadata data")
 def metadata(
-    directory: Annotated[Path, typer.Argument(help="A data directory of a broker that is not running.")],
+    directory: Annotated[
+        Path, typer.Argument(parser=directory, help="A data directory of a broker that is not running.")
+    ],
     accept: Annotated[
         bool, typer.Option("--accept", help="Take the facts as they are: deletes by them again.")
     ] = False,

@@ -11,7 +11,7 @@ import typer
 from magnetar.client.login_flags import ClientConfFile, Token, login
 from magnetar.jobs.results import check_file, show, write_rows
 from magnetar.jobs.session import CLEAN, FOUND, errors_reported, session
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, directory
 
 if TYPE_CHECKING:
     from magnetar.jobs.reader.units import Access
@@ -24,7 +24,10 @@ app = commands(
 Url = Annotated[str | None, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")]
 Data = Annotated[
     Path | None,
-    typer.Option(help="The broker's data directory: sealed ledgers are read from there, whether it runs or not."),
+    typer.Option(
+        parser=directory,
+        help="The broker's data directory: sealed ledgers are read from there, whether it runs or not.",
+    ),
 ]
 Cores = Annotated[int, typer.Option(help="Of the local Spark session.", min=1)]
 Memory = Annotated[str, typer.Option(help="Of the local Spark session's Java process.")]
@@ -82,7 +85,7 @@ def audit(
 def offload(
     topics: Annotated[list[str], typer.Argument(help="Topics; all their partitions are looked at.")],
     rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
-    data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
+    data: Annotated[Path, typer.Option(parser=directory, help="The broker's data directory, as the workers reach it.")],
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     token: Token = None,
@@ -112,7 +115,7 @@ def offload(
 def compact(
     topic: Annotated[str, typer.Argument(help="A topic without partitions, or one partition.")],
     rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
-    data: Annotated[Path, typer.Option(help="The broker's data directory, as the workers reach it.")],
+    data: Annotated[Path, typer.Option(parser=directory, help="The broker's data directory, as the workers reach it.")],
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,

@@ -12,6 +12,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import typer
@@ -48,6 +49,19 @@ def written(run: Callable[[], object]) -> None:
 def let_go_of_output() -> None:
     """Have what is still to be printed go nowhere: it would be tried again, and fail again, at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def directory(text: object) -> Path:
+    """Read a parameter that names a directory. Raises BadParameter for an empty one, which would be the current one."""
+    return Path(directory_name(text))
+
+
+def directory_name(text: object) -> str:
+    """Do the same for a parameter that is passed on as a text."""
+    name = str(text)
+    if not name:
+        raise typer.BadParameter("it is empty; is a variable not set? The current directory is named by a dot")
+    return name
 
 
 class PlainGroup(TyperGroup):

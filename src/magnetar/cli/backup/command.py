@@ -10,7 +10,7 @@ import typer
 
 from magnetar.cli.messages import flags
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, directory, directory_name
 
 app = commands("Back a broker up.")
 
@@ -20,13 +20,15 @@ def backup(
     to: Annotated[
         str,
         typer.Argument(
+            parser=directory_name,
             help="Of a running broker a name, which it makes below its backupDirectory; with --data a directory that "
             "is empty or missing.",
             metavar="TO",
         ),
     ],
     data: Annotated[
-        Path | None, typer.Option(help="The data directory of a broker that is not running.", metavar="DIRECTORY")
+        Path | None,
+        typer.Option(parser=directory, help="The data directory of a broker that is not running.", metavar="DIRECTORY"),
     ] = None,
     admin_url: Annotated[str | None, typer.Option("--admin-url", help="The broker: http://host:port.")] = None,
     auth_plugin: flags.AuthPlugin = None,

@@ -10,7 +10,7 @@ import typer
 
 from magnetar.client.login_flags import ClientConfFile, Token
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, directory
 
 app = commands("What is wrong here, and what to do about it.")
 _SECONDS = 4.0
@@ -21,7 +21,9 @@ _SECONDS = 4.0
     "Example: magnetar doctor --only broker   # 0 if one answers"
 )
 def doctor(
-    data: Annotated[Path, typer.Option(help="Where the broker keeps its data, or would.")] = Path("data"),
+    data: Annotated[Path, typer.Option(parser=directory, help="Where the broker keeps its data, or would.")] = Path(
+        "data"
+    ),
     only: Annotated[
         list[str] | None,
         typer.Option(

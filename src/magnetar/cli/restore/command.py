@@ -9,15 +9,18 @@ from typing import Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, directory
 
 app = commands("Make a backup a data directory again.")
 
 
 @app.command()
 def restore(
-    source: Annotated[Path, typer.Argument(help="The directory of the backup.", metavar="FROM")],
-    data: Annotated[Path, typer.Option(help="The data directory to be; empty or missing.", metavar="DIRECTORY")],
+    source: Annotated[Path, typer.Argument(parser=directory, help="The directory of the backup.", metavar="FROM")],
+    data: Annotated[
+        Path,
+        typer.Option(parser=directory, help="The data directory to be; empty or missing.", metavar="DIRECTORY"),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Check every byte of a backup, then make it a data directory. Example: magnetar restore /backups/monday --data
