@@ -1,7 +1,8 @@
 """The log of the process: one line per event on standard error, coloured if that is a terminal.
 
 Plain lines look like ``2026-01-31T12:00:00.123Z WARN broker.session message`` and stay one line: line breaks inside a
-message are shown as ``\\n``; only the trace of an exception follows on lines of its own, indented. Clients can cause
+message are shown as ``\\n``, and what else could change a terminal or the order of a line as ``\\x1b``: names come from
+clients. Only the trace of an exception follows on lines of its own, indented. Clients can cause
 warnings, and could fill a disk with them: such warnings go through :class:`RateLimitedLog`, which lets a few of a kind
 pass per minute and then says how many it held back.
 """
@@ -13,7 +14,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from typing_extensions import override
 
@@ -22,7 +23,15 @@ from magnetar.runtime.log_counts import LogCounts
 
 _LEVELS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 _KINDS_MAX: Final = 1024
-
+_CONTROLS: Final = (
+    *range(0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A),
+)  # fmt: skip
+"""C0, DEL and C1, marks and embeddings of bidirectional text, separators of lines and paragraphs."""
+_SHOWN: Final = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS} | {
+    ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t",
+}  # fmt: skip
+_SHOWN_OF_TRACE: Final = {code: shown for code, shown in _SHOWN.items() if code != ord("\n")}
+_SHOWN_IN_JSON: Final = {code: f"\\u{code:04x}" for code in _CONTROLS}
 
 FIELDS: Final = ("connection", "topic", "subscription", "role")
 """What a line may say besides, as members of JSON; given by ``extra`` of the standard library."""
@@ -53,20 +62,33 @@ def _terminal_handler() -> logging.Handler:
     from rich.console import Console
     from rich.logging import RichHandler
 
-    return RichHandler(
+    handler = RichHandler(
         console=Console(stderr=True), show_path=False, markup=False, log_time_format="%H:%M:%S", rich_tracebacks=False
     )
+    handler.setFormatter(HarmlessFormatter())
+    return handler
 
 
-class PlainFormatter(logging.Formatter):
+class HarmlessFormatter(logging.Formatter):
+    """The message alone, with every control character of it and of a trace shown as text."""
+
+    @override
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return record.getMessage().translate(_SHOWN)
+
+    @override
+    def formatException(self, ei: Any) -> str:
+        return super().formatException(ei).translate(_SHOWN_OF_TRACE)
+
+
+class PlainFormatter(HarmlessFormatter):
     """UTC time, level, name without our package, message."""
 
     @override
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
         level = _LEVELS.get(record.levelname, record.levelname)
-        message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
-        line = f"{time}Z {level} {record.name.removeprefix('magnetar.')} {message}"
+        line = f"{time}Z {level} {record.name.removeprefix('magnetar.')} {self.formatMessage(record)}"
         if record.exc_info:
             trace = self.formatException(record.exc_info)
             line += "\n    " + trace.replace("\n", "\n    ")
@@ -91,7 +113,8 @@ class JsonFormatter(logging.Formatter):
                 line[name] = str(value)
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        # what JSON itself lets stand could still change a terminal
+        return json.dumps(line, ensure_ascii=False).translate(_SHOWN_IN_JSON)
 
 
 class RateLimitedLog:

@@ -46,6 +46,15 @@ def test_each_line_is_an_object(stream: io.StringIO) -> None:
     assert second["trace"].endswith("ValueError: y")
 
 
+def test_no_control_character_stands_raw_in_a_line(stream: io.StringIO) -> None:
+    name = "a\x1b[2J\x00\x7f\x85\x9b\u2028\u202eb Grüße"
+    logging.getLogger("magnetar.x").warning("%s", name, extra={"topic": name})
+    line = stream.getvalue().removesuffix("\n")
+    assert not set(name) - set("a[2Jb Grüße") & set(line)
+    assert json.loads(line)["message"] == json.loads(line)["topic"] == name
+    assert "Grüße" in line
+
+
 def test_lines_are_counted_by_their_level(stream: io.StringIO) -> None:
     before = dict(counted().by_level)
     logging.getLogger("magnetar.x").error("one")

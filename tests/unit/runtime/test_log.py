@@ -42,6 +42,42 @@ def test_one_line_per_event(stream: io.StringIO) -> None:
     )
 
 
+HARMFUL = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, 0x2028, 0x2029, 0x202E, 0x2066)))
+
+
+def test_no_control_character_reaches_the_log(stream: io.StringIO) -> None:
+    """A name of a topic may hold all of them, and the log is read in terminals."""
+    logger = logging.getLogger("magnetar.x")
+    logger.warning("topic %s refused", f"a{HARMFUL}b\x1b[2J Grüße 東京")
+    try:
+        raise ValueError(HARMFUL)
+    except ValueError:
+        logger.exception("failed")
+    lines = stream.getvalue().split("\n")
+    assert not set(HARMFUL) & set("".join(lines))
+    assert re.fullmatch(
+        r"\S+Z WARN x topic a\\x00\\x01.*\\t\\n.*\\r.*\\x1b.*\\x7f\\x80.*\\u2028.*b\\x1b\[2J Grüße 東京 refused",
+        lines[0],
+    )
+    assert lines[-2].startswith("    \\x0b") and lines[-1] == "", "the trace keeps its own line breaks"
+
+
+def test_a_terminal_gets_none_either(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    try:
+        set_up("INFO")
+        logging.getLogger("magnetar.x").warning("a%sb", HARMFUL)
+    finally:
+        logging.captureWarnings(False)
+        root.handlers[:] = before
+        root.setLevel(level)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().err)
+    assert not set(HARMFUL.replace("\n", "")) & set(shown)
+    assert "\\x1b" in shown
+
+
 def test_trace_is_indented(stream: io.StringIO) -> None:
     try:
         raise ValueError("x")
