@@ -33,6 +33,8 @@ _LONG: Final = frozenset(
 )
 _GROUP_MAX: Final = 1024
 INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
+_WORDS: Final = {"inactiveTopicDeleteMode": INACTIVE_MODES}
+"""Members that are one of a few words."""
 
 _RETENTION_ZERO: Final = (
     "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the limits has a "
@@ -138,6 +140,9 @@ def _member(name: str, given: Json, default: Json) -> Json:
         return coercion.fraction(given, f"a number as {name}")
     if isinstance(default, int):
         return coercion.number(given, f"a whole number as {name}", most=LONG_MAX if name in _LONG else INT_MAX)
+    choices = _WORDS.get(name)
+    if choices is not None and given not in choices:
+        raise InvalidValueError(f"expected {' or '.join(choices)} as {name}, got {excerpt(given)}")
     return coercion.text(given, f"a text as {name}")
 
 
@@ -214,10 +219,10 @@ def auto_topic_creation(value: Json) -> Json:
     stored: JsonObject = {"allowAutoTopicCreation": flag(given.get("allowAutoTopicCreation", False))}
     kind, partitions = given.get("topicType"), given.get("defaultNumPartitions")
     wrong = ""
-    if stored["allowAutoTopicCreation"]:
-        if kind not in ("partitioned", "non-partitioned"):
-            wrong = f"Unknown topic type [{kind}]"
-        elif kind == "partitioned" and partitions is None:
+    if kind not in ("partitioned", "non-partitioned") and (stored["allowAutoTopicCreation"] or kind is not None):
+        wrong = f"Unknown topic type [{kind}]"
+    elif stored["allowAutoTopicCreation"]:
+        if kind == "partitioned" and partitions is None:
             wrong = "[defaultNumPartitions] cannot be null when the type is partitioned."
         elif kind == "partitioned" and whole(partitions, most=INT_MAX) <= 0:
             wrong = "[defaultNumPartitions] cannot be less than 1 for partition type."
