@@ -316,3 +316,17 @@ def test_dispatch_rate_of_one_subscription(rest: RestClient, broker: FakeBroker)
     assert rest.get(TOPIC + "/other/dispatchRate").content == b""
     assert rest.delete(path).status_code == 204
     assert rest.get(path).content == b""
+
+
+def test_a_time_to_live_in_the_body_removes_nothing(rest: RestClient) -> None:
+    """That of a topic is read from the query, and without it the policy is removed."""
+    assert rest.put(TOPIC).status_code == 204
+    assert rest.post(TOPIC + "/messageTTL?messageTTL=98").status_code == 204
+    for body in (b"99", b'"99"', b'{"messageTTL": 99}'):
+        refused = rest.post(TOPIC + "/messageTTL", content=body)
+        assert (refused.status_code, "?messageTTL=60" in refused.json()["reason"]) == (400, True)
+        assert rest.get(TOPIC + "/messageTTL").json() == 98
+    assert rest.post(TOPIC + "/messageTTL?messageTTL=97", content=b"99").status_code == 204
+    assert rest.get(TOPIC + "/messageTTL").json() == 97
+    assert rest.post(TOPIC + "/messageTTL", content=b"null").status_code == 204
+    assert rest.get(TOPIC + "/messageTTL").content == b"", "nothing at all removes it, as in Apache Pulsar"

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from magnetar.admin.http.bodies import answer, done, json_body, wrong_method
+from magnetar.admin.http.bodies import answer, done, json_body, raw_body, wrong_method
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.http.router import register_words
@@ -24,7 +24,7 @@ from magnetar.admin.values import policy_values as v
 from magnetar.config.setting_field import LONG_MAX
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import NotAllowedError, PreconditionFailedError
+from magnetar.model.errors import InvalidValueError, NotAllowedError, PreconditionFailedError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json
 from magnetar.model.topic_policies import DispatchRate, TopicPolicies
@@ -88,6 +88,8 @@ _ONE_COPY: Final[Mapping[str, Json]] = {
     "managedLedgerMaxMarkDeleteRate": 0.1,
 }
 """What Apache Pulsar's standalone answers for a single disk."""
+_QUERIED: Final = "messageTTL"
+"""The only policy whose value stands in the query."""
 _UNACKED: Final = "maxUnackedNum must be 0 or more"
 POLICIES: Final[dict[str, _Policy]] = {
     "autoSubscriptionCreation": _Policy(
@@ -182,7 +184,7 @@ def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
         isGlobal: Flag = False, messageTTL: str | None = None,
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
-        body: Json = messageTTL if policy == "messageTTL" else await json_body(request)
+        body: Json = await _in_query(policy, messageTTL, request) if policy == _QUERIED else await json_body(request)
         return await _set(topics, resources, settings, "POST", name, policy, body, isGlobal)
 
     @router.put(_PATH)
@@ -209,6 +211,16 @@ def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
             policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         )
         return done()
+
+
+async def _in_query(policy: str, given: str | None, request: Request) -> str | None:
+    """The value of a policy that is read from the query. Raises InvalidValueError for one in the body.
+
+    Without the parameter the policy is removed, which is not what somebody wants who sends a value.
+    """
+    if given is None and (await raw_body(request)).strip() not in (b"", b"null"):
+        raise InvalidValueError(f"{policy} of a topic goes into the query, ?{policy}=60; the body is not read")
+    return given
 
 
 async def _set(
