@@ -54,11 +54,14 @@ def topic_name(text: Value) -> TopicName:
 
 
 def namespace_path(text: Value) -> str:
-    """Return a namespace as a path has it. Raises UsageError."""
+    """Return a namespace as a path has it. Raises UsageError, also for one with a cluster, which no route takes."""
     try:
-        return quote(NamespaceName.parse(str(text)).text)
+        found = NamespaceName.parse(str(text))
     except MagnetarError as error:
         raise UsageError(f"namespace {str(text)[:200]!r}: {error}") from None
+    if found.cluster is not None:
+        raise UsageError(f"namespace {str(text)[:200]!r}: a namespace is TENANT/NAMESPACE")
+    return quote(found.text)
 
 
 def topic_path(text: Value, marks: frozenset[str] = frozenset()) -> str:

@@ -113,6 +113,8 @@ def expire_messages(call: Call) -> None:
     elif position:
         body = message_id(*position_of(position), excluded=call.switch("exclude-reset-position"))
         call.send("POST", f"{call.subscription}/expireMessages", body=body)
+    elif age is not None and age < -1:  # -1 is what it is where it was not given
+        call.usage(f"--expireTime is an age of 0 or more, not {age}")
     else:
         call.usage("give either --expireTime or --position")
 
@@ -126,6 +128,8 @@ def reset_cursor(call: Call) -> None:
         call.send("POST", f"{call.subscription}/resetcursor", body=body)
     elif back is not None and back >= 0:
         call.send("POST", f"{call.subscription}/resetcursor/{SystemClock().now_ms() - back}")
+    elif back is not None:
+        call.usage("--time is how far to go back: 0 or more")
     else:
         call.usage("give either --messageId or --time")
 
