@@ -89,7 +89,7 @@ def child(signals: int, place: int) -> None:
         if signals == 2:
             sys.settrace(call)
             for frame in frames_of(sys._getframe()):
-                frame.f_trace = line
+                frame.f_trace = call(frame, "call", None)
             signal.raise_signal(signal.SIGINT)
         elif seen < place:
             os._exit(0)  # there are no more places

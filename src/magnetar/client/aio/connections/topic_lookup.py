@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -33,6 +34,8 @@ from magnetar.model.errors import ServerError
 from magnetar.model.schemas import SchemaDefinition
 from magnetar.protocol import commands as c
 from magnetar.security.credentials.secret import CredentialsDelayedError
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -168,8 +171,12 @@ class TopicLookup:
         return await self.patiently(ask)
 
     async def patiently(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
-        """Repeat an attempt, with growing pauses, while the broker is away or not ready; then raise the last error."""
+        """Repeat an attempt, with growing pauses, while the broker is away or not ready; then raise the last error.
+
+        That no broker answers is logged once, at INFO: who waits at a terminal wants to know.
+        """
         loop = asyncio.get_running_loop()
+        said = False
         deadline = loop.time() + self._timeout
         pauses = Pauses(Backoff(self.backoff.first, min(self.backoff.longest, _LONGEST_PAUSE)))
         while True:
@@ -181,4 +188,7 @@ class TopicLookup:
                 pause = pauses.next(self._rng.random())
                 if loop.time() + pause > deadline:
                     raise
+                if not said and not isinstance(error, RefusedError):
+                    said = True
+                    log.info("%s; trying again for up to %g s", error, self._timeout)
             await self._pool.pause(pause)
