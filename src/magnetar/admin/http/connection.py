@@ -8,6 +8,7 @@ byte of its answer for as long.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 _limited = RateLimitedLog(log)
 
 REQUEST_SECONDS: Final = 20.0
+HEAD_MAX: Final = 64 << 10
+"""Bytes of a request line with its headers that may wait for the rest: a token alone may have 32 KiB."""
 _SLICE: Final = 2048
 """Bytes that are handled at once of what has many lines."""
 _LINES_AT_ONCE: Final = 340
@@ -53,12 +56,16 @@ class _Requests(h11.Connection):
     """h11's reader of requests. What it refuses refers to itself by its traceback, and so to whatever handles this
     connection, which would stay until the garbage collector comes."""
 
+    status: int
+    """Of the answer to what was refused."""
+
     @override
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         try:
             return super().next_event()
         except h11.RemoteProtocolError as error:
             error.__traceback__ = None
+            self.status = error.error_status_hint
             raise
 
 
@@ -142,8 +149,29 @@ class HttpConnection(H11Protocol):
             self._request_whole()
 
     @override
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, with the status that h11 has for it."""
+        assert isinstance(self.conn, _Requests)
+        status = self.conn.status
+        if status == 431:
+            msg = f"the request line and the headers have more than {HEAD_MAX} bytes: send a shorter query or token"
+        body = json.dumps({"reason": msg}).encode()
+        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+        for part in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(part) or b"")
+        self.transport.close()
+
+    @override
+    def _should_upgrade(self) -> bool:
+        # a handshake has no body: what has one is a request like any other, and answered as one
+        bodies = {(b"content-length", b"0")}
+        return super()._should_upgrade() and all(
+            one in bodies for one in self.headers if one[0] in (b"content-length", b"transfer-encoding")
+        )
+
+    @override
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Hand the connection over, with the request that began it."""
+        """Hand the connection over, with the request that began it and what came behind it."""
         # imported when the application is built
         from magnetar.admin.http.websocket_connection import WebSocketConnection, small_reads
 
@@ -151,8 +179,6 @@ class HttpConnection(H11Protocol):
         self._request_whole()
         self._unset_keepalive_if_required()
         self.connections.discard(self)
-        lines = [b"%s %s HTTP/1.1\r\n" % (event.method, event.target)]
-        lines += [b"%s: %s\r\n" % (name, value) for name, value in self.headers]
         assert self._sockets is not None, "a door without WebSockets upgrades nothing"
         assert self._turns is not None
         found = WebSocketConnection(
@@ -161,7 +187,7 @@ class HttpConnection(H11Protocol):
         )  # fmt: skip
         found.connection_made(self.transport)
         self.transport.set_protocol(small_reads(found))
-        found.data_received(b"".join([*lines, b"\r\n"]))
+        found.begin(event.method, event.target, self.headers, self.conn.trailing_data[0])
 
     def _request_whole(self) -> None:
         if self._reading is not None:

@@ -19,7 +19,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
 
-from magnetar.admin.http.connection import HttpConnection, WebSocketLimits
+from magnetar.admin.http.connection import HEAD_MAX, HttpConnection, WebSocketLimits
 from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit, Entrance, Release
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.runtime.tasks import TaskGroup
@@ -87,7 +87,7 @@ class AdminServer:
         """Takes over the listening sockets; without ``sockets`` there are no WebSockets, and with them ``turns``."""
         ping = 0.0 if sockets is None else sockets.ping_seconds
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", http="h11",
+            app, log_config=None, access_log=False, lifespan="off", http="h11", h11_max_incomplete_event_size=HEAD_MAX,
             ws="none" if sockets is None else asyncio.Protocol,  # the connection itself makes what it becomes
             ws_max_size=0 if sockets is None else sockets.frame_max, ws_per_message_deflate=False,
             ws_ping_interval=ping if ping > 0 else None, ws_ping_timeout=None,

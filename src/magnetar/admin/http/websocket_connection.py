@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from typing_extensions import override
 from uvicorn.config import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.datastructures import Headers
 from websockets.frames import Frame
+from websockets.http11 import Request
+from websockets.protocol import Protocol as FrameProtocol
 
 from magnetar.runtime.connections.shared_reads import SharedReads
 
@@ -105,6 +108,20 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         if self._idle_seconds > 0:
             self._watch = self.loop.call_later(self._idle_seconds, self._look)
+
+    def begin(self, method: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]], more: bytes) -> None:
+        """Answer the handshake of a request that HTTP has read; ``more`` came behind it."""
+        # the parser would read a request first, with bounds of its own, and be silent about what it refuses
+        self.conn.parser.close()
+        self.conn.parser = FrameProtocol.parse(self.conn)
+        next(self.conn.parser)
+        # frames wait until the application asks for them: before it has accepted, the parser could not answer one
+        self.read_paused = True
+        self.transport.pause_reading()
+        named = Headers([(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers])
+        self.handle_connect(Request(target.decode("ascii"), named, method.decode("ascii")))
+        if more:
+            self.data_received(more)
 
     @override
     def data_received(self, data: bytes) -> None:

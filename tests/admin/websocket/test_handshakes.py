@@ -1,0 +1,150 @@
+"""Handshakes with long paths, queries and headers: each is served or refused at once, and none keeps its connection."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.async_websocket import KEY, PRODUCER, TEXT, answer, door, frame, handshake
+from tests.support.minted_secrets import kept, signing_key, token
+from tests.support.real_broker import HOST, RealBroker, run_on_broker
+
+PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
+
+
+async def answered(broker: RealBroker, *parts: bytes) -> tuple[int, str]:
+    """The status of what a handshake is answered with, and the reason; a refused one is closed."""
+    reader, writer = await asyncio.open_connection(HOST, door(broker))
+    try:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(0.02)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        status = int(head.split()[1])
+        return status, "" if status == 101 else (await asyncio.wait_for(reader.read(), 10)).decode()
+    finally:
+        writer.close()
+
+
+def with_header(value: str, path: str = PRODUCER) -> bytes:
+    return handshake(path).replace(KEY.encode(), f"{KEY}X-Long: {value}\r\n".encode())
+
+
+def halves(sent: bytes) -> tuple[bytes, bytes]:
+    return sent[: len(sent) // 2], sent[len(sent) // 2 :]
+
+
+@pytest.mark.parametrize("size", [9_000, 20_000, 60_000])
+def test_a_long_query_or_header_is_served(tmp_path: Path, size: int) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        for sent in (handshake(f"{PRODUCER}?x={'x' * size}"), with_header("x" * size)):
+            assert await answered(broker, sent) == (101, "")
+            assert await answered(broker, *halves(sent)) == (101, "")
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_very_many_headers_are_served(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        many = "".join(f"X-{number}: x\r\n" for number in range(500))
+        assert await answered(broker, handshake(PRODUCER).replace(KEY.encode(), (KEY + many).encode())) == (101, "")
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_a_head_that_no_request_may_have_is_refused_with_the_bound(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        for sent in (handshake(f"{PRODUCER}?x={'x' * 70_000}"), with_header("x" * 70_000)):
+            status, said = await answered(broker, *halves(sent[:-100]))
+            assert (status, "65536 bytes" in json.loads(said)["reason"]) == (431, True)
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_a_thousand_topics_in_the_query(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        names = ",".join(f"persistent://public/default/t{number}" for number in range(1000))
+        assert await answered(broker, handshake(f"/ws/v3/consumer/s?topics={names}")) == (101, "")
+        status, said = await answered(broker, handshake(f"/ws/v3/consumer/s?topics={names},one/too/many"))
+        assert (status, "up to 1000 topics" in said) == (400, True)
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_a_long_token_counts_in_the_header_and_in_the_query(tmp_path: Path) -> None:
+    key = signing_key()
+    longest = token("app", key, padding="x" * 20_000)
+    assert 20_000 < len(longest) < 32 << 10
+
+    async def scenario(broker: RealBroker) -> None:
+        path = "/ws/v2/producer/persistent/public/default/t"
+        header = handshake(path).replace(KEY.encode(), f"{KEY}Authorization: Bearer {longest}\r\n".encode())
+        assert await answered(broker, header) == (101, "")
+        assert await answered(broker, *halves(handshake(f"{path}?token={longest}"))) == (101, "")
+        assert (await answered(broker, handshake(f"{path}?token={longest[:-9]}")))[0] == 401
+
+    settings = {"tokenSecretKey": f"file:{kept(tmp_path, 'key', key)}", "authenticationProviders": PROVIDER}
+    run_on_broker(tmp_path / "data", scenario, authenticationEnabled=True, **settings)
+
+
+def test_a_handshake_with_a_body_is_an_ordinary_request(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        for framing, body in (
+            ("Content-Length: 3", b"abc"),
+            ("Transfer-Encoding: chunked", b"3\r\nabc\r\n0\r\n\r\n"),
+        ):
+            head = handshake(PRODUCER).replace(b": Upgrade\r\n", f": Upgrade, close\r\n{framing}\r\n".encode())
+            status, said = await answered(broker, head + body)
+            assert (status, "WebSocket" in said) == (405, True)
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_frames_behind_the_handshake_wait_for_its_answer(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        for between in (0.0, 0.001):
+            reader, writer = await asyncio.open_connection(HOST, door(broker))
+            writer.write(handshake(PRODUCER) + frame(TEXT, b'{"payload":"eA==","context":"1"}'))
+            await asyncio.sleep(between)
+            writer.write(frame(TEXT, b'{"payload":"eA==","context":"2"}'))
+            assert b" 101 " in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+            assert [(await asyncio.wait_for(answer(reader), 10))["context"] for _ in range(2)] == ["1", "2"]
+            writer.close()
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_a_broken_frame_behind_the_handshake_closes_the_socket(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        for together in (True, False):
+            reader, writer = await asyncio.open_connection(HOST, door(broker))
+            writer.write(handshake(PRODUCER) + b"\xff\xff" * together)
+            await asyncio.sleep(0)
+            writer.write(b"\xff\xff")
+            assert b" 101 " in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+            assert (await asyncio.wait_for(reader.read(), 10))[2:4] == (1002).to_bytes(2, "big")
+            writer.close()
+
+    run_on_broker(tmp_path, scenario)
+    assert "Traceback" not in caplog.text
+
+
+def test_no_refused_handshake_keeps_its_connection(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        for sent in (
+            handshake(f"{PRODUCER}?{'a' * 9000}").replace(KEY.encode(), b""),
+            handshake(f"/ws/v2/nowhere?{'a' * 9000}"),
+            handshake(PRODUCER).replace(b"GET", b"PUT"),
+            handshake(PRODUCER).replace(b"Version: 13", b"Version: 1\xff"),
+        ):
+            status, said = await answered(broker, sent)
+            assert (400 <= status < 500, said != "") == (True, True)
+        assert broker.node.rest is not None and broker.node.rest.connection_limit.count == 0
+
+    run_on_broker(tmp_path, scenario)
