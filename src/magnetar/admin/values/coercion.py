@@ -8,6 +8,7 @@ expected and what was found.
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Final
 
 from magnetar.admin.values.json_document import excerpt
@@ -16,6 +17,8 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import Json
 
 _QUOTED: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
+DELAY_MS_MAX: Final = timedelta.max // timedelta(milliseconds=1)
+"""The longest delay of a message, in milliseconds: some 2.7 million years."""
 _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 

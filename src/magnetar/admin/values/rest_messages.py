@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import read_document
 from magnetar.admin.values.payloads import encoder
+from magnetar.config.setting_field import LONG_MAX
 from magnetar.model.errors import InvalidSchemaDataError, InvalidValueError, MagnetarError
 from magnetar.model.policies import Json, JsonObject
 from magnetar.model.schemas import SchemaDefinition, SchemaType
@@ -88,7 +89,7 @@ def messages_of(body: JsonObject, schema: SchemaDefinition) -> list[RestMessage]
                     _time(one.get("eventTime"), "eventTime"),
                     _time(one.get("sequenceId"), "sequenceId") or None,
                     _time(one.get("deliverAt"), "deliverAt") or None,
-                    _time(one.get("deliverAfterMs"), "deliverAfterMs") or None,
+                    _time(one.get("deliverAfterMs"), "deliverAfterMs", coercion.DELAY_MS_MAX) or None,
                     _names(one.get("replicationClusters")),
                     coercion.flag(one.get("disableReplication") or False),
                 )
@@ -98,10 +99,10 @@ def messages_of(body: JsonObject, schema: SchemaDefinition) -> list[RestMessage]
     return found
 
 
-def _time(given: Json, what: str) -> int | None:
+def _time(given: Json, what: str, most: int = LONG_MAX) -> int | None:
     if given is None or given == "":
         return None
-    found = coercion.number(given, f"a whole number as {what}")
+    found = coercion.number(given, f"a whole number as {what}", most=most)
     if found < 0:
         raise InvalidValueError(f"expected {what} from 0 on")
     return found

@@ -61,6 +61,8 @@ def sent_message(text: str) -> SentMessage:
         alone = coercion.flag(given.get("disableReplication") or False)
     except MagnetarError as error:
         raise FrameError(NOT_JSON, str(error), None) from None
+    if after is not None and after > coercion.DELAY_MS_MAX:
+        raise FrameError(WRONG_PAYLOAD, f"deliverAfterMs: {after} is above {coercion.DELAY_MS_MAX}", context)
     if given.get("encryptionContext") is not None:
         raise FrameError(WRONG_PAYLOAD, "encryptionContext: encrypted messages are not taken here", context)
     return SentMessage(

@@ -7,6 +7,7 @@ read before there is room. What all peers together have under way is bounded unt
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import timedelta
 from typing import Final
 
@@ -18,6 +19,7 @@ from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.model.errors import MagnetarError
 
+log = logging.getLogger(__name__)
 _BYTES_MAX: Final = 8 << 20
 """Characters of frames whose answers are not sent."""
 
@@ -64,20 +66,28 @@ class ProducerSocket:
         self._held += size
         self._unstored += size
         self._memory.take(self._room, size)
+        context = None
         try:
             message = sent_message(frame)
-        except FrameError as error:
-            self._freed(size)
-            self._say(not_stored(error.code, str(error), error.context), size)
-            return
-        context = message.context
-        try:
+            context = message.context
             receipt = self._producer.send_nowait(_outgoing(self._producer, message))
+        except FrameError as error:
+            self._refused(size, error.code, str(error), error.context)
+            return
         except MagnetarError as error:
-            self._freed(size)
-            self._say(not_stored(FAILED, str(error), context), size)
+            self._refused(size, FAILED, str(error), context)
+            return
+        except Exception as error:
+            # a bug is one answer and one line: the receipts of the frames before this one are still to come
+            log.exception("a frame of %d characters of a WebSocket producer of %s failed", size, self._producer.topic())
+            self._refused(size, FAILED, f"an unexpected error occurred in the server: {error}", context)
             return
         receipt.add_done_callback(lambda done: self._met(done, context, size))
+
+    def _refused(self, size: int, code: int, reason: str, context: str | None) -> None:
+        """A frame is answered without becoming a message."""
+        self._freed(size)
+        self._say(not_stored(code, reason, context), size)
 
     def _met(self, receipt: asyncio.Future[MessageId], context: str | None, size: int) -> None:
         """A message has met its fate."""
