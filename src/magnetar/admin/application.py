@@ -158,5 +158,5 @@ def _groups(
     yield messages.routes(ports.topics, ports.messages, ports.statistics, resources)
     yield produce.routes(ports.topics, ports.schemas, ports.clients, resources, settings)
     yield broker_stats.routes(ports.broker, ports.statistics, resources, settings)
-    yield websocket.routes(ports.clients, settings)
+    yield websocket.routes(ports.clients, settings, permissions)
     yield scrape.routes(ports.broker, resources, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.routes.namespaces.namespace_policies import POLICIES as NAMESPACE_POLICIES
 from magnetar.admin.routes.topics.topic_policies import POLICIES as TOPIC_POLICIES
 from magnetar.admin.websocket import routes as websocket
@@ -25,7 +26,7 @@ def test_the_page_names_every_route_and_no_other(shared_world: World) -> None:
     }
     assert {row for row in written if not row[1].startswith("/ws/")} == built
     # WebSockets have no place in an OpenAPI description: the application itself says which there are
-    router = websocket.routes(shared_world.broker.ports().clients, Settings())
+    router = websocket.routes(shared_world.broker.ports().clients, Settings(), Permissions(None))
     sockets = {("GET", route.path_format) for route in router.routes}
     assert {row for row in written if row[1].startswith("/ws/")} == sockets
 

@@ -54,10 +54,7 @@ class ConsumerSocket(DeliverySocket):
     @override
     async def _frame(self, message: Message) -> str | None:
         if self._dead.has(message):
-            try:
-                await self._dead.move(message, self._consumer)
-            except ClientError:
-                await self._consumer.negative_acknowledge(message)
+            await self._dead.move(message, self._consumer)
             return None
         if self._pull:
             self._permits -= 1

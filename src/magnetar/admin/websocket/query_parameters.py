@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionsRoutingMode
-from magnetar.model.errors import InvalidValueError, ProtocolError
+from magnetar.model.errors import InvalidTopicNameError, InvalidValueError, ProtocolError
+from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
@@ -100,8 +101,9 @@ class ConsumingOptions:
     pull: bool
     ack_timeout_ms: int
     max_redeliveries: int
-    """After so many redeliveries a message is a dead letter; 0: never."""
-    dead_letter_topic: str
+    """After so many redeliveries a message is a dead letter."""
+    dead_letter_topic: TopicName | None
+    """``None``: there are no dead letters."""
     subscribe: dict[str, Any]
     """What ``Client.subscribe`` takes."""
 
@@ -118,15 +120,18 @@ def consuming_options(query: Query, topic: str, subscription: str) -> ConsumingO
     modes = {"Durable": True, "NonDurable": False}
     kinds = {one.name: one for one in SubType}
     starts = {one.name: one for one in c.InitialPosition}
+    kind = _choice(query, "subscriptionType", kinds, "Exclusive")
+    dead_topic = _dead_letter_topic(query, f"{topic}-{subscription}-DLQ") if dead else None
     delay = _number(query, "negativeAckRedeliveryDelay", _NACK_MS, 0, "redeliveryDelay needs to be >= 0")
     return ConsumingOptions(
         queue=_queue(query),
         pull=_flag(query, "pullMode"),
         ack_timeout_ms=timeout,
         max_redeliveries=redeliveries,
-        dead_letter_topic=query.get("deadLetterTopic") or f"{topic}-{subscription}-DLQ",
+        # the other types count no redeliveries
+        dead_letter_topic=dead_topic if kind in (SubType.Shared, SubType.Key_Shared) else None,
         subscribe={
-            "consumer_type": _choice(query, "subscriptionType", kinds, "Exclusive"),
+            "consumer_type": kind,
             "durable": _choice(query, "subscriptionMode", modes, "Durable"),
             "initial_position": _choice(query, "subscriptionInitialPosition", starts, "Latest"),
             "consumer_name": query.get("consumerName") or None,
@@ -135,6 +140,14 @@ def consuming_options(query: Query, topic: str, subscription: str) -> ConsumingO
             "crypto_failure_action": _crypto(query),
         },
     )
+
+
+def _dead_letter_topic(query: Query, default: str) -> TopicName:
+    given = query.get("deadLetterTopic") or default
+    try:
+        return TopicName.parse(given)
+    except InvalidTopicNameError as error:
+        raise _wrong(f"deadLetterTopic {given[:80]!r}: {error}") from None
 
 
 def topics_pattern(text: str) -> re.Pattern[str]:

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import done
 from magnetar.admin.http.parameters import PathText, topic_name
 from magnetar.admin.http.peer import peer_of
@@ -25,6 +26,8 @@ from magnetar.admin.later_modules import LaterModules
 from magnetar.admin.values.client_refusals import status_of
 from magnetar.admin.values.inner_peer import InnerClientMaker, InnerPeer
 from magnetar.admin.websocket.upgrade import Socket, SocketGoneError, socket_of
+from magnetar.authorization.access import TopicAccess
+from magnetar.authorization.operations import TopicOperation
 from magnetar.client.errors import ClientError
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, MagnetarError
@@ -58,10 +61,10 @@ _AWAY_SECONDS: Final = 3
 """How long a producer or consumer may be without its topic, as while it is unloaded."""
 
 
-def routes(clients: InnerClientMaker, settings: Settings) -> RouteGroup:
+def routes(clients: InnerClientMaker, settings: Settings, permissions: Permissions) -> RouteGroup:
     """Build the routes of this group."""
     router = RouteGroup()
-    sockets = _Sockets(clients, settings)
+    sockets = _Sockets(clients, settings, permissions)
 
     @router.get("/ws/v2/producer" + _TOPIC)
     async def websocket_producer(
@@ -113,8 +116,9 @@ def routes(clients: InnerClientMaker, settings: Settings) -> RouteGroup:
 class _Sockets:
     """What becomes of a handshake that is let in."""
 
-    def __init__(self, clients: InnerClientMaker, settings: Settings) -> None:
+    def __init__(self, clients: InnerClientMaker, settings: Settings, permissions: Permissions) -> None:
         self._clients = clients
+        self._permissions = permissions
         self._enabled = settings.webSocketServiceEnabled
         self._modules = LaterModules(*_MODULES)
         self._memory: SocketMemory | None = None
@@ -154,6 +158,8 @@ class _Sockets:
         from magnetar.admin.websocket.query_parameters import consuming_options
 
         options = consuming_options(request.query_params, named, subscription)
+        if options.dead_letter_topic is not None:
+            self._permissions.require(request, TopicAccess(options.dead_letter_topic, TopicOperation.PRODUCE))
         peer = peer_of(request)
         with self._share(found, peer) as share:
             await self._consume(found, share, topics, subscription, options, peer)
