@@ -70,7 +70,10 @@ class RefusedError(ClientError):
         """``advice`` is the next step, if it is known better than the code says; ``host`` the broker that refused."""
         row = REFUSALS[error]
         where = "" if host is None else f" (broker at {host})"
-        super().__init__(f"{what}: {error.name}: {message or row.meaning}; {advice or row.step}{where}")
+        refused = f"{what}: {error.name}: {message or row.meaning}; "
+        super().__init__(f"{refused}{advice or row.step}{where}")
+        self.reason = refused + row.step
+        """The text without advice about this client, for those in whose name it asked."""
         self.host = host
         self._given = (what, error, message, advice, host)
 

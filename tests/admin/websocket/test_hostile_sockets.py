@@ -126,7 +126,7 @@ def test_a_million_permits_are_a_number(tmp_path: Path) -> None:
             await opened(broker, C + "t/s?pullMode=true") as consumer,
             await opened(broker, P + "t") as producer,
         ):
-            for count in (10**6, 2**31 - 1, 0, -5):
+            for count in (10**6, 2**31 - 1, 0):
                 await consumer.send(json.dumps({"type": "permit", "permitMessages": count}))
             await producer.send(message(1))
             assert (await said(consumer))["redeliveryCount"] == 0

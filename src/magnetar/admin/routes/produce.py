@@ -23,7 +23,7 @@ from magnetar.admin.http.parameters import PathText, topic_name
 from magnetar.admin.http.peer import peer_of
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
-from magnetar.admin.values.client_refusals import status_of
+from magnetar.admin.values.client_refusals import reason_of, status_of
 from magnetar.admin.values.coercion import number, text
 from magnetar.admin.values.inner_peer import InnerClientMaker
 from magnetar.admin.values.rest_messages import RestMessage, messages_of, schema_of
@@ -197,7 +197,7 @@ async def _result(sent: Receipt | MagnetarError) -> JsonObject:
         found = await sent
     except MagnetarError as error:
         again = isinstance(error, RefusedError) and error.retriable
-        return {"errorMsg": str(error), "errorCode": _RETRY if again else _GIVE_UP, "schemaVersion": 0}
+        return {"errorMsg": reason_of(error), "errorCode": _RETRY if again else _GIVE_UP, "schemaVersion": 0}
     place = f"{found.ledger_id()}:{found.entry_id()}:{found.partition()}"
     return {"messageId": place, "errorCode": 0, "schemaVersion": 0}
 

@@ -29,6 +29,11 @@ _STATUSES: Final[Mapping[ServerError, int]] = {
 }
 
 
+def reason_of(error: BaseException) -> str:
+    """The text for the peer of a request: without the address and the login of the client that asked for it."""
+    return error.reason if isinstance(error, RefusedError) else str(error)
+
+
 def status_of(error: MagnetarError) -> int:
     """The HTTP status for an error of a client."""
     if isinstance(error, RefusedError):

@@ -22,8 +22,8 @@ DELAY_MS_MAX: Final = timedelta.max // timedelta(milliseconds=1)
 _FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
-def number(value: Json, what: str = "a whole number", *, most: int = LONG_MAX) -> int:
-    """A whole number in the range of a Java ``long``, or up to ``most``."""
+def number(value: Json, what: str = "a whole number", *, least: int | None = None, most: int = LONG_MAX) -> int:
+    """A whole number in the range of a Java ``long``, or up to ``most``; from ``least`` on, or as far below 0."""
     found: int | None = None
     quoted = isinstance(value, str) and _QUOTED.fullmatch(value.strip())
     if quoted or (isinstance(value, float) and value.is_integer()):
@@ -32,8 +32,9 @@ def number(value: Json, what: str = "a whole number", *, most: int = LONG_MAX) -
         found = value
     if found is None:
         raise InvalidValueError(f"expected {what} as a JSON number, got {excerpt(value)}")
-    if not -most - 1 <= found <= most:
-        raise InvalidValueError(f"expected {what} from {-most - 1} to {most}, got {found}")
+    least = -most - 1 if least is None else least
+    if not least <= found <= most:
+        raise InvalidValueError(f"expected {what} from {least} to {most}, got {found}")
     return found
 
 

@@ -102,10 +102,7 @@ def messages_of(body: JsonObject, schema: SchemaDefinition) -> list[RestMessage]
 def _time(given: Json, what: str, most: int = LONG_MAX) -> int | None:
     if given is None or given == "":
         return None
-    found = coercion.number(given, f"a whole number as {what}", most=most)
-    if found < 0:
-        raise InvalidValueError(f"expected {what} from 0 on")
-    return found
+    return coercion.number(given, f"a whole number as {what}", least=0, most=most)
 
 
 def _names(given: Json) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Final
 from typing_extensions import override
 
 from magnetar.admin.values import coercion
+from magnetar.admin.values.client_refusals import reason_of
 from magnetar.admin.websocket.dead_letters import DeadLetters
 from magnetar.admin.websocket.delivery_socket import BROKEN, NOT_UNDERSTOOD, CloseSocketError, DeliverySocket
 from magnetar.admin.websocket.frames import delivered, end_of_topic, id_text
@@ -18,12 +19,13 @@ from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.errors import ClientError
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
+from magnetar.config.setting_field import INT_MAX
 from magnetar.model.errors import MagnetarError
 from magnetar.model.policies import JsonObject
 
 _OUT_MAX: Final = 50_000
 """Messages that may be out unacknowledged, however many permits a socket has."""
-_PERMITS_MAX: Final = 1 << 31
+_PERMITS_MAX: Final = INT_MAX
 
 
 class ConsumerSocket(DeliverySocket):
@@ -95,7 +97,9 @@ class ConsumerSocket(DeliverySocket):
 
     def _permit(self, given: JsonObject) -> None:
         try:
-            more = coercion.number(given.get("permitMessages"), "a whole number as permitMessages", most=_PERMITS_MAX)
+            more = coercion.number(
+                given.get("permitMessages"), "a whole number as permitMessages", least=0, most=_PERMITS_MAX
+            )
         except MagnetarError as error:
             raise CloseSocketError(NOT_UNDERSTOOD, f"Failed to de-serialize from JSON: {error}") from None
         if self._pull and more > 0:
@@ -107,7 +111,7 @@ class ConsumerSocket(DeliverySocket):
         try:
             await self._consumer.unsubscribe()
         except ClientError as error:
-            raise CloseSocketError(BROKEN, str(error)) from None
+            raise CloseSocketError(BROKEN, reason_of(error)) from None
 
     @override
     async def _watch(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import Final
 
+from magnetar.admin.values.client_refusals import reason_of
 from magnetar.admin.websocket.frames import read_object
 from magnetar.admin.websocket.socket_memory import SocketShare
 from magnetar.admin.websocket.upgrade import Socket
@@ -69,7 +70,7 @@ class DeliverySocket(ABC):
         except AlreadyClosedError:
             return  # unsubscribed: the peer may go on asking
         except ClientError as error:
-            raise CloseSocketError(BROKEN, str(error)) from error
+            raise CloseSocketError(BROKEN, reason_of(error)) from error
 
     async def _watch(self) -> None:  # noqa: B027  # readers have nothing to watch
         """Do what else there is to do."""

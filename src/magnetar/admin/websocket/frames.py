@@ -18,6 +18,9 @@ from magnetar.client.machines.message_id import MessageId
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.model.policies import Json, JsonObject
 
+_EPOCH: Final = datetime.datetime(1970, 1, 1)
+_CYCLE_MS: Final = 146_097 * 86_400_000
+"""400 years."""
 _VALUES_MAX: Final = 20_000
 """Values of one frame; above it a frame would keep the event loop for long."""
 NOT_JSON, WRONG_PAYLOAD, FAILED = 3, 7, 8
@@ -183,11 +186,11 @@ def end_of_topic(reached: bool) -> str:
 
 
 def _instant(ms: int) -> str:
-    try:
-        at = datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
-    except (OverflowError, ValueError, OSError):
-        at = datetime.datetime.fromtimestamp(0, datetime.UTC)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """A time as Java writes it, which has a plus sign before years of more than four digits."""
+    cycles, rest = divmod(ms, _CYCLE_MS)  # the calendar repeats itself, and Python's ends with the year 9999
+    at = (_EPOCH + datetime.timedelta(milliseconds=rest)).isoformat(timespec="milliseconds")
+    year = int(at[:4]) + 400 * cycles
+    return f"{'+' if year > 9999 else ''}{year:04}{at[4:]}Z"
 
 
 def _text(shown: JsonObject) -> str:

@@ -11,6 +11,7 @@ import logging
 from datetime import timedelta
 from typing import Final
 
+from magnetar.admin.values.client_refusals import reason_of
 from magnetar.admin.websocket.frames import FAILED, FrameError, SentMessage, not_stored, sent_message, stored
 from magnetar.admin.websocket.produce_memory import ProduceMemory
 from magnetar.admin.websocket.upgrade import Socket
@@ -94,7 +95,7 @@ class ProducerSocket:
         self._freed(size)
         if not receipt.cancelled():
             error = receipt.exception()
-            text = stored(receipt.result(), context) if error is None else not_stored(FAILED, str(error), context)
+            text = stored(receipt.result(), context) if error is None else not_stored(FAILED, reason_of(error), context)
             self._say(text, size)
 
     def _freed(self, size: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.partition_router import HashingScheme, PartitionsRoutingMode
+from magnetar.config.setting_field import INT_MAX, LONG_MAX
 from magnetar.model.errors import InvalidTopicNameError, InvalidValueError, ProtocolError
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
@@ -29,6 +30,7 @@ _ROUTING: Final = {
     "CustomPartition": PartitionsRoutingMode.UseSinglePartition,
 }
 _COMPRESSION: Final = {one: CompressionType[one] for one in ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")}
+_DIGITS: Final = re.compile(r"[-+]?\d+")
 _NACK_MS: Final = 60_000
 _PATTERN: Final = re.compile(r"(?:[\w\-=:/%]|\\\.|\.[*+]?)+", re.ASCII)
 _REPEATED: Final = re.compile(r"\.[*+]")
@@ -44,16 +46,20 @@ def _wrong(reason: str) -> InvalidValueError:
     return InvalidValueError(f"Invalid query params: {reason}")
 
 
-def _number(query: Query, name: str, default: int, least: int = 0, refusal: str = "") -> int:
+def _number(query: Query, name: str, default: int, least: int = 0, refusal: str = "", *, most: int = INT_MAX) -> int:
     given = query.get(name)
     if given is None:
         return default
     try:
-        found = int(given)
-    except ValueError:
-        raise _wrong(f'For input string: "{given[:80]}"') from None
-    if not least <= found < 1 << 31:
+        found = int(given) if _DIGITS.fullmatch(given) else None
+    except ValueError:  # thousands of digits
+        found = None
+    if found is None:
+        raise _wrong(f'For input string: "{given[:80]}"')
+    if found < least:
         raise _wrong(refusal or f"{name} needs to be >= {least}")
+    if found > most:
+        raise _wrong(f"{name} needs to be <= {most}")
     return found
 
 
@@ -83,7 +89,9 @@ def producer_options(query: Query) -> dict[str, Any]:
         "hashing_scheme": _choice(
             query, "hashingScheme", {one.name: one for one in HashingScheme}, HashingScheme.JavaStringHash.name
         ),
-        "initial_sequence_id": _number(query, "initialSequenceId", -1, -1) if "initialSequenceId" in query else None,
+        "initial_sequence_id": (
+            _number(query, "initialSequenceId", -1, -1, most=LONG_MAX - 1) if "initialSequenceId" in query else None
+        ),
     }
 
 
@@ -179,7 +187,10 @@ def reading_options(query: Query) -> ReadingOptions:
     """The options of a reader. Raises InvalidValueError."""
     given = query.get("messageId") or "latest"
     named = {"earliest": MessageId.earliest, "latest": MessageId.latest}
-    start = named[given] if given in named else message_id(given)
+    try:
+        start = named[given] if given in named else message_id(given)
+    except InvalidValueError as error:
+        raise _wrong(f"messageId: {error}") from None
     return ReadingOptions(_queue(query), start, query.get("readerName") or None, _crypto(query))
 
 
@@ -188,11 +199,11 @@ def message_id(text: str) -> MessageId:
     try:
         found = MessageId.deserialize(base64.b64decode(text, validate=True))
     except (binascii.Error, ProtocolError, ValueError):
-        raise _wrong(f"{text[:80]!r} is no message id") from None
+        raise InvalidValueError(f"{text[:80]!r} is no message id") from None
     size = found.batch_size
     # what is left of a batch is kept as a bit for each of its messages
     if size > _BATCH_MAX or 0 < size <= found.batch_index():
-        raise _wrong(
+        raise InvalidValueError(
             f"{text[:80]!r}: message {found.batch_index()} of a batch of {size} cannot be (up to {_BATCH_MAX})"
         )
     return found

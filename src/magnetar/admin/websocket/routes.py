@@ -23,7 +23,7 @@ from magnetar.admin.http.parameters import PathText, topic_name
 from magnetar.admin.http.peer import peer_of
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.later_modules import LaterModules
-from magnetar.admin.values.client_refusals import status_of
+from magnetar.admin.values.client_refusals import reason_of, status_of
 from magnetar.admin.values.inner_peer import InnerClientMaker, InnerPeer
 from magnetar.admin.websocket.upgrade import Socket, SocketGoneError, socket_of
 from magnetar.authorization.access import TopicAccess
@@ -94,6 +94,8 @@ def routes(clients: InnerClientMaker, settings: Settings, permissions: Permissio
     async def websocket_consumer_of_topics(subscription: PathText, request: Request) -> Response:
         await sockets.asked(request)
         listed, pattern = request.query_params.get("topics"), request.query_params.get("topicsPattern")
+        if listed and pattern:
+            raise InvalidValueError("Invalid query params: give topics or topicsPattern, not both")
         if listed:
             topics = [one for one in listed.split(",") if one]
             if not 0 < len(topics) <= _TOPICS_MAX:
@@ -251,10 +253,10 @@ def _refusing() -> Iterator[None]:
     """Answer the handshake with why something could not be opened."""
     try:
         yield
-    except ClientError as error:
-        raise HTTPException(status_of(error), f"{_FAILED}{error}") from error
-    except InvalidValueError as error:
+    except InvalidValueError as error:  # also the client's own refusal of what it is given
         raise InvalidValueError(f"Invalid query params: {error}") from None
+    except ClientError as error:
+        raise HTTPException(status_of(error), f"{_FAILED}{reason_of(error)}") from error
 
 
 class _Served(Protocol):
