@@ -119,25 +119,26 @@ class MessageTooLargeError(ClientError):
 class UndeliverableError(ClientError):
     """A message that this consumer must neither deliver nor pass over; it stays unacknowledged."""
 
+    def __init__(self, ledger: int, entry: int, why: str, topic: str) -> None:
+        self.brief = f"message {ledger}:{entry} {why}"
+        """The text without the topic."""
+        self.place = ledger, entry
+        self.topic = topic
+        super().__init__(f"{self.brief}; it stays unacknowledged on {topic}")
+
 
 class UnpackedTooLargeError(UndeliverableError):
     """A message that this consumer must not unpack, since it would be too large here; it stays unacknowledged."""
 
     def __init__(self, ledger: int, entry: int, size: int, limit: int, topic: str) -> None:
-        super().__init__(
-            f"message {ledger}:{entry} has {size} bytes unpacked, above {limit} taken here; "
-            f"it stays unacknowledged on {topic}"
-        )
+        super().__init__(ledger, entry, f"has {size} bytes unpacked, above {limit} taken here", topic)
 
 
 class SealedMessageError(UndeliverableError):
     """An encrypted message that no key opens, at a consumer that must not pass it over; it stays unacknowledged."""
 
     def __init__(self, ledger: int, entry: int, topic: str) -> None:
-        super().__init__(
-            f"message {ledger}:{entry} is encrypted; it stays unacknowledged on {topic}; "
-            "cryptoFailureAction=CONSUME delivers such messages as they are, DISCARD skips them"
-        )
+        super().__init__(ledger, entry, "is encrypted, and cryptoFailureAction is neither CONSUME nor DISCARD", topic)
 
 
 class CryptoError(ClientError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from typing import Final
 
 from typing_extensions import override
@@ -16,7 +17,7 @@ from magnetar.admin.websocket.query_parameters import ConsumingOptions, message_
 from magnetar.admin.websocket.socket_memory import SocketShare
 from magnetar.admin.websocket.upgrade import Socket
 from magnetar.client.aio.consumers.consumer import Consumer
-from magnetar.client.errors import ClientError
+from magnetar.client.errors import ClientError, UndeliverableError
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.config.setting_field import INT_MAX
@@ -48,6 +49,19 @@ class ConsumerSocket(DeliverySocket):
     @override
     def _has_room(self) -> bool:
         return len(self._out) < self._most and (not self._pull or self._permits > 0)
+
+    @property
+    @override
+    def _named(self) -> str:
+        return f"consumer of subscription {self._consumer.subscription_name()}"
+
+    @override
+    def _way_around(self, error: UndeliverableError) -> str:
+        subscription = shlex.quote(self._consumer.subscription_name())
+        return (
+            f"magnetar admin topics skip {shlex.quote(error.topic)} -s {subscription} -n 1, "
+            "when it is the first message of the backlog"
+        )
 
     @override
     async def _receive(self) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from typing import Final
 
@@ -10,11 +11,13 @@ from magnetar.admin.values.client_refusals import reason_of
 from magnetar.admin.websocket.frames import read_object
 from magnetar.admin.websocket.socket_memory import SocketShare
 from magnetar.admin.websocket.upgrade import Socket
-from magnetar.client.errors import AlreadyClosedError, ClientError
+from magnetar.client.errors import AlreadyClosedError, ClientError, UndeliverableError
 from magnetar.client.machines.message import Message
 from magnetar.model.errors import MagnetarError
 from magnetar.model.policies import JsonObject
+from magnetar.runtime.log import RateLimitedLog
 
+_limited = RateLimitedLog(logging.getLogger(__name__), burst=1)
 NOT_UNDERSTOOD: Final = 1007
 BROKEN: Final = 1011
 PREFETCHED: Final = 10
@@ -69,6 +72,12 @@ class DeliverySocket(ABC):
                     self._share.release()
         except AlreadyClosedError:
             return  # unsubscribed: the peer may go on asking
+        except UndeliverableError as error:
+            _limited.warning(
+                f"{error.topic} {self._named}", "a WebSocket %s is closed: %s; to go on after it: %s",
+                self._named, error, self._way_around(error), extra={"topic": error.topic},
+            )  # fmt: skip
+            raise CloseSocketError(BROKEN, f"{error.brief}; skip it: docs/websocket.md") from error
         except ClientError as error:
             raise CloseSocketError(BROKEN, reason_of(error)) from error
 
@@ -78,6 +87,15 @@ class DeliverySocket(ABC):
     @abstractmethod
     def _has_room(self) -> bool:
         """Whether another message may go out."""
+
+    @property
+    @abstractmethod
+    def _named(self) -> str:
+        """What it is, for the log."""
+
+    @abstractmethod
+    def _way_around(self, error: UndeliverableError) -> str:
+        """What an operator or the peer does to go on after a message that this socket cannot have."""
 
     @abstractmethod
     async def _receive(self) -> Message:

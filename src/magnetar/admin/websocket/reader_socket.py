@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from typing_extensions import override
 
 from magnetar.admin.websocket.delivery_socket import DeliverySocket
@@ -9,7 +11,10 @@ from magnetar.admin.websocket.frames import delivered, end_of_topic, id_text
 from magnetar.admin.websocket.socket_memory import SocketShare
 from magnetar.admin.websocket.upgrade import Socket
 from magnetar.client.aio.consumers.reader import Reader
+from magnetar.client.errors import UndeliverableError
 from magnetar.client.machines.message import Message
+from magnetar.client.machines.message_id import MessageId
+from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject
 
 
@@ -26,6 +31,16 @@ class ReaderSocket(DeliverySocket):
     @override
     def _has_room(self) -> bool:
         return self._out < self._most
+
+    @property
+    @override
+    def _named(self) -> str:
+        return "reader"
+
+    @override
+    def _way_around(self, error: UndeliverableError) -> str:
+        place = MessageId(TopicName.parse(error.topic).partition_index, *error.place)
+        return f"open the reader with messageId={quote(id_text(place), safe='')}"
 
     @override
     async def _receive(self) -> Message:

@@ -7,7 +7,7 @@ checked for every request. A route that wants the socket accepts it; every other
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -16,6 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ABORT = "websocket.abort"
 """In the state of a request: what ends the connection at once, which ASGI has no word for."""
+_REASON_MAX: Final = 123
+"""Bytes that a close frame has room for."""
 _SOCKET = "websocket"
 _HEADER = b"authorization"
 
@@ -72,9 +74,8 @@ class Socket:
         if not self._closed:
             self._closed = True
             try:
-                await self._send(
-                    {"type": "websocket.close", "code": code, "reason": reason.encode()[:120].decode(errors="ignore")}
-                )
+                short = reason.encode()[:_REASON_MAX].decode(errors="ignore")
+                await self._send({"type": "websocket.close", "code": code, "reason": short})
             except (OSError, RuntimeError):
                 return
 

@@ -88,6 +88,10 @@ class EntryIntake:
         SealedMessageError."""
         stored: bytes | None = command.entry
         payload: bytes | None = None
+        start = self.skip_to
+        if _leaves_out(start, place, -1) and start.batch_index() < 0:
+            # who begins after it need not be able to unpack it
+            return Intake(None, metadata.num_messages_in_batch or 1)
         if metadata.encryption_keys:
             sealed = payload_of(command.entry)
             payload = self._unsealed(place, metadata, sealed)
