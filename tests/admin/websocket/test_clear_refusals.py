@@ -14,11 +14,9 @@ from websockets.exceptions import ConnectionClosed
 from magnetar.admin.websocket.frames import _instant
 from magnetar.client.errors import RefusedError
 from magnetar.model.errors import ServerError
-from tests.admin.websocket.test_dead_letter_topics import refused
-from tests.admin.websocket.test_hostile_sockets import C, P, R, message, opened
-from tests.admin.websocket.test_rights_of_sockets import PROVIDER, grant
 from tests.support.minted_secrets import kept, signing_key, token
 from tests.support.real_broker import RealBroker, run_on_broker
+from tests.support.websocket_peers import PROVIDER, C, P, R, grant, message, opened, refused
 
 _HUGE = "99999999999999999999"
 

@@ -8,24 +8,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
 
-from tests.admin.websocket.test_hostile_sockets import C, P, message, opened, said
-from tests.admin.websocket.test_rights_of_sockets import CONSUMER, PROVIDER, SEVERAL, grant
 from tests.support.minted_secrets import kept, signing_key, token
 from tests.support.real_broker import RealBroker, run_on_broker
+from tests.support.websocket_peers import PROVIDER, C, P, grant, message, opened, refused, said
+
+CONSUMER = C + "t/s"
+SEVERAL = "/ws/v3/consumer/s?topics=persistent://public/default/t"
 
 _DEAD = "subscriptionType=Shared&maxRedeliverCount=1"
-
-
-async def refused(broker: RealBroker, path: str, **headers: str) -> tuple[int, str]:
-    url = broker.node.broker.service.web_service_url.replace("http", "ws", 1) + path
-    try:
-        async with connect(url, proxy=None, close_timeout=0.2, additional_headers=headers):
-            return 101, ""
-    except InvalidStatus as answer:
-        return answer.response.status_code, json.loads(answer.response.body or b"{}")["reason"]
 
 
 def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:

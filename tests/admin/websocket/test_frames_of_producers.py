@@ -12,8 +12,8 @@ import pytest
 from magnetar.admin.values.coercion import DELAY_MS_MAX
 from magnetar.admin.websocket import producer_socket
 from magnetar.admin.websocket.frames import SentMessage, sent_message
-from tests.admin.websocket.test_hostile_sockets import P, message, opened, said
 from tests.support.real_broker import RealBroker, run_on_broker
+from tests.support.websocket_peers import P, message, opened, said
 
 _LONG = 2**63 - 1
 

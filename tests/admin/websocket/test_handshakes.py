@@ -11,8 +11,7 @@ import pytest
 from tests.support.async_websocket import KEY, PRODUCER, TEXT, answer, door, frame, handshake
 from tests.support.minted_secrets import kept, signing_key, token
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
-
-PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
+from tests.support.websocket_peers import PROVIDER
 
 
 async def answered(broker: RealBroker, *parts: bytes) -> tuple[int, str]:

@@ -11,7 +11,6 @@ from unittest.mock import patch
 from urllib.parse import quote
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from magnetar.admin.local_broker import inner_clients
@@ -23,27 +22,7 @@ from magnetar.client.machines.message_id import MessageId
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol.compression import CompressionType
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
-
-P = "/ws/v2/producer/persistent/public/default/"
-C = "/ws/v2/consumer/persistent/public/default/"
-R = "/ws/v2/reader/persistent/public/default/"
-
-
-def url(broker: RealBroker, path: str) -> str:
-    return broker.node.broker.service.web_service_url.replace("http", "ws", 1) + path
-
-
-def opened(broker: RealBroker, path: str, **options: Any) -> Any:
-    return connect(url(broker, path), compression=None, proxy=None, close_timeout=0.2, **options)
-
-
-def message(number: int, size: int = 0) -> str:
-    payload = base64.b64encode(b"%d" % number + b"x" * size).decode()
-    return json.dumps({"payload": payload, "context": str(number)})
-
-
-async def said(socket: ClientConnection) -> Any:
-    return json.loads(await asyncio.wait_for(socket.recv(), 20))
+from tests.support.websocket_peers import C, P, R, message, opened, said
 
 
 async def clients_left(broker: RealBroker) -> int:

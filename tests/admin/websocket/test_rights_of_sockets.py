@@ -9,12 +9,10 @@ from pathlib import Path
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from magnetar.model.names import NamespaceName
-from magnetar.model.policies import Json, JsonObject
 from tests.support.minted_secrets import kept, signing_key, token
 from tests.support.real_broker import RealBroker, run_on_broker
+from tests.support.websocket_peers import PROVIDER, grant
 
-PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
 T = "persistent/public/default/t"
 PRODUCER, CONSUMER, READER = f"/ws/v2/producer/{T}", f"/ws/v2/consumer/{T}/s", f"/ws/v2/reader/{T}"
 SEVERAL = "/ws/v3/consumer/s?topics=persistent://public/default/t"
@@ -29,16 +27,6 @@ async def status(broker: RealBroker, path: str, **headers: str) -> int:
             return 101
     except InvalidStatus as refused:
         return refused.response.status_code
-
-
-async def grant(broker: RealBroker, **roles: Json) -> None:
-    service = broker.node.broker.service
-    if not service.resources.namespaces.exists(NamespaceName.parse("public/default")):
-        await service.resources.tenants.create("public", {"adminRoles": [], "allowedClusters": ["standalone"]})
-        await service.resources.namespaces.create("public", "default")
-    granted: JsonObject = {"namespace_auth": roles, "destination_auth": {}, "subscription_auth_roles": {}}
-    await service.resources.namespaces.update(NamespaceName.parse("public/default"), auth_policies=granted)
-    await service.grants_in_force()
 
 
 def test_credentials_and_permissions(tmp_path: Path) -> None:

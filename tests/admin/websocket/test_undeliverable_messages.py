@@ -13,8 +13,8 @@ from websockets.exceptions import ConnectionClosed
 
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, build_entry
-from tests.admin.websocket.test_hostile_sockets import C, R, opened, said
 from tests.support.real_broker import TOPIC, RealBroker, run_on_broker
+from tests.support.websocket_peers import C, R, opened, said
 
 KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "unpacked": (
