@@ -294,6 +294,29 @@ def test_leftovers_are_removed_when_the_topic_is_loaded(tell: Callable[[Story], 
     tell(after)
 
 
+def test_a_view_whose_cursor_is_gone_is_replaced_and_not_added_to(tell: Callable[[Story], None]) -> None:
+    """Damage may take the cursor, and with it all that is known of the view (docs/semantics.md)."""
+
+    async def before(store: LedgerStore) -> None:
+        topic = loaded(store)
+        await publish(topic, ("a", "1"), ("b", "1"))
+        await compact(topic)
+        topic.log.delete_cursor(COMPACTION_SUBSCRIPTION)
+        await drained(topic)
+        topic.close()
+
+    async def after(store: LedgerStore) -> None:
+        topic = loaded(store)
+        await publish(topic, ("a", "2"))
+        compactor = await compact(topic)
+        assert (compactor.view or pytest.fail()).entries == 2
+        assert await all_of(compactor.detached_source()) == [(1, "1"), (2, "2")]
+        topic.close()
+
+    tell(before)
+    tell(after)
+
+
 def test_one_run_at_a_time_and_the_status_of_one_that_ends_early(tell: Callable[[Story], None]) -> None:
     async def story(store: LedgerStore) -> None:
         topic = loaded(store)
@@ -307,6 +330,24 @@ def test_one_run_at_a_time_and_the_status_of_one_that_ends_early(tell: Callable[
         await compactor.wait()
         assert compactor.status == "ERROR"
         assert not logs(store)
+        topic.close()
+
+    tell(story)
+
+
+def test_a_run_that_finds_nothing_new_makes_no_view(tell: Callable[[Story], None]) -> None:
+    """It succeeds at once, and what is there is not written again."""
+
+    async def story(store: LedgerStore) -> None:
+        topic = loaded(store)
+        compactor = await compact(topic)
+        assert compactor.view is None and not logs(store), "nothing was published yet"
+        await publish(topic, ("a", "1"), ("b", "1"))
+        view, names = (await compact(topic)).view, logs(store)
+        assert view is not None
+        await compact(topic)
+        assert compactor.view is view and logs(store) == names
+        assert compactor.stats.successes == 3
         topic.close()
 
     tell(story)
