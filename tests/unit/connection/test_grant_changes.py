@@ -43,6 +43,13 @@ def closed(client: RawClient) -> list[str]:
     return sorted([*consumers, *(f"producer {one.producer_id}" for one in client.heard(c.CommandCloseProducer))])
 
 
+def changed(world: World, **grants: Any) -> None:
+    """Replace the grants within this turn of the loop."""
+    namespaces = world.machine.broker.resources.namespaces
+    namespaces.policies(DEFAULT)["auth_policies"] = policies_of(**grants)
+    namespaces.grants_changed(DEFAULT)
+
+
 async def revoke(world: World, **grants: Any) -> None:
     """Replace the grants and wait until they hold, as REST does."""
     await grant(world.machine.broker.resources, **grants)
@@ -237,6 +244,44 @@ def test_changes_that_never_end_delay_no_answer(monkeypatch: pytest.MonkeyPatch)
         over = True
         await stream
         await changes.in_force()
+
+    monkeypatch.setattr(grant_changes, "AT_ONCE", 3)
+    talk(simulation)
+
+
+def test_whoever_asked_during_a_look_is_answered_when_nothing_is_open_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def simulation(world: World) -> None:
+        changes, connections = world.machine.broker.grant_changes, world.machine.broker.connections
+        alice = await client_of("alice")
+        for _ in range(10):
+            await alice.producer(T)
+        changed(world, namespace={"alice": BOTH})
+        changed(world, namespace={"bob": BOTH})
+        forced = asyncio.ensure_future(changes.in_force())
+        for listener in list(connections):
+            listener.session.transport.abort()
+        await asyncio.wait_for(forced, 5)
+        assert not len(connections)
+
+    monkeypatch.setattr(grant_changes, "AT_ONCE", 1)
+    talk(simulation)
+
+
+def test_whoever_asked_during_a_look_is_not_answered_before_the_end_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def simulation(world: World) -> None:
+        alice = await client_of("alice")
+        for _ in range(10):
+            await alice.producer(T)
+        topic, service = world.machine.broker.service.topics[T], world.machine.broker.service
+        changed(world, namespace={"alice": BOTH})
+        for _ in range(2):
+            await asyncio.sleep(0)
+        changed(world, namespace={"bob": BOTH})
+        assert len(topic.producers) == 10, "most of them were looked at before that change"
+        await service.grants_in_force()
+        assert len(topic.producers) == 0
 
     monkeypatch.setattr(grant_changes, "AT_ONCE", 3)
     talk(simulation)
