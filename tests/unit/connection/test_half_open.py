@@ -31,6 +31,23 @@ def test_a_consumer_that_is_closed_while_it_is_being_opened_leaves_no_trace() ->
     talk(simulation)
 
 
+def test_a_consumer_that_is_closed_before_its_topic_is_durable_makes_no_subscription() -> None:
+    """Nobody would read it, and its backlog would be kept for ever."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        world.machine.hold_writes()
+        client.say(c.CommandSubscribe(T, "s", c.SubType.Exclusive, 1, 900))
+        client.say(c.CommandCloseConsumer(1, 901))
+        await client.hear(c.CommandSuccess, where=lambda one: one.request_id == 901)
+        world.machine.release_writes()
+        await asyncio.sleep(1)
+        assert (await stats(world, T))["subscriptions"] == {}
+        assert not client.heard(c.CommandSuccess)
+
+    talk(simulation)
+
+
 def test_a_producer_that_is_closed_while_it_is_being_opened_leaves_no_trace() -> None:
     async def simulation(world: World) -> None:
         client = await connected()
