@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -131,6 +132,30 @@ def test_where_encryption_is_required_nothing_else_comes_in() -> None:
         await client.producer(T)
 
     talk(simulation)
+
+
+@pytest.mark.parametrize("deduplicated", [False, True])
+def test_a_refusal_comes_after_the_receipts_of_what_was_sent_before(deduplicated: bool) -> None:
+    """Clients take answers in the order in which they sent, and the disk takes longer than a refusal."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T, "p")
+        world.machine.hold_writes()
+        first, second = producer.send(b"x"), producer.next_sequence_id
+        spoilt = c.CommandSend(producer.producer_id, second, 1, None, False, None, False, None, plain(b"y")[:-1] + b"z")
+        client.say(spoilt)
+        third = producer.send(b"x", sequence_id=second + 1)
+        assert (await client.partitions(T)).partitions == 0
+        assert not client.heard(c.CommandSendError), "what was sent before is not durable"
+        kinds: Any = (c.CommandSendReceipt, c.CommandSendError)
+        answers = asyncio.gather(*[client.hear(*kinds) for _ in range(3)])
+        await asyncio.sleep(0)
+        world.machine.release_writes()
+        assert [one.sequence_id for one in await answers] == [first, second, third]
+        assert [type(one) for one in await answers] == [kinds[0], kinds[1], kinds[0]]
+
+    talk(simulation, Settings(brokerDeduplicationEnabled=deduplicated))
 
 
 @pytest.mark.parametrize("chunk", [False, True])
