@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
-from magnetar.model.errors import MagnetarError, MetadataError
+from magnetar.model.errors import MagnetarError, MetadataError, ServiceNotReadyError
 from magnetar.model.subscription_types import SubType
 from tests.support.subscription_stand import Stand
 
@@ -42,6 +42,16 @@ def test_seek_while_seeking(monkeypatch: pytest.MonkeyPatch) -> None:
     stand.subscription.seek_to(0)
     with pytest.raises(MagnetarError, match="Error when resetting subscription: Failed to fence subscription"):
         stand.subscription.seek_to(0)
+
+
+def test_a_seek_whose_topic_was_unloaded_while_its_place_was_searched_moves_nothing() -> None:
+    """The cursor belongs to the subscription of the topic that was loaded again."""
+    stand = Stand(mark_delete=3)
+    stand.append_many(5)
+    stand.subscription.close()
+    with pytest.raises(ServiceNotReadyError, match="Topic is temporarily unavailable"):
+        stand.subscription.seek_to(0)
+    assert stand.cursor.mark_delete == 3
 
 
 def test_seek_leaves_failover_stand_by_connected() -> None:
