@@ -161,6 +161,16 @@ def test_moving_into_the_segment_where_it_lies_changes_nothing() -> None:
     assert home.left == {}
 
 
+def test_of_an_extent_whose_front_has_moved_already_the_rest_moves() -> None:
+    home, spans = table()
+    spans.place(1, 5, 0, 4, 48, 40)
+    spans.move(ExtentPlace(2, 5, 0, 2, 48, 20), 0)
+    assert [(span.first, span.end, span.segment) for span in spans] == [(0, 2, 2), (2, 4, 1)]
+    spans.move(ExtentPlace(2, 5, 0, 4, 68, 40), 0)
+    assert {span.segment for span in spans} == {2}
+    assert home.left == {1: 2}
+
+
 def test_an_extent_in_front_of_its_neighbour_in_the_file_gets_a_span_of_its_own() -> None:
     _, spans = table()
     spans.place(1, 5, 0, 4, 48, 40)
