@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+import pytest
+
 from magnetar.storage.metadata_log.metadata_scan import (
     COPIES,
     Head,
@@ -43,6 +45,16 @@ def copy(
         line = change_line(change(number), INSTANCE)
         lines.append(b"?" * (len(line) - 1) + b"\n" if number in lost else line)
     return b"".join(lines)
+
+
+@pytest.mark.parametrize("data", [b"", b"caf\xc3\xa9", b"\xff\xfe", b"a\nb", b"a\r\x85b", b"\x00", b"\x1b[2J"])
+def test_whatever_a_fact_holds_the_file_is_lines_of_text(data: bytes) -> None:
+    """Each line is one of text, whatever its value is (docs/disk.md)."""
+    written = MetadataChange(1, 0, "/path", data)
+    line = change_line(written, INSTANCE)
+    assert line.endswith(b"\n") and line[:-1].decode().isprintable()
+    found = read_copy(A, head_line(Head(INSTANCE, 0, 0, None)) + line, INSTANCE)
+    assert found.changes == {1: written}
 
 
 def joined(one: bytes, other: bytes) -> JoinedCopies:
