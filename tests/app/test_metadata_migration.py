@@ -163,6 +163,15 @@ def test_valid_frames_behind_a_bad_one_refuse_the_start_and_change_nothing(old: 
     assert facts(data)["entries"] == 5
 
 
+@pytest.mark.parametrize("missing", [1, 2, 4096, 4096 + 23, 4096 + 24])
+def test_a_last_frame_that_was_cut_off_was_not_committed(old: Path, missing: int) -> None:
+    """The power failed while it was written: nothing is damaged."""
+    data = old / "killed"
+    wal = data / "metadata.sqlite-wal"
+    wal.write_bytes(wal.read_bytes()[:-missing])
+    assert "/tenants/acme" in dict(read_records(str(data / "metadata.sqlite")))
+
+
 def test_what_is_no_database_is_refused(old: Path) -> None:
     data = old / "stopped"
     (data / "metadata.sqlite").write_bytes(b"not a database, but long enough to look at" * 100)
