@@ -154,7 +154,7 @@ def test_a_seal_that_the_disk_refuses_keeps_no_descriptor(tmp_path: Path, monkey
     def refused(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    files = OsFileSystem(tmp_path)
+    files = OsFileSystem(str(tmp_path))
     file = files.open(segment_name(1), create=True)
     file.append([bytes(10_000)])
     file.close()

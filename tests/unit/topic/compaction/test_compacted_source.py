@@ -5,35 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
-from magnetar.broker.topic.compaction.compactor import Compactor
-from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
-from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.model.ids import EARLIEST, Position
-from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
-from magnetar.model.topic_policies import TopicPolicies
-from magnetar.protocol.entries import EntryMetadata, build_entry, payload_of
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
+from tests.support.compacted_topic import all_of, compact, drained, loaded, logs, publish
 from tests.support.entry_connection import EntryConnection, until
 from tests.support.subscription_fakes import FakeConnection
 from tests.support.tombstones import deletion
 
 SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
-NAME = TopicName.parse("persistent://public/default/t")
 Story = Callable[[LedgerStore], Coroutine[Any, Any, None]]
 
 
@@ -54,59 +47,6 @@ def tell(tmp_path: Path) -> Callable[[Story], None]:
         asyncio.run(on_a_store())
 
     return run
-
-
-def loaded(store: LedgerStore) -> Topic:
-    return Topic(NAME, store, DispatchSettings(), SystemClock(), Random(1), TopicPolicies())
-
-
-async def publish(topic: Topic, *messages: tuple[str, str]) -> None:
-    topic.log.on_durable = lambda extent: None
-    for key, value in messages:
-        metadata = EntryMetadata("p", 0, 1000 + topic.log.end + topic.log.pending, partition_key=key)
-        topic.log.append(build_entry(metadata, value.encode()), 1, None)
-    await drained(topic)
-
-
-async def drained(topic: Topic) -> None:
-    done = asyncio.Event()
-    topic.log.barrier(done.set)
-    await done.wait()
-
-
-async def compact(topic: Topic) -> Compactor:
-    compactor = topic.compaction()
-    compactor.begin(retain_keyless=False)
-    await compactor.wait()
-    assert (compactor.status, compactor.last_error) == ("SUCCESS", "")
-    return compactor
-
-
-async def all_of(
-    source: CompactedSource, start: int = 0, stop: int | None = None, step: int = 3
-) -> list[tuple[int, str]]:
-    """What a pump would get: ordinals and values."""
-    got = []
-    at = start
-    while at < (source.end if stop is None else stop):
-        run = source.cached(at, step, 1 << 20)
-        if run is None:
-            answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            source.read(at, step, 1 << 20, answer.set_result)
-            run = await answer
-            if not run.entries:
-                continue
-        assert run.first >= at
-        assert [source.position(run.first + i) for i in range(len(run.entries))] == [
-            Position(run.ledger, run.entry + i) for i in range(len(run.entries))
-        ]
-        got += [(run.first + i, payload_of(entry).decode()) for i, entry in enumerate(run.entries)]
-        at = run.first + len(run.entries)
-    return got
-
-
-def logs(store: LedgerStore) -> list[str]:
-    return [name for name in store.names() if name.startswith("internal://compacted/")]
 
 
 def test_a_view_survives_trimming_and_a_restart(tell: Callable[[Story], None]) -> None:
