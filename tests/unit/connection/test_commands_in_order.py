@@ -96,6 +96,19 @@ def test_acknowledgements_come_before_the_command_behind_them(command: c.Command
     run(scenario)
 
 
+def test_an_unknown_id_in_an_acknowledgement_leaves_the_others_as_they_are() -> None:
+    async def scenario() -> None:
+        listener, _ = connected(Connections())
+        subscription = consumer_of(listener)
+        held = cast(Any, listener.session.consumers[7])
+        held.topic.log.exact_ordinal = lambda position: None if position.entry == 2 else position.entry
+        listener.data_received(ack(1, 2, 5, request_id=9))
+        assert subscription.calls == [("ack", [1, 5])]
+        hang_up(listener)
+
+    run(scenario)
+
+
 def test_acknowledgements_come_before_a_message_behind_them() -> None:
     async def scenario() -> None:
         listener, _, _, published = publisher(Connections())

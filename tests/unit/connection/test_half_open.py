@@ -11,9 +11,25 @@ from magnetar.config.settings import Settings
 from magnetar.model.names import NamespaceName
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, SingleMessageMetadata, build_entry, join_batch
+from magnetar.testing.broker import HOST, PORT
+from magnetar.testing.rawclient import RawClient
 from tests.sim.world import T, World
 from tests.support.at_once import at_once
 from tests.support.conversations import connected, stats, talk
+
+
+def test_a_connection_counts_as_accepted_after_its_handshake_and_as_refused_without_one() -> None:
+    async def simulation(world: World) -> None:
+        connections = world.machine.broker.connections
+        client = await RawClient.open(HOST, PORT)
+        await asyncio.sleep(1)
+        assert (len(connections), connections.accepted(), connections.refused) == (1, 0, 0)
+        await client.close()
+        await connected()
+        await asyncio.sleep(1)
+        assert (len(connections), connections.accepted(), connections.refused) == (1, 1, 1)
+
+    talk(simulation)
 
 
 def test_a_consumer_that_is_closed_while_it_is_being_opened_leaves_no_trace() -> None:
