@@ -50,6 +50,23 @@ def test_each_size_has_its_bucket(place: int, bound: int) -> None:
     assert sizes[9:] == [1, bound]
 
 
+@pytest.mark.parametrize("name", [family.name for family in WRITES if family.name.startswith("pulsar_entry_size_le_")])
+def test_a_bucket_of_sizes_holds_what_its_name_says(name: str) -> None:
+    number, _, unit = name.removeprefix("pulsar_entry_size_le_").partition("_")
+    if number == "overflow":
+        assert shown_of((1 << 20) + 1)[name] == 1
+        return
+    bound = int(number) * {"": 1, "kb": 1 << 10, "mb": 1 << 20}[unit]
+    assert [shown_of(size)[name] for size in (bound, bound + 1)] == [1, 0]
+
+
+def shown_of(size: int) -> dict[str, float]:
+    """What one entry of that size brings."""
+    stats = WriteStats()
+    stats.stored(extent(size), WriteTimes(0.0, 0.0))
+    return shown(stats)
+
+
 def test_a_period_shows_what_it_brought_and_no_more() -> None:
     stats = WriteStats()
     stats.stored(extent(10), WriteTimes(0.0, 0.0))

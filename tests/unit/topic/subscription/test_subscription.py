@@ -338,3 +338,10 @@ def test_statistics() -> None:
     assert stats.consumers[0].available_permits == 93
     stand.subscription.remove_consumer(a)
     assert stand.subscription.stats().messages_out == 7, "those of consumers that left are kept"
+
+
+def test_what_has_not_happened_yet_has_no_time() -> None:
+    """Statistics show 0 for it, as Apache Pulsar does."""
+    stats = Stand().subscription.stats()
+    times = (stats.last_expired_ms, stats.last_flow_ms, stats.last_sent_ms, stats.last_acked_ms)
+    assert (*times, stats.last_mark_delete_advanced_ms) == (0,) * 5
