@@ -46,3 +46,16 @@ def test_few_leave_in_each_turn_and_whoever_wants_their_place_waits_for_all() ->
         assert answers == [False, False]
 
     asyncio.run(scenario())
+
+
+def test_who_asks_for_a_sign_of_life_of_a_connection_that_has_ended_is_answered_once() -> None:
+    async def scenario() -> None:
+        listener, _ = connected(Connections())
+        listener.connection_lost(None)
+        answers: list[bool] = []
+        listener.session.probe(answers.append)
+        await asyncio.sleep(0.01)
+        assert answers == [False]
+        assert not listener.session._probes, "nobody is waited for"
+
+    asyncio.run(scenario())
