@@ -200,3 +200,15 @@ def test_a_send_whose_number_does_not_end_or_is_followed_by_half_a_field_is_none
     assert sent.sequence_id == 20_000
     with pytest.raises(ProtocolError):
         list(Decoder().feed(frame.replace(b"\x10\xa0\x9c\x01", b"\x10\xa0" + end)))
+
+
+def test_the_lists_of_a_command_hold_as_many_items_as_are_allowed_and_not_one_more() -> None:
+    base = pb.BaseCommand(type=pb.BaseCommand.ACK)
+    base.ack.consumer_id, base.ack.ack_type = 1, pb.CommandAck.Individual
+    for entry in range(codec.PARTS_MAX):
+        base.ack.message_id.add(ledgerId=1, entryId=entry)
+    found = codec.decode(base.SerializeToString())
+    assert isinstance(found, c.CommandAck) and len(found.message_ids) == codec.PARTS_MAX
+    base.ack.message_id.add(ledgerId=1, entryId=0)
+    with pytest.raises(ProtocolError, match="at most 10000 are allowed"):
+        codec.decode(base.SerializeToString())
