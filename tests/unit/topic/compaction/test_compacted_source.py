@@ -235,7 +235,7 @@ def test_leftovers_are_removed_when_the_topic_is_loaded(tell: Callable[[Story], 
 
 
 def test_a_view_whose_cursor_is_gone_is_replaced_and_not_added_to(tell: Callable[[Story], None]) -> None:
-    """Damage may take the cursor, and with it all that is known of the view (docs/semantics.md)."""
+    """Damage may take the cursor, and with it all that is known of the view."""
 
     async def before(store: LedgerStore) -> None:
         topic = loaded(store)
