@@ -186,6 +186,8 @@ class _Replay:
         self._promised: dict[Span, int] = {}
         self._nameless: set[int] = set()
         """Logs whose birth lies in a damaged block."""
+        self._gone: set[int] = set()
+        """Logs that were deleted."""
         self.sequence = -1
         """The number of the block whose records are being applied."""
         self.damaged = False
@@ -255,6 +257,8 @@ class _Replay:
     def _rare(self, kind: int, fields: dict[str, Any]) -> None:
         found = self.found
         if kind == records.RecordKind.LOG:
+            if fields["log"] in self._gone:
+                return
             self._log(fields["log"], fields["name"]).properties = fields["properties"]
             return
         if kind == records.RecordKind.COPY_DELETED:
@@ -271,6 +275,7 @@ class _Replay:
             return
         if kind == records.RecordKind.LOG_DELETED:
             del found.logs[managed.id]
+            self._gone.add(managed.id)
             managed.forget()
             for span in managed.spans:
                 managed.home.span_dropped(span)

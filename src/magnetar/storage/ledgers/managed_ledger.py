@@ -1,7 +1,7 @@
 """A topic's endless log: entries in, ordinals and positions out; read, trim, cursors.
 
-Lives on the event loop. ``append`` fixes the order and returns at once; that entries are durable is reported once per
-group through ``on_durable``, and only ordinals below ``end`` may be shown to any client.
+Lives on the event loop. ``append`` fixes the order and returns at once; ``on_durable`` hears once per group what is
+durable, and only ordinals below ``end`` may be shown to any client.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 _EXTENT_BYTES: Final = 256 << 10
 """An extent is closed when it is larger: it is also what one read takes from the disk at least."""
 
-NEVER: Final = 1 << 62
-"""An ordinal that no log reaches."""
+NEVER: Final = 1 << 62  # an ordinal that no log reaches
 
 _new_run: Final = tuple.__new__  # a third of what calling the class takes, once per extent
 ReadDone = Callable[[StoredRun | Exception], None]
@@ -192,6 +191,9 @@ class ManagedLedger(OffloadableLedgers):
 
     def write_birth(self, done: Callable[[], None] | None = None) -> None:
         """Have the log itself, and its properties, in the next group that can be written."""
+        if self.deleted:  # or the record would bring it back
+            self.barrier(done or _nothing_happened)
+            return
         record = records.json_record(records.RecordKind.LOG, log=self.id, name=self.name, properties=self.properties)
         self._journal.add_record(record, done)
 
@@ -381,8 +383,7 @@ class ManagedLedger(OffloadableLedgers):
         self.discard_copies(self.table.ledgers)
 
     def dissolve(self) -> None:
-        """The deletion is durable: let go of what refers back to the log, so that no garbage collection has to search
-        for it."""
+        """The deletion is durable: let go of what refers back to the log, so that no collector has to find it."""
         self.cursors.clear()
         self.feature_states.clear()
         self.on_durable, self.on_failed, self.on_group = _nothing, _nothing_failed, _nothing_happened

@@ -61,13 +61,15 @@ class Termination:
             log.write_birth()
 
         def written() -> None:
-            if not isinstance(log.properties.get(PROPERTY), list):
-                log.properties = {**log.properties, PROPERTY: list(self.last)}
-                log.write_birth()  # lost by a crash it is found again in the log
             for subscription in list(subscriptions.values()):
                 if not subscription.terminated:
                     subscription.topic_terminated()
-            done()
+            if isinstance(log.properties.get(PROPERTY), list):
+                done()
+            else:
+                # what is answered has to be the id for ever, also of a topic that has no entry to find it by
+                log.properties = {**log.properties, PROPERTY: list(self.last)}
+                log.write_birth(done)
 
         def lost(error: PersistenceError) -> None:
             subscriptions.terminated = False
