@@ -24,6 +24,8 @@ from magnetar.transactions.operations import Op
 OPEN_MAX: Final = 50_000
 """Open transactions where no limit is set: a kilobyte of memory each, and a login is enough to begin them."""
 _OWNER_SHOWN: Final = 200
+_SPARE_DEADLINES: Final = 1000
+"""Deadlines of transactions that have ended, besides one for each that is open: they go when they come to the front."""
 
 
 class TransactionStatus(Enum):
@@ -138,6 +140,10 @@ class Coordinator:
         op: Op = ["n", txn.least, now_ms, ttl_ms, owner]
         living.apply(op)
         self._owned[owner] += 1
+        if len(self._deadlines) > 2 * len(living.all) + _SPARE_DEADLINES:
+            self._deadlines = [(t.deadline_ms, t.id) for t in living.all.values()]
+            heapq.heapify(self._deadlines)
+            return txn, op
         heapq.heappush(self._deadlines, (now_ms + ttl_ms, txn))
         return txn, op
 

@@ -167,3 +167,17 @@ def test_a_limit_of_the_operator_is_no_share() -> None:
     real = Coordinator(OpenTransactions(0), active_max=4)
     assert all(real.begin(0, 1000, "ann") for _ in range(4))
     assert real.begin(0, 1000, "bob") is None
+
+
+def test_deadlines_of_what_has_ended_do_not_gather_behind_one_that_is_open() -> None:
+    real = Coordinator(OpenTransactions(0))
+    first = real.begin(0, 10_000, "ann")
+    assert first is not None
+    for number in range(5_000):
+        begun = real.begin(0, 20_000 + number, "ann")
+        assert begun is not None
+        real.end(begun[0], commit=True)
+        real.ended(begun[0].least)
+    assert len(real._deadlines) < 2_000
+    assert real.next_deadline() == 10_000
+    assert real.due(10_000) == [first[0]]
