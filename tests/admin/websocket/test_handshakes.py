@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -145,5 +146,52 @@ def test_no_refused_handshake_keeps_its_connection(tmp_path: Path) -> None:
             status, said = await answered(broker, sent)
             assert (400 <= status < 500, said != "") == (True, True)
         assert broker.node.rest is not None and broker.node.rest.connection_limit.count == 0
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_a_head_of_very_many_lines_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """Reading 16,000 headers of 64 KB took the loop a quarter of a second, before anybody had logged in."""
+
+    async def scenario(broker: RealBroker) -> None:
+        many = "".join(f"{number:x}:\r\n" for number in range(5_000))
+        for first in (handshake(PRODUCER), b"GET /admin/v2/clusters HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            sent = first.replace(b"Host:", f"{many}Host:".encode())
+            for parts in ((sent,), halves(sent)):
+                status, reason = await answered(broker, *parts)
+                assert status == 431
+                assert "the head has more than 1000 lines" in reason
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_what_is_no_request_behind_an_answer_ends_the_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A refusal that cannot be sent any more is no error of the broker."""
+
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await asyncio.open_connection(HOST, door(broker))
+        head = b"HEAD /admin/v2/clusters HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(head + b"nonsense\r\n")
+        with suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+
+    run_on_broker(tmp_path, scenario)
+    assert "LocalProtocolError" not in caplog.text
+
+
+def test_frames_behind_a_handshake_are_all_taken(tmp_path: Path) -> None:
+    """Also where the handshake is handled in slices, because so many lines come at once."""
+
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await asyncio.open_connection(HOST, door(broker))
+        sent = [json.dumps({"payload": "eA==", "context": str(number)}) + "\n" * 40 for number in range(40)]
+        writer.write(handshake(PRODUCER) + b"".join(frame(TEXT, one.encode()) for one in sent))
+        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        for number in range(40):
+            assert (await asyncio.wait_for(answer(reader), 10))["context"] == str(number)
+        writer.close()
 
     run_on_broker(tmp_path, scenario)

@@ -24,7 +24,7 @@ from magnetar.runtime.log import RateLimitedLog
 from magnetar.security.authentication.peer_certificate import verified_certificate
 
 if TYPE_CHECKING:
-    from magnetar.admin.http.websocket_connection import HttpTurns, UnfinishedBudget
+    from magnetar.admin.http.websocket_connection import HttpTurns, UnfinishedBudget, WebSocketConnection
 
 log = logging.getLogger(__name__)
 _limited = RateLimitedLog(log)
@@ -32,6 +32,8 @@ _limited = RateLimitedLog(log)
 REQUEST_SECONDS: Final = 20.0
 HEAD_MAX: Final = 64 << 10
 """Bytes of a request line with its headers that may wait for the rest: a token alone may have 32 KiB."""
+HEAD_LINES_MAX: Final = 1000
+"""Lines of a head that may wait for the rest: all of them are read at once when it is whole, some 10 µs for each."""
 _SLICE: Final = 2048
 """Bytes that are handled at once of what has many lines."""
 _LINES_AT_ONCE: Final = 340
@@ -90,6 +92,10 @@ class HttpConnection(H11Protocol):
         self._unread = b""
         """What waits for its turn; nothing is read meanwhile."""
         self._handed_over = False
+        self._heir: WebSocketConnection | None = None
+        """What the connection has become, while what came with the handshake is handed over."""
+        self._head_lines = 0
+        """Lines of a head that is not whole."""
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._unsent = 0
@@ -114,6 +120,7 @@ class HttpConnection(H11Protocol):
             self.transport.pause_reading()
         elif self._turns is None or data.count(b"\n") <= _LINES_AT_ONCE:
             self._take(data)
+            self._heir = None
         else:
             self._unread = data
             self.turn()
@@ -123,7 +130,7 @@ class HttpConnection(H11Protocol):
         of the network holds 40,000 chunks of a body."""
         turns, unread, at = self._turns, self._unread, 0
         assert turns is not None
-        while at < len(unread) and turns.left > 0:
+        while at < len(unread) and turns.left > 0 and self._heir is None:
             if self.transport.is_closing() or self._handed_over:
                 self._unread = b""
                 return
@@ -131,6 +138,12 @@ class HttpConnection(H11Protocol):
             at += len(piece)
             turns.spent(piece.count(b"\n"))
             self._take(piece)
+        heir, self._heir = self._heir, None
+        if heir is not None:
+            self._unread = b""
+            if at < len(unread):
+                heir.data_received(unread[at:])
+            return
         self._unread = unread[at:]
         if self._unread:
             self.transport.pause_reading()
@@ -142,7 +155,11 @@ class HttpConnection(H11Protocol):
         super().data_received(data)
         if self._handed_over:
             return
-        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+        waiting = self.conn.their_state
+        self._head_lines = self._head_lines + data.count(b"\n") if waiting is h11.IDLE else 0
+        if self._head_lines > HEAD_LINES_MAX:
+            self._refuse(431, f"the head has more than {HEAD_LINES_MAX} lines: send fewer headers")
+        elif waiting in (h11.IDLE, h11.SEND_BODY):
             if self._reading is None:
                 self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
         else:
@@ -155,10 +172,21 @@ class HttpConnection(H11Protocol):
         status = self.conn.status
         if status == 431:
             msg = f"the request line and the headers have more than {HEAD_MAX} bytes: send a shorter query or token"
-        body = json.dumps({"reason": msg}).encode()
+        self._refuse(status, msg)
+
+    def _refuse(self, status: int, reason: str) -> None:
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # what the application still answers goes nowhere
+        body = json.dumps({"reason": reason}).encode()
         headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
-        for part in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(part) or b"")
+        try:
+            for part in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(part) or b"")
+        except h11.LocalProtocolError as error:
+            # an answer is under way, or the request was a HEAD
+            error.__traceback__ = None
+            self.transport.abort()
+            return
         self.transport.close()
 
     @override
@@ -173,7 +201,7 @@ class HttpConnection(H11Protocol):
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """Hand the connection over, with the request that began it and what came behind it."""
         # imported when the application is built
-        from magnetar.admin.http.websocket_connection import WebSocketConnection, small_reads
+        from magnetar.admin.http import websocket_connection as websockets
 
         self._handed_over = True
         self._request_whole()
@@ -181,12 +209,17 @@ class HttpConnection(H11Protocol):
         self.connections.discard(self)
         assert self._sockets is not None, "a door without WebSockets upgrades nothing"
         assert self._turns is not None
-        found = WebSocketConnection(
+        found = websockets.WebSocketConnection(
             self.config, self.server_state, self.app_state, self._release, self._sockets.idle_seconds, self._turns,
             self._sockets.unfinished,
         )  # fmt: skip
         found.connection_made(self.transport)
-        self.transport.set_protocol(small_reads(found))
+        self.transport.set_protocol(websockets.small_reads(found))
+        if self._writing is not None:  # an answer before the handshake is not taken yet
+            self._writing.cancel()
+            self._writing = None
+            found.pause_writing()
+        self._heir = found
         found.begin(event.method, event.target, self.headers, self.conn.trailing_data[0])
 
     def _request_whole(self) -> None:

@@ -35,6 +35,7 @@ class DeadLetters:
         assert self._topic is not None
         try:
             await self._publish(message, self._topic)
+            await consumer.acknowledge(message)
         except ClientError as error:
             await consumer.negative_acknowledge(message)
             _limited.warning(
@@ -43,8 +44,6 @@ class DeadLetters:
                 self._subscription, message.topic_name(), self._topic.fqn, error,
                 extra={"topic": message.topic_name(), "subscription": self._subscription},
             )  # fmt: skip
-            return
-        await consumer.acknowledge(message)
 
     async def _publish(self, message: Message, topic: TopicName) -> None:
         if self._producer is None:
