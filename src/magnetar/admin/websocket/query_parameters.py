@@ -129,14 +129,17 @@ def consuming_options(query: Query, topic: str, subscription: str) -> ConsumingO
     kinds = {one.name: one for one in SubType}
     starts = {one.name: one for one in c.InitialPosition}
     kind = _choice(query, "subscriptionType", kinds, "Exclusive")
-    dead = dead and kind in (SubType.Shared, SubType.Key_Shared)  # the other types count no redeliveries
+    counted = kind in (SubType.Shared, SubType.Key_Shared)  # the other types count no redeliveries
+    dead_topic = None
+    if query.get("deadLetterTopic") or (dead and counted):
+        dead_topic = _dead_letter_topic(query, f"{topic}-{subscription}-DLQ")
     delay = _number(query, "negativeAckRedeliveryDelay", _NACK_MS, 0, "redeliveryDelay needs to be >= 0")
     return ConsumingOptions(
         queue=_queue(query),
         pull=_flag(query, "pullMode"),
         ack_timeout_ms=timeout,
         max_redeliveries=redeliveries,
-        dead_letter_topic=_dead_letter_topic(query, f"{topic}-{subscription}-DLQ") if dead else None,
+        dead_letter_topic=dead_topic if counted else None,
         subscribe={
             "consumer_type": kind,
             "durable": _choice(query, "subscriptionMode", modes, "Durable"),
