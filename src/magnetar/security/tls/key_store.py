@@ -68,8 +68,11 @@ def read_key_store(path: str, password: str) -> StoredKeys:
     return StoredKeys(key, once, b"".join([own, *others]), trusted.decode())
 
 
-def load_chain(context: ssl.SSLContext, path: str, password: str) -> None:
-    """Show the certificate of a key store. Raises InvalidValueError, ssl.SSLError if the two do not fit."""
+def load_chain(context: ssl.SSLContext, path: str, password: str) -> bytes:
+    """Show the certificate of a key store, and return it with its chain, in PEM.
+
+    Raises InvalidValueError, ssl.SSLError if key and certificate do not fit.
+    """
     stored = read_key_store(path, password)
     if stored.key is None or not stored.chain:
         raise InvalidValueError(f"TLS: {path}: there is no key with a certificate in this key store")
@@ -77,6 +80,7 @@ def load_chain(context: ssl.SSLContext, path: str, password: str) -> None:
         file.write(stored.key + stored.chain)
         file.flush()
         context.load_cert_chain(file.name, password=stored.password)
+    return stored.chain
 
 
 def load_trusted(context: ssl.SSLContext, path: str, password: str) -> None:

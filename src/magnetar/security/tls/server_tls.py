@@ -12,13 +12,13 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.security.tls.certificate_files import expired, why_not_loaded
 from magnetar.security.tls.cipher_suites import CipherSuites, cipher_suites, supported
-from magnetar.security.tls.key_store import load_chain, load_trusted, read_key_store
+from magnetar.security.tls.key_store import load_chain, load_trusted
 from magnetar.security.tls.protocol_versions import ProtocolVersions, protocol_versions
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ _OPTIONS: Final = ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TI
 _LEVEL: Final = "@SECLEVEL=2:"
 """As the standard library has it by default: no keys under 2048 bits, no SHA-1 in certificates."""
 
+Loaded = TypeVar("Loaded")
 Stamps = tuple[tuple[int, int, int, int] | None, ...]
 
 
@@ -40,11 +41,10 @@ class Material:
     files: tuple[str, ...]
     secret_file: str
     """The one that holds the key."""
-    load: Callable[[ssl.SSLContext], None]
+    load: Callable[[ssl.SSLContext], bytes]
+    """Returns the certificates that are shown, in PEM."""
     load_trusted: Callable[[ssl.SSLContext], None] | None
     """``None``: no authorities of clients are given."""
-    chain: Callable[[], bytes]
-    """The certificates that are shown, in PEM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,12 @@ class ServerTls:
         self.offer.apply(context)
         material = self._material
         _warn_of_readers(material.secret_file)
-        _loading(", ".join(material.files[:2]), lambda: material.load(context))
-        _warn_of_expiry(context, material)
+        chain = _loading(", ".join(material.files[:2]), lambda: material.load(context))
+        if expired(context, chain):
+            log.warning(
+                "TLS: the certificate of %s has expired: clients that check it turn away; replace the file",
+                material.files[0],
+            )
         load_authorities = material.load_trusted
         if load_authorities is not None:
             _loading(material.files[-1], lambda: load_authorities(context))
@@ -161,12 +165,16 @@ def _from_files(settings: Settings) -> Material:
         missing = "tlsKeyFilePath" if certificate else "tlsCertificateFilePath"
         raise InvalidValueError(f"{missing}: a port with TLS needs a certificate and its key; name the file")
     trusted = settings.tlsTrustCertsFilePath
+
+    def load(context: ssl.SSLContext) -> bytes:
+        context.load_cert_chain(certificate, key, _no_password)
+        return Path(certificate).read_bytes()
+
     return Material(
         tuple(filter(None, (certificate, key, trusted))),
         key,
-        lambda context: context.load_cert_chain(certificate, key, _no_password),
+        load,
         (lambda context: context.load_verify_locations(trusted)) if trusted else None,
-        lambda: Path(certificate).read_bytes(),
     )
 
 
@@ -180,13 +188,12 @@ def _from_key_stores(settings: Settings) -> Material:
         store,
         lambda context: load_chain(context, store, own),
         (lambda context: load_trusted(context, trusted, others)) if trusted else None,
-        lambda: read_key_store(store, own).chain,
     )
 
 
-def _loading(named: str, load: Callable[[], None]) -> None:
+def _loading(named: str, load: Callable[[], Loaded]) -> Loaded:
     try:
-        load()
+        return load()
     except OSError as error:
         raise InvalidValueError(f"TLS: {named}: {why_not_loaded(error)}") from None
 
@@ -203,18 +210,6 @@ def _warn_of_readers(file: str) -> None:
         return
     if mode & 0o007:
         log.warning("TLS: %s holds a private key and other users may read it: chmod o-rwx", file)
-
-
-def _warn_of_expiry(context: ssl.SSLContext, material: Material) -> None:
-    try:
-        chain = material.chain()
-    except (OSError, MagnetarError):
-        return
-    if expired(context, chain):
-        log.warning(
-            "TLS: the certificate of %s has expired: clients that check it turn away; replace the file",
-            material.files[0],
-        )
 
 
 def _stamps(files: tuple[str, ...]) -> Stamps:
