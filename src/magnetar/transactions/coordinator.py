@@ -118,8 +118,7 @@ class Coordinator:
         self.living = living
         self._active_max = active_max
         self._owned = Counter(t.owner for t in living.all.values())
-        self._deadlines = [(t.deadline_ms, t.id) for t in living.all.values()]
-        heapq.heapify(self._deadlines)
+        self._deadlines = _deadlines(living)
 
     def begin(self, now_ms: int, ttl_ms: int, owner: str = "") -> tuple[TxnId, Op] | None:
         """A new transaction; None if there are as many as there may be (rule 9.4).
@@ -140,11 +139,9 @@ class Coordinator:
         op: Op = ["n", txn.least, now_ms, ttl_ms, owner]
         living.apply(op)
         self._owned[owner] += 1
-        if len(self._deadlines) > 2 * len(living.all) + _SPARE_DEADLINES:
-            self._deadlines = [(t.deadline_ms, t.id) for t in living.all.values()]
-            heapq.heapify(self._deadlines)
-            return txn, op
         heapq.heappush(self._deadlines, (now_ms + ttl_ms, txn))
+        if len(self._deadlines) > 2 * len(living.all) + _SPARE_DEADLINES:
+            self._deadlines = _deadlines(living)
         return txn, op
 
     def get(self, txn: TxnId, owner: str | None = None) -> Transaction:
@@ -232,6 +229,13 @@ class Coordinator:
     def low_water_mark(self) -> int:
         """All transactions below the oldest open one have ended; 0 if none is open, as Pulsar shows it."""
         return min((txn.least for txn in self.living.all), default=1) - 1
+
+
+def _deadlines(living: OpenTransactions) -> list[tuple[int, TxnId]]:
+    """A heap of when each of them is due."""
+    found = [(t.deadline_ms, t.id) for t in living.all.values()]
+    heapq.heapify(found)
+    return found
 
 
 def _wrong_status(found: Transaction) -> InvalidTxnStatusError:

@@ -130,9 +130,8 @@ def consuming_options(query: Query, topic: str, subscription: str) -> ConsumingO
     starts = {one.name: one for one in c.InitialPosition}
     kind = _choice(query, "subscriptionType", kinds, "Exclusive")
     counted = kind in (SubType.Shared, SubType.Key_Shared)  # the other types count no redeliveries
-    dead_topic = None
-    if query.get("deadLetterTopic") or (dead and counted):
-        dead_topic = _dead_letter_topic(query, f"{topic}-{subscription}-DLQ")
+    default = f"{topic}-{subscription}-DLQ" if dead and counted else ""
+    dead_topic = _dead_letter_topic(query.get("deadLetterTopic") or default)
     delay = _number(query, "negativeAckRedeliveryDelay", _NACK_MS, 0, "redeliveryDelay needs to be >= 0")
     return ConsumingOptions(
         queue=_queue(query),
@@ -152,10 +151,9 @@ def consuming_options(query: Query, topic: str, subscription: str) -> ConsumingO
     )
 
 
-def _dead_letter_topic(query: Query, default: str) -> TopicName:
-    given = query.get("deadLetterTopic") or default
+def _dead_letter_topic(given: str) -> TopicName | None:
     try:
-        return TopicName.parse(given)
+        return TopicName.parse(given) if given else None
     except InvalidTopicNameError as error:
         raise _wrong(f"deadLetterTopic {given[:80]!r}: {error}") from None
 

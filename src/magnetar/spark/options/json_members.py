@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from magnetar.model.errors import InvalidValueError
@@ -17,8 +18,7 @@ def json_members(title: str, text: str) -> dict[str, Any]:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
+            [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
             raise InvalidValueError(f"option {title!r} names {twice!r} twice: give all of it at once")
         return found
 

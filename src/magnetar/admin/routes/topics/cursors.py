@@ -201,7 +201,6 @@ def _target(body: Json) -> _Target:
         raise InvalidValueError(
             'expected a message id as the body, {"ledgerId": ..., "entryId": ...}, or "earliest" or "latest"; ' + found
         )
-    given = body
-    position = Position(number(given.get("ledgerId"), '"ledgerId"'), number(given.get("entryId"), '"entryId"'))
-    excluded = given.get("isExcluded", given.get("excluded"))
+    position = Position(number(body.get("ledgerId"), '"ledgerId"'), number(body.get("entryId"), '"entryId"'))
+    excluded = body.get("isExcluded", body.get("excluded"))
     return _Target(position, excluded is not None and flag(excluded))
