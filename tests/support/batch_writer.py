@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar.protocol.batches import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Batch, Seal, key_text
+from magnetar.protocol.batches import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, Batch, Seal
 from magnetar.protocol.commands import KeyValues
 from magnetar.protocol.compression import CompressionType, compress
 from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.protocol.message_keys import key_text
 from magnetar.protocol.varints import varint
 
 _CACHED: Final = 1 << 16

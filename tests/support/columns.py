@@ -10,8 +10,6 @@ A chunk of a large message and an encrypted payload cannot be read on their own 
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Final, NamedTuple
 
 from magnetar.model.errors import NotAvailableError, ProtocolError
@@ -22,6 +20,7 @@ from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.entries import payload_of
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size
 from magnetar.protocol.generated import pulsar_pb2 as pb
+from magnetar.protocol.message_keys import key_of_base64
 
 MAX_UNCOMPRESSED: Final = 1 << 28
 _ALL: Final = (1 << 31) - 1
@@ -191,9 +190,4 @@ def _text(text: str | bytes) -> str:
 def _key(message: pb.MessageMetadata | pb.SingleMessageMetadata) -> bytes:
     key: str | bytes = message.partition_key
     raw = key.encode() if isinstance(key, str) else key
-    if message.partition_key_b64_encoded:
-        try:
-            return base64.b64decode(raw, validate=True)
-        except binascii.Error:
-            return raw
-    return raw
+    return key_of_base64(raw) if message.partition_key_b64_encoded else raw

@@ -22,7 +22,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash, murmur3_31
 from magnetar.model.names import TopicName
-from magnetar.protocol.batches import key_text
+from magnetar.protocol.message_keys import key_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,6 @@ what the broker remembers of a producer, a sender that starts over then sees whe
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
@@ -34,16 +33,3 @@ class Batch(NamedTuple):
     """The id of the first message."""
     highest_sequence_id: int
     """The id of the last message."""
-
-
-def key_text(key: bytes, *, base64_always: bool = False) -> tuple[str, bool]:
-    """A key as the wire wants it, and whether that is base64: only for keys that are no UTF-8 (rules of 3.8).
-
-    ``base64_always``: for those of KEY_VALUE, SEPARATED (rule 10.13).
-    """
-    if not base64_always:
-        try:
-            return key.decode(), False
-        except UnicodeDecodeError:
-            pass
-    return base64.b64encode(key).decode(), True

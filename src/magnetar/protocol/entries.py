@@ -10,8 +10,6 @@ for that, `metadata_of` and the rest for clients.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from magnetar.protocol.commands import KeyValues, TxnId
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE, read_size, with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
+from magnetar.protocol.message_keys import key_of_base64
 from magnetar.protocol.varints import read_varint, varint
 
 NONE_KEY: Final = b"NONE_KEY"
@@ -224,12 +223,7 @@ def sticky_key_by_protobuf(entry: bytes) -> bytes:
     if not raw.HasField("partition_key"):
         return _utf8(raw.producer_name) + b"-%d" % signed(raw.sequence_id)
     key = _utf8(raw.partition_key)
-    if raw.partition_key_b64_encoded:
-        try:
-            return base64.b64decode(key, validate=True)
-        except binascii.Error:
-            return key
-    return key
+    return key_of_base64(key) if raw.partition_key_b64_encoded else key
 
 
 def _utf8(text: str | bytes) -> bytes:

@@ -6,8 +6,6 @@ asked for them.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
@@ -20,6 +18,7 @@ from magnetar.client.machines.message_id import MessageId
 from magnetar.client.values.written_schema import SEALED, WrittenSchema
 from magnetar.protocol.commands import BrokerEntryMetadata
 from magnetar.protocol.entries import EntryMetadata, single_metadata_of
+from magnetar.protocol.message_keys import key_of_base64
 
 T = TypeVar("T", default=bytes)
 
@@ -193,12 +192,7 @@ class Message(Generic[T]):
     def key_bytes(self) -> bytes:
         """Return the key as the producer gave it."""
         key = self.partition_key().encode()
-        if self._own.partition_key_b64_encoded:
-            try:
-                return base64.b64decode(key, validate=True)
-            except binascii.Error:
-                pass
-        return key
+        return key_of_base64(key) if self._own.partition_key_b64_encoded else key
 
     @property
     def key_is_base64(self) -> bool:

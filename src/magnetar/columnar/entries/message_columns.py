@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.protocol.batches import key_text
+from magnetar.protocol.message_keys import key_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

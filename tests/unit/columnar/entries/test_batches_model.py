@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.model.errors import MagnetarError, NotAvailableError, ProtocolError
-from magnetar.protocol.batches import key_text
 from magnetar.protocol.compression import CompressionType, compress, decompress
 from magnetar.protocol.entries import (
     EncryptionKey,
@@ -19,6 +18,7 @@ from magnetar.protocol.entries import (
     payload_of,
     split_batch,
 )
+from magnetar.protocol.message_keys import key_text
 from tests.support.batch_writer import BatchWriter
 from tests.support.columns import Columns
 
