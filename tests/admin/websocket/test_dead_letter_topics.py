@@ -61,9 +61,9 @@ def test_a_dead_letter_that_cannot_be_published_is_in_the_log(tmp_path: Path, ca
                 given = await said(consumer)
                 await consumer.send(json.dumps({"type": "negativeAcknowledge", "messageId": given["messageId"]}))
             for _ in range(400):
-                if "cannot be published" in caplog.text:
+                if "could not be moved" in caplog.text:
                     break
                 await asyncio.sleep(0.02)
 
     run_on_broker(tmp_path, scenario)
-    assert caplog.text.count("cannot be published to persistent://public/nowhere/dead, and is delivered again") == 1
+    assert caplog.text.count("could not be moved to persistent://public/nowhere/dead, and is delivered again") == 1

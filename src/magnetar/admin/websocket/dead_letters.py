@@ -40,7 +40,7 @@ class DeadLetters:
             await consumer.negative_acknowledge(message)
             _limited.warning(
                 f"{message.topic_name()} {self._subscription}",
-                "a dead letter of subscription %s of %s cannot be published to %s, and is delivered again: %s",
+                "a dead letter of subscription %s of %s could not be moved to %s, and is delivered again: %s",
                 self._subscription, message.topic_name(), self._topic.fqn, error,
                 extra={"topic": message.topic_name(), "subscription": self._subscription},
             )  # fmt: skip
