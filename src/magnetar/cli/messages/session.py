@@ -103,11 +103,13 @@ def _first_trouble_said() -> Iterator[None]:
     from magnetar.client.aio.connections.topic_lookup import log
 
     handler = _FirstTrouble()
+    level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     try:
         yield
     finally:
+        log.setLevel(level)
         log.removeHandler(handler)
 
 
