@@ -154,14 +154,14 @@ class LocalSegmentWriter:
     def _appended(self, end: int, done: Committed, error: BaseException | None) -> None:
         if error is None and self._file is not None:
             error = self._shorter_than(end)
-        if error is None and self._file is not None:
-            loop = asyncio.get_running_loop()
-            if self._nameless or (loop.time() >= self._look_at and self._moved(loop.time())):
+            if error is None and self._is_gone():
                 self._lost = self._ended = True
-                work = loop.run_in_executor(self._executor, restore, self._files, self._number, self._file, end)
+                restoring = partial(restore, self._files, self._number, self._file, end)
+                work = asyncio.get_running_loop().run_in_executor(self._executor, restoring)
                 work.add_done_callback(partial(self._restored, end, done))
                 return
-            self._length = end
+            if error is None:
+                self._length = end
         done(error)
 
     def _shorter_than(self, end: int) -> OSError | None:
@@ -179,7 +179,11 @@ class LocalSegmentWriter:
         log.error("%s; the next block begins a segment", text)
         return OSError(errno.EIO, text)
 
-    def _moved(self, now: float) -> bool:
+    def _is_gone(self) -> bool:
+        """Whether the open file has no name, or, which is looked at now and then only, another name."""
+        now = asyncio.get_running_loop().time()
+        if self._nameless or now < self._look_at:
+            return self._nameless
         self._look_at = now + _LOOK_SECONDS
         return not self._in_place()
 
