@@ -33,6 +33,8 @@ _PACK_BELOW: Final = 1024
 """Bytes of an entry, on average, below which packing saves more than it costs."""
 _PACK_FROM: Final = 16
 """Entries of a run from which on it is packed."""
+_AGED_AHEAD: Final = 64
+"""This part of what is kept of what was written goes at once, so that not every piece looks at all parts."""
 _TIDIED_MAX: Final = 1000
 """Pieces of each part that one call of :meth:`EntryCache.tidy` lets go."""
 
@@ -101,8 +103,11 @@ class CachedRuns:
 
     def at(self, first: int) -> int:
         """Where the piece is that begins there; -1 if it is gone."""
-        i = bisect_right(self.runs, first, key=_FIRST) - 1
-        return i if i >= 0 and self.runs[i].first == first else -1
+        runs = self.runs
+        if runs and runs[0].first == first:
+            return 0  # the oldest, which is looked for most
+        i = bisect_right(runs, first, key=_FIRST) - 1
+        return i if i >= 0 and runs[i].first == first else -1
 
     def drop(self, first: int) -> None:
         """Let go of the piece that begins there, if it is there."""
@@ -237,7 +242,7 @@ class EntryCache:
         recent.bytes += size
         recent.pieces.append((cached, first, size, entries))
         if recent.bytes > self._room:
-            self._age()
+            self._age(self.recent_max // _AGED_AHEAD)
 
     def put_read(self, cached: CachedRuns, run: StoredRun, size: int) -> None:
         """The same of a run that was read from the disk."""
@@ -256,10 +261,11 @@ class EntryCache:
         """How many bytes may be written before something has to go."""
         self._room = min(self.recent_max, self.bytes_max - self._awaited.bytes - self._read.bytes)
 
-    def _age(self) -> None:
-        """What was written some time ago stays only if it is waited for."""
+    def _age(self, ahead: int = 0) -> None:
+        """What was written some time ago stays only if it is waited for; so many bytes more go, if any have to."""
         recent = self._recent
-        while recent.bytes > self.recent_max and len(recent.pieces) > 1:
+        most = self.recent_max - ahead if recent.bytes > self.recent_max else self.recent_max
+        while recent.bytes > most and len(recent.pieces) > 1:
             self._age_oldest()
         self._let_go_awaited()
         if self.bytes > self.bytes_max:
@@ -267,21 +273,26 @@ class EntryCache:
         self._measure()
 
     def _age_oldest(self) -> None:
-        piece, awaited = self._recent.popleft(), self._awaited
-        kept = self._packed(piece) if _awaited(piece) else None
+        piece = self._recent.popleft()
+        cached, first, _, entries = piece
+        i = cached.at(first)
+        kept = self._packed(piece, i) if i >= 0 and cached.awaited(first + entries - 1) else None
         if kept is None:
-            self._drop(piece)
+            self.entries_gone += entries
+            self.evictions += 1
+            if i >= 0:
+                del cached.runs[i]
         else:
+            awaited = self._awaited
             awaited.pieces.append(kept)
             awaited.bytes += kept[2]
 
-    def _packed(self, piece: _Piece) -> _Piece | None:
-        """As it is to be kept for those who wait. None: it is large, and they are not there."""
+    def _packed(self, piece: _Piece, i: int) -> _Piece | None:
+        """As the run at ``i`` is to be kept for those who wait. None: it is large, and they are not there."""
         cached, first, size, entries = piece
         bare = size - _RUN_OVERHEAD - _ENTRY_OVERHEAD * entries
         if entries < _PACK_FROM or bare >= _PACK_BELOW * entries:
             return piece if cached.awaited(first + entries - 1, by_consumers=True) else None
-        i = cached.at(first)
         run = cached.runs[i]
         assert isinstance(run, StoredRun)
         cached.runs[i] = PackedRun(first, run.ledger, run.entry, PackedEntries(run.entries), run.counts)

@@ -61,20 +61,21 @@ def test_the_account_of_what_is_packed_is_what_the_memory_is(entries: int) -> No
 
 
 def test_what_nobody_waits_for_has_a_fifth_and_goes_in_the_order_it_came_and_one_piece_stays() -> None:
+    """A 64th of the part goes at once, so that not every piece that comes has to look at all parts."""
     each = 100 + OVERHEAD
-    cache, one, other = EntryCache(5 * 3 * each), CachedRuns(), CachedRuns()
+    cache, one, other = EntryCache(5 * 128 * each), CachedRuns(), CachedRuns()
     put(cache, one, 0, [100])
     put(cache, other, 7, [100])
-    put(cache, one, 1, [100])
-    assert (cache.bytes, firsts(one), firsts(other)) == (3 * each, [0, 1], [7]), "the budget itself is allowed"
-    put(cache, one, 2, [100])
-    assert (cache.bytes, firsts(one), firsts(other)) == (3 * each, [1, 2], [7])
-    put(cache, one, 3, [100])
-    assert (cache.bytes, firsts(one), firsts(other)) == (3 * each, [1, 2, 3], [])
-    put(cache, one, 4, [4000])
-    assert (cache.bytes, firsts(one)) == (4000 + OVERHEAD, [4]), "the newest stays whatever its size"
-    put(cache, one, 5, [1])
-    assert (cache.bytes, firsts(one)) == (1 + OVERHEAD, [5])
+    for first in range(1, 127):
+        put(cache, one, first, [100])
+    assert (cache.bytes, len(one.runs), firsts(other)) == (128 * each, 127, [7]), "the budget itself is allowed"
+    put(cache, one, 127, [100])
+    assert (cache.bytes, firsts(one), firsts(other)) == (126 * each, list(range(2, 128)), [])
+    assert (cache.entries_put, cache.entries_gone, cache.evictions) == (129, 3, 3)
+    put(cache, one, 128, [128 * each])
+    assert (cache.bytes, firsts(one)) == (128 * each + OVERHEAD, [128]), "the newest stays whatever its size"
+    put(cache, one, 129, [1])
+    assert (cache.bytes, firsts(one)) == (1 + OVERHEAD, [129])
 
 
 def test_what_a_subscription_waits_for_stays_while_there_is_room_and_goes_when_it_was_acknowledged() -> None:
