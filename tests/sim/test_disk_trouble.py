@@ -234,6 +234,9 @@ class Hopeful:
 
         self._inner.commit(file, at, chunks, sync, once_more, lead, zeros)
 
+    def give_back_memory(self) -> None:
+        self._inner.give_back_memory()
+
     def close(self) -> None:
         self._inner.close()
 

@@ -328,6 +328,7 @@ class Node:
     async def _forget(self) -> None:
         """Let go of what can be made anew."""
         forget_names()
+        self.broker.store.give_back_memory()
         await self._free_lists.give_back()
 
     async def complete(self) -> None:

@@ -34,6 +34,10 @@ class LocalLedgerStore(LedgerStore):
         self._committer = committer(spare) if committer else spare
         super().__init__(LocalJournal(files, threads.writer, self._committer), clock, threads, settings, archive)
 
+    def give_back_memory(self) -> None:
+        """Give what large groups left in memory back to the system."""
+        self._committer.give_back_memory()
+
     @override
     async def close(self) -> None:
         try:

@@ -34,6 +34,10 @@ class Committer(Protocol):
         """
         ...
 
+    def give_back_memory(self) -> None:
+        """Give memory that the next group would take anew back to the system; harmless at any time."""
+        ...
+
     def close(self) -> None:
         """Release everything; nothing is under way."""
         ...
@@ -51,6 +55,9 @@ class ThreadCommitter:
     ) -> None:  # fmt: skip
         work = asyncio.get_running_loop().run_in_executor(self._writer, _write, file, at, chunks, sync, zeros)
         work.add_done_callback(lambda future: done(future.exception()))
+
+    def give_back_memory(self) -> None:
+        """Nothing: it keeps none."""
 
     def close(self) -> None:
         """Nothing: the executor is its owner's."""

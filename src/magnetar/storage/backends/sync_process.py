@@ -29,6 +29,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from magnetar.storage.backends.committer import Committer
@@ -89,6 +90,8 @@ while True:
 
 _SHARED_BYTES: Final = 8 << 20
 """A larger group goes through the shared memory in slices of this size, whole pages, each synced."""
+_KEPT_BYTES: Final = 1 << 20
+"""So much of it stays when memory is given back, whole pages."""
 _JOIN_BELOW: Final = 4096
 """Chunks smaller than this on average are joined before they are copied into the shared memory."""
 
@@ -135,6 +138,8 @@ class SyncProcess:
         memory = os.memfd_create("magnetar-group")
         os.ftruncate(memory, _SHARED_BYTES)
         self._shared = mmap.mmap(memory, _SHARED_BYTES)
+        self._touched = 0
+        """The largest group since its memory was given back."""
         with theirs, os.fdopen(memory):
             try:
                 self._process = subprocess.Popen(
@@ -221,6 +226,8 @@ class SyncProcess:
             message += zeros.at.to_bytes(8, "little") + zeros.size.to_bytes(8, "little")
         self._wire.send(message)
         self._offset += size
+        if size > self._touched:
+            self._touched = size
 
     def _answered(self) -> None:
         try:
@@ -259,6 +266,14 @@ class SyncProcess:
             self._process = None
         self._file = None
         self._shared.close()
+
+    def give_back_memory(self) -> None:
+        """See :class:`Committer`: the pages that a large group left in the shared memory, unless one is under way."""
+        if self._process is None or self._done is not None or self._touched <= _KEPT_BYTES:
+            return
+        with suppress(OSError):  # a kernel without it keeps them
+            self._shared.madvise(mmap.MADV_REMOVE, _KEPT_BYTES, _SHARED_BYTES - _KEPT_BYTES)
+        self._touched = 0
 
     def close(self) -> None:
         """End the process."""

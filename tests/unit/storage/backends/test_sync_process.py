@@ -153,6 +153,38 @@ def test_a_large_group_fails_as_a_whole_and_the_next_is_not_mixed_with_it(tmp_pa
     asyncio.run(main())
 
 
+def shared_bytes() -> int:
+    """What this process has of files in memory."""
+    found = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssShmem")]
+    return int(found[0].split()[1]) << 10
+
+
+def test_memory_of_large_groups_is_given_back_when_none_is_under_way(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        before = shared_bytes()
+        large = [os.urandom(6 << 20)]
+        assert await commit(process, file, large) is None
+        assert shared_bytes() - before > 5 << 20
+        process.give_back_memory()
+        assert shared_bytes() - before <= 1 << 20
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        answer: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        process.commit(file, 6 << 20, large, True, answer.set_result)
+        process.give_back_memory()
+        os.kill(process.pid, signal.SIGCONT)
+        assert await asyncio.wait_for(answer, 20) is None
+        assert content(file) == large[0] * 2
+        os.kill(process.pid, signal.SIGKILL)
+        await commit(process, file, [b"a thread goes on"], at=12 << 20)
+        process.give_back_memory()
+        process.close()
+
+    asyncio.run(main())
+
+
 def test_a_full_disk_is_told_by_its_number() -> None:
     async def main() -> None:
         process = started()

@@ -30,6 +30,8 @@ class Held:
         file.write(at, chunks)
         self.waiting.append(done)
 
+    def give_back_memory(self) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -97,6 +97,9 @@ class CutAfterwards:
 
         self._committer.commit(file, at, chunks, sync, finished, lead, zeros)
 
+    def give_back_memory(self) -> None:
+        self._committer.give_back_memory()
+
     def close(self) -> None:
         self._committer.close()
 
