@@ -158,6 +158,26 @@ def test_a_checkpoint_subscription_stays_until_it_is_moved(lookup: Lookup) -> No
         assert late.hold(None) == fourth
 
 
+def test_two_holders_of_one_checkpoint_subscription_are_in_the_log(
+    lookup: Lookup, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = f"{NAMESPACE}/shared-by-two"
+    publish(lookup, topic, [b"before"], max_messages=1)
+    with (
+        CheckpointSubscription(lookup, topic, "one") as first,
+        CheckpointSubscription(lookup, topic, "one") as second,
+        CheckpointSubscription(lookup, topic, "two") as alone,
+    ):
+        said: list[str] = []
+        end = time.monotonic() + 20
+        while not said and time.monotonic() < end:
+            for each in (first, alone, second):
+                each.hold(START)
+            said = [one for one in caplog.messages if "is held by somebody else" in one]
+    assert len(said) == 1, "of one of the two holders, and not of the subscription that has one"
+    assert said[0].startswith(f"subscription one of {topic} is held by somebody else, too")
+
+
 def test_a_killed_broker_costs_nothing_but_time(tmp_path: Path) -> None:
     """Subscription, reader and producer go on with the broker's next life."""
     topic = f"{NAMESPACE}/killed"

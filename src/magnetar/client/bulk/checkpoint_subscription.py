@@ -8,11 +8,15 @@ acknowledge cumulatively.
 When a topic is unloaded (a broker's load manager does that at any time), the broker says so and keeps the connection,
 on which the subscription means nothing from then on: acknowledgements there are not even answered (rule 4.2.5). So
 what has arrived is looked at before each use, and nothing that went wrong on a connection is tried on it again.
+
+The broker also says which of two holders is the active one (rule 5.4.5). Whoever is not says so in the log: two queries
+with one subscription each miss what the other has processed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from magnetar.client.connection import Connection
@@ -21,6 +25,8 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, ReadPosition, after_entry
 from magnetar.client.reader_session import consumer_ended
 from magnetar.protocol import commands as c
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -35,6 +41,7 @@ class CheckpointSubscription:
         self._initial = c.InitialPosition.Latest
         self._connection: Connection | None = None
         self._consumer_id = 0
+        self._shared = False
 
     def __enter__(self) -> CheckpointSubscription:
         return self
@@ -118,6 +125,7 @@ class CheckpointSubscription:
             except ConnectionLostError:
                 pass
             else:
+                self._look_for_others(pushes)
                 if not consumer_ended(pushes):
                     return self._connection
             self.close()
@@ -141,3 +149,13 @@ class CheckpointSubscription:
             raise
         self._connection = connection
         return connection
+
+    def _look_for_others(self, pushes: Iterable[c.Command]) -> None:
+        for push in pushes:
+            if isinstance(push, c.CommandActiveConsumerChange) and not push.is_active and not self._shared:
+                self._shared = True
+                log.warning(
+                    "subscription %s of %s is held by somebody else, too: an earlier driver that has not gone yet, or another "
+                    "query; two queries with one subscription each miss what the other has processed, so give each its own",
+                    self._subscription, self.topic,
+                )  # fmt: skip
