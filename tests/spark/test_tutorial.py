@@ -74,7 +74,7 @@ def test_every_step(tmp_path: Path) -> None:
                 reader.do(snippet)
     finally:
         broker.end()
-    _, explained, checked, _, verified, result = reader.said
+    _, explained, _, _, checked, _, verified, result = reader.said
     assert "61 entries wait and no consumer is connected" in explained
     assert "is valid" in checked
     assert "proven: nothing skipped, nothing repeated, nothing changed" in verified

@@ -67,6 +67,10 @@ class Lookup:
             self._asked.close()
             self._asked = None
 
+    def reach(self) -> None:
+        """Connect and log in, as often as it takes within the timeout. Raises ClientError with the last reason."""
+        self.patiently(self._question)
+
     def connect(self, topic: str) -> Connection:
         """Return a new connection to the broker that serves ``topic`` now; the caller owns it."""
         route = self.patiently(lambda: self.route(topic))

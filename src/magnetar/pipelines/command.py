@@ -115,9 +115,12 @@ def run(
         from magnetar.pipelines.execution.progress import ProgressView, outline
         from magnetar.pipelines.execution.run import Stop, session
         from magnetar.pipelines.execution.run import run as run_query
+        from magnetar.pipelines.state.status import open_lookup
 
         for line in outline(pipeline):
             _say(line)
+        with open_lookup(pipeline) as lookup:
+            lookup.reach()  # Spark takes long to start, and begins the checkpoint
         stop = Stop()
         trigger = Trigger.AVAILABLE_NOW if available_now else pipeline.trigger
         brief = trigger in (Trigger.AVAILABLE_NOW, Trigger.ONCE)

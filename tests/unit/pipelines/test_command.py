@@ -11,6 +11,8 @@ from magnetar.pipelines.command import app
 from magnetar.pipelines.evidence import verify
 from magnetar.pipelines.evidence.discrepancy import Discrepancy
 from magnetar.pipelines.evidence.verify import PipelineReport
+from magnetar.pipelines.execution import run
+from magnetar.pipelines.state import status
 from tests.unit.pipelines.example import TEXT
 
 
@@ -41,6 +43,16 @@ def test_how_verify_ends(
     done = CliRunner().invoke(app, ["verify", str(tmp_path / "f.yaml"), "--no-sources"])
     assert (done.exit_code, done.output.startswith("7 manifests\n")) == (code, True)
     assert said in done.output and ("proven" in done.output) == (code == 0)
+
+
+def test_run_asks_the_broker_before_it_starts_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "open_lookup", lambda pipeline: pipeline.login.lookup(pipeline.service_url, 0.1))
+    monkeypatch.setattr(run, "local_session", lambda *_, **__: pytest.fail("Spark was started"))
+    (tmp_path / "f.yaml").write_text(TEXT.replace("localhost:6650", "127.0.0.1:1"))
+    done = CliRunner().invoke(app, ["run", str(tmp_path / "f.yaml")])
+    assert done.exit_code == 1
+    assert "cannot connect to the broker at" in done.output
+    assert [one.name for one in tmp_path.iterdir()] == ["f.yaml"], "there is no checkpoint"
 
 
 def test_since_narrows_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

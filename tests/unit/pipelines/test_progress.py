@@ -65,6 +65,7 @@ def test_what_runs_is_said_before_anything_has() -> None:
         "  source flights: flights, subscription small.flights",
         f"  source airports: csv {Path('airports.csv').resolve()}",
         "  sink out: late to late",
+        "  (a sink's topic keeps what a subscription or its retention holds, and goes when it is idle without them)",
         "  dead letters: persistent://public/default/dead",
         f"  checkpoint {Path('work').resolve()}, trigger continuous",
     ]

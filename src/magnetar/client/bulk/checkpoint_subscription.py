@@ -155,7 +155,8 @@ class CheckpointSubscription:
             if isinstance(push, c.CommandActiveConsumerChange) and not push.is_active and not self._shared:
                 self._shared = True
                 log.warning(
-                    "subscription %s of %s is held by somebody else, too: an earlier driver that has not gone yet, or another "
-                    "query; two queries with one subscription each miss what the other has processed, so give each its own",
+                    "subscription %s of %s is held by somebody else, too: an earlier driver that has not gone yet, or "
+                    "another query; two queries with one subscription each miss what the other has processed, so give "
+                    "each its own",
                     self._subscription, self.topic,
                 )  # fmt: skip

@@ -66,6 +66,10 @@ def outline(pipeline: Pipeline) -> list[str]:
             lines.append(f"  source {source.name}: {source.format} {source.path or ''}".rstrip())
     for sink in pipeline.sinks:
         lines.append(f"  sink {sink.name}: {sink.source} to {target_of(sink)}")
+    if pipeline.topic_sinks:
+        lines.append(
+            "  (a sink's topic keeps what a subscription or its retention holds, and goes when it is idle without them)"
+        )
     if pipeline.dead_letter is not None:
         lines.append(f"  dead letters: {pipeline.dead_letter}")
     every = f" {pipeline.interval:g} s" if pipeline.trigger is Trigger.INTERVAL else ""
