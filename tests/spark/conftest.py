@@ -19,12 +19,13 @@ NUMBERS = itertools.count()
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
-    """Topics get two partitions when they are first used."""
+    """Topics get two partitions when they are first used, and stay: a slow test takes more than a minute."""
     with live_broker(
         tmp_path_factory.mktemp("broker"),
         allowAutoTopicCreationType="partitioned",
         defaultNumPartitions=PARTITIONS,
         brokerDeduplicationEnabled="true",
+        brokerDeleteInactiveTopicsEnabled="false",
     ) as started:
         yield started
 
