@@ -11,8 +11,8 @@ from typing import Final
 
 from magnetar.protocol.entries import sticky_key_by_protobuf
 
-_VARINT_MAX: Final = 9
-"""Bytes of a number that is no negative one."""
+_VARINT_MAX: Final = 10
+"""Bytes of a number."""
 _only_sizes: Final = re.compile(rb"(?:[\x40\x48\x58\x60][\x80-\xff]{0,3}[\x00-\x7f])+").fullmatch
 """Compression, the size before it, messages in the batch and event time: fields that say nothing of the key."""
 

@@ -1,0 +1,134 @@
+"""What clients really send is read without the schema, in a third to a half of the time, and as the schema reads it."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NoReturn
+
+import pytest
+
+from magnetar.protocol import codec
+from magnetar.protocol import commands as c
+from magnetar.protocol.compression import CompressionType
+from magnetar.protocol.decoder import Decoder
+from magnetar.protocol.entries import (
+    BATCH_MESSAGE_MIN,
+    EntryMetadata,
+    build_entry,
+    chunk_of,
+    deliver_at,
+    messages_in,
+    sticky_key_by_protobuf,
+)
+from magnetar.protocol.frames import with_checksum
+from magnetar.protocol.sticky_key import sticky_key
+
+ENTRY = build_entry(EntryMetadata("p", 0, 1), b"payload")
+NUMBERS = (0, 1, 127, 128, 300, 16_383, 16_384, (1 << 21) - 1, 1 << 21, (1 << 63) - 1)
+INT32_MAX = (1 << 31) - 1
+
+
+def _never(*_: object, **__: object) -> NoReturn:
+    pytest.fail("the schema was asked")
+
+
+def _ids() -> list[c.MessageIdData]:
+    found = [c.MessageIdData(ledger, entry) for ledger, entry in product(NUMBERS, repeat=2)]
+    return found + [
+        c.MessageIdData(7, 9, partition, index) for partition, index in product((-1, 0, INT32_MAX), repeat=2)
+    ]
+
+
+SENDS = [
+    *(
+        c.CommandSend(producer, sequence, messages, None, False, None, False, None, ENTRY)
+        for producer, sequence, messages in product(NUMBERS, NUMBERS, (1, 2, 300, INT32_MAX))
+    ),
+    *(c.CommandSend(1, 2, 3, highest, True, None, True, None, ENTRY) for highest in NUMBERS),
+]
+ACKS = [
+    *(c.CommandAck(consumer, c.AckType.Individual, (one,)) for consumer, one in product(NUMBERS, _ids())),
+    *(c.CommandAck(consumer, c.AckType.Cumulative, (_ids()[0],), request_id=consumer) for consumer in NUMBERS),
+    c.CommandAck(7, c.AckType.Individual, tuple(_ids()[:10])),
+]
+MESSAGES = [
+    c.CommandMessage(consumer, one, redelivery, (), None, None, ENTRY)
+    for consumer, one, redelivery in product((0, 300, NUMBERS[-1]), _ids(), (0, INT32_MAX))
+]
+
+
+@pytest.mark.parametrize("commands", [SENDS, ACKS, MESSAGES], ids=["SEND", "ACK", "MESSAGE"])
+def test_a_hot_command_with_its_usual_fields(commands: list[c.Command], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without lists of words, transactions and encryption, whatever its numbers."""
+    frames = b"".join(map(codec.encode, commands))
+    monkeypatch.setattr(codec, "decode", _never)
+    assert Decoder().feed(frames) == commands
+
+
+KEYED = [
+    EntryMetadata("p" * name, sequence, publish_time, partition_key="k" * key)
+    for name, sequence, publish_time, key in product((0, 1, 127), (-1, 0, 127, 128), (-1, 0, 127, 1 << 41), (0, 1, 127))
+]
+WITH_SIZES = [
+    EntryMetadata(
+        "p", 7, 1 << 41, partition_key="k", compression=packed, uncompressed_size=size, num_messages_in_batch=count
+    )
+    for packed, size, count in product((CompressionType.NONE, CompressionType.ZSTD), (0, 127, 5 << 20), (None, 1, 1000))
+]
+
+
+@pytest.mark.parametrize("metadata", [KEYED, WITH_SIZES], ids=["alone", "with sizes behind it"])
+def test_the_key_of_an_entry(metadata: list[EntryMetadata], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that stands where all clients write it, behind the producer's name, the sequence id and the time."""
+    monkeypatch.setattr("magnetar.protocol.sticky_key.sticky_key_by_protobuf", _never)
+    for one, payload in product(metadata, (b"", b"payload")):
+        assert sticky_key(build_entry(one, payload)).decode() == one.partition_key
+
+
+CHANGED = build_entry(
+    EntryMetadata("p", 300, 1 << 41, partition_key="k", uncompressed_size=5, num_messages_in_batch=2), b""
+)
+
+
+@pytest.mark.parametrize("at", range(len(CHANGED)))
+def test_the_key_of_an_entry_with_any_byte_changed_is_what_the_schema_finds(at: int) -> None:
+    """Also where a byte before or behind it is missing, or is there twice."""
+    before, behind = CHANGED[:at], CHANGED[at + 1 :]
+    for changed in [before + bytes((value,)) + behind for value in range(256)]:
+        assert sticky_key(changed) == sticky_key_by_protobuf(changed)
+    for size in (len(CHANGED) - 11, len(CHANGED) - 9):
+        head = CHANGED[:6] + size.to_bytes(4, "big")
+        changed = (head + CHANGED[10:at] + CHANGED[at : at + 1] * (size - len(CHANGED) + 11) + behind)[: size + 10]
+        assert sticky_key(changed) == sticky_key_by_protobuf(changed)
+
+
+@pytest.mark.parametrize("size", range(7, 13))
+def test_a_number_before_the_key_of_an_entry_has_ten_bytes_at_most(size: int) -> None:
+    """One of more is no number, and the entry none that can be read (rule 5.6.1)."""
+    number = b"\x80" * (size - 1) + b"\x01"
+    for sequence_id, publish_time in ((number, b"\x05"), (b"\x05", number)):
+        metadata = b"\x0a\x01p\x10" + sequence_id + b"\x18" + publish_time + b"\x32\x01k"
+        entry = with_checksum(len(metadata).to_bytes(4, "big") + metadata)
+        assert sticky_key(entry) == sticky_key_by_protobuf(entry) == (b"k" if size <= 10 else b"NONE_KEY")
+
+
+def test_a_name_and_a_key_of_128_bytes_are_read_to_their_ends() -> None:
+    """Their lengths have two bytes: who takes the first for all of it finds other fields in the rest."""
+    name = EntryMetadata("p" * 127 + "\x10", 0x18, 0x32, partition_key="k" * 49)
+    assert sticky_key(build_entry(name, b"")) == b"k" * 49
+    size, more = b"\x40", b"\x05" + b"\x40\x80\x01" * 21
+    key = EntryMetadata("p", 1, 5, partition_key="k" * 127 + size.decode(), schema_version=more)
+    assert sticky_key(build_entry(key, b"")) == b"k" * 127 + size
+
+
+def test_what_an_entry_does_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of most entries a search tells that they have no time of delivery, are no chunk, and how many messages they hold,
+    whatever their payload looks like."""
+    monkeypatch.setattr("magnetar.protocol.entries.parse", _never)
+    for size, count in product((0, 300, 70_000), (1, 2, 127, 128)):
+        metadata = EntryMetadata("p", 0, 1, properties=(("pad", "x" * size),), num_messages_in_batch=count)
+        entry = build_entry(metadata, b"\x98\x01\x05\xd2\x01\x01u" + bytes(count * BATCH_MESSAGE_MIN))
+        assert deliver_at(entry) == 0
+        assert chunk_of(entry) is None
+        assert messages_in(entry, count) == count
+        assert messages_in(entry, 1) == 1
