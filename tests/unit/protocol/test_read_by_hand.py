@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import product
 from typing import NoReturn
 
 import pytest
 
+from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
@@ -63,6 +65,33 @@ def test_a_hot_command_with_its_usual_fields(commands: list[c.Command], monkeypa
     frames = b"".join(map(codec.encode, commands))
     monkeypatch.setattr(codec, "decode", _never)
     assert Decoder().feed(frames) == commands
+
+
+FAR, NEAR = c.MessageIdData(300, 5), c.MessageIdData(5, 300)
+WRITTEN: dict[str, c.Command] = {
+    "a SEND": c.CommandSend(1, 20_000, 1, None, False, None, False, None, ENTRY),
+    "a SEND of many": c.CommandSend(300, 7, 9, 200, False, None, True, None, ENTRY),
+    "an ACK": c.CommandAck(300, c.AckType.Individual, (NEAR,)),
+    "an ACK of many": c.CommandAck(7, c.AckType.Cumulative, (FAR, NEAR, NEAR), request_id=300),
+    "a MESSAGE": c.CommandMessage(7, NEAR, 0, (), None, None, ENTRY),
+    "a MESSAGE that comes again": c.CommandMessage(300, c.MessageIdData(1 << 20, 5, 3, 4), 200, (), None, None, ENTRY),
+}
+
+
+@pytest.mark.parametrize("written", list(WRITTEN))
+def test_a_hot_command_with_any_byte_changed_is_what_the_schema_finds(written: str) -> None:
+    """The same command, or none that can be read."""
+    frame = codec.encode(WRITTEN[written])
+    stop = 8 + int.from_bytes(frame[4:8], "big")
+    for at, value in product(range(10, stop), range(256)):
+        changed = frame[:at] + bytes((value,)) + frame[at + 1 :]
+        found: list[c.Command] = []
+        expected: list[c.Command] = []
+        with suppress(ProtocolError):
+            expected.append(codec.decode(changed[8:stop], frame[stop:]))
+        with suppress(ProtocolError):
+            found += Decoder().feed(changed)
+        assert found == expected, (at, value)
 
 
 KEYED = [
