@@ -76,8 +76,7 @@ def _joined(first: c.CommandAck | None, second: c.CommandAck) -> c.CommandAck:
 
 def _acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck) -> None:
     def durable() -> None:
-        if ack.request_id is not None:
-            session.send(c.CommandAckResponse(ack.consumer_id, request_id=ack.request_id))
+        session.send(c.CommandAckResponse(ack.consumer_id, request_id=ack.request_id))
 
     done = durable if ack.request_id is not None else None
     if ack.txn is not None:

@@ -227,9 +227,10 @@ def acknowledge(session: Session, held: OpenConsumer, ack: c.CommandAck, txn: c.
 
     service, topic, subscription = session.service, held.topic, held.subscription
     enabled = service.settings.transactionCoordinatorEnabled
-    if not enabled or not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
+    if not enabled or not isinstance(topic, Topic):
         answer(NotAllowedError(_NO_ACKS))
         return
+    assert isinstance(subscription, Subscription)
     try:
         # refused before it is noted, so that a conflict leaves no participant without acknowledgements
         service.coordinator.require(txn.most)
