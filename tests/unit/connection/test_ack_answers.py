@@ -69,10 +69,13 @@ def test_an_ack_in_a_transaction_is_refused_where_nothing_is_stored() -> None:
 
 @pytest.mark.parametrize("txn", [None, UNKNOWN])
 def test_an_ack_for_a_consumer_that_is_not_open_has_no_answer(txn: c.TxnId | None) -> None:
+    """One that is still being opened is none, too."""
+
     async def simulation(world: World) -> None:
         client = await connected()
-        for consumer_id, request_id in ((5, None), (6, client.new_id())):
-            client.say(c.CommandAck(consumer_id, c.AckType.Individual, (NOWHERE,), txn=txn, request_id=request_id))
+        acks = [c.CommandAck(1, c.AckType.Individual, (NOWHERE,), txn=txn, request_id=asked) for asked in (None, 901)]
+        client.say(*acks, c.CommandSubscribe(T, "s", c.SubType.Exclusive, 1, 900), *acks)
+        await client.hear(c.CommandSuccess)
         await client.producer(T)
         assert not client.heard(c.CommandAckResponse) and not client.heard(c.CommandError)
 
