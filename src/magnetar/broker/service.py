@@ -30,7 +30,7 @@ from magnetar.broker.topic.nonpersistent.nonpersistent_topics import NonPersiste
 from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.topic.topic_api import TopicApi
-from magnetar.broker.transaction_coordinator import ASSIGN_TOPIC, TransactionCoordinator
+from magnetar.broker.transaction_coordinator import TransactionCoordinator
 from magnetar.config.advertised_listeners import advertised_listeners
 from magnetar.config.settings import Settings
 from magnetar.metadata.measured_store import MeasuredStore
@@ -45,7 +45,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.system_topics import is_heartbeat, is_system_topic
+from magnetar.model.system_topics import ASSIGN_TOPIC, is_heartbeat, is_system_topic
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.eager import run_eagerly

@@ -35,7 +35,6 @@ log = logging.getLogger(__name__)
 
 TC_ID: Final = 0
 """The only coordinator, as in Pulsar's standalone (rule 9.2)."""
-ASSIGN_TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
 LOG: Final = "internal://transaction-log/0"
 """The name of the log, which is no topic's: no client can open or delete it."""
 _FEATURE: Final = "transactions"

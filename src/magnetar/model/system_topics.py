@@ -22,6 +22,9 @@ _EVENTS: Final = frozenset(
         "__transaction_buffer_snapshot_indexes",
     )
 )
+ASSIGN_TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
+"""Each of its partitions is a transaction coordinator; a broker without transactions has none."""
+
 _SYSTEM_NAMESPACE: Final = "pulsar/system"
 _PENDING_ACK: Final = "__transaction_pending_ack"
 

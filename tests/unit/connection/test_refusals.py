@@ -11,6 +11,7 @@ import pytest
 from magnetar.config.settings import Settings
 from magnetar.model.errors import ServerError
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.system_topics import ASSIGN_TOPIC
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata, build_entry
 from magnetar.testing.broker import HOST, PORT
@@ -241,3 +242,15 @@ def test_a_topic_that_keeps_nothing_has_no_last_message_and_says_so() -> None:
         assert (await client.partitions(T)).partitions == 0, "the connection goes on"
 
     talk(simulation)
+
+
+def test_without_transactions_there_is_no_coordinator_to_ask() -> None:
+    """A client then says so itself; Apache Pulsar's standalone answers 0, and for other topics of its own an error."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        assert (await client.partitions(ASSIGN_TOPIC)).partitions == 0
+        with pytest.raises(RawClientError, match="TopicNotFound"):
+            await client.partitions("persistent://pulsar/system/transaction_coordinator_assign-2")
+
+    talk(simulation, Settings(transactionCoordinatorEnabled=False))

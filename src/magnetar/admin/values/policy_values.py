@@ -219,10 +219,11 @@ def auto_topic_creation(value: Json) -> Json:
     stored: JsonObject = {"allowAutoTopicCreation": flag(given.get("allowAutoTopicCreation", False))}
     kind, partitions = given.get("topicType"), given.get("defaultNumPartitions")
     wrong = ""
-    if kind not in ("partitioned", "non-partitioned") and (stored["allowAutoTopicCreation"] or kind is not None):
-        wrong = f"Unknown topic type [{kind}]"
-    elif stored["allowAutoTopicCreation"]:
-        if kind == "partitioned" and partitions is None:
+    if stored["allowAutoTopicCreation"]:
+        # Apache Pulsar looks at nothing else where none are created, and its Go client sends an empty type
+        if kind not in ("partitioned", "non-partitioned"):
+            wrong = f"Unknown topic type [{kind}]"
+        elif kind == "partitioned" and partitions is None:
             wrong = "[defaultNumPartitions] cannot be null when the type is partitioned."
         elif kind == "partitioned" and whole(partitions, most=INT_MAX) <= 0:
             wrong = "[defaultNumPartitions] cannot be less than 1 for partition type."

@@ -95,8 +95,8 @@ class Upkeep:
         """Do ``act`` on all loaded topics; returns the sum of its results. None: there is nothing to do for a topic."""
         total = 0
         async for topic in in_turns(list(self._service.topics.values())):
-            doing = act(topic)
-            if doing is None or topic.closed:
+            doing = None if topic.closed else act(topic)
+            if doing is None:
                 continue
             try:
                 total += await doing
