@@ -17,6 +17,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.directory import close_to_others, lock_directory, make_directory, sync_directory
 from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
+from magnetar.storage.directory_format import refuse_newer
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.metadata_log.metadata_scan import COPIES
 
@@ -53,6 +54,7 @@ class DataDirectory:
 
         Raises MetadataError, PersistenceError, OSError.
         """
+        refuse_newer(files)
         old = self._path / _FACTS
         if self.older(files):
             facts = read_records(str(old))

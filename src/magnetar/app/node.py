@@ -178,9 +178,9 @@ class Broker:
     async def start(self) -> None:
         """Recover. Raises PersistenceError."""
         self._start_audit()
+        self.store.open()  # before anything is written: the start may be refused
         await self.resources.ensure_defaults()
         instance = await self._instance()
-        self.store.open()
         await self.service.start(instance)
         self.service.partitions.start()
         self.upkeep.start()

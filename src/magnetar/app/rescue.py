@@ -48,6 +48,7 @@ async def _look(directory: Path, accept: bool) -> str | None:
     from magnetar.app.data_directory import DataDirectory
     from magnetar.storage.backends.files import OsFileSystem
     from magnetar.storage.backends.local_journal import take
+    from magnetar.storage.directory_format import refuse_newer
     from magnetar.storage.metadata_log.metadata_log import MetadataLog
 
     if not (directory / "ledgers").is_dir():
@@ -56,6 +57,7 @@ async def _look(directory: Path, accept: bool) -> str | None:
     files = OsFileSystem(str(directory / "ledgers"))
     try:
         take(files)
+        refuse_newer(files)
         if home.older(files):
             raise PersistenceError(
                 f"the metadata of {directory} are still an older version's (metadata.sqlite): start a broker on it "

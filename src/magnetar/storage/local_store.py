@@ -34,6 +34,15 @@ class LocalLedgerStore(LedgerStore):
         self._committer = committer(spare) if committer else spare
         super().__init__(LocalJournal(files, threads.writer, self._committer), clock, threads, settings, archive)
 
+    @override
+    def open(self) -> None:
+        try:
+            super().open()
+        except BaseException:
+            self._committer.close()  # a start that is refused leaves no process and no thread behind
+            self._threads.close()
+            raise
+
     def give_back_memory(self) -> None:
         """Give what large groups left in memory back to the system."""
         self._committer.give_back_memory()

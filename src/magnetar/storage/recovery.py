@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from magnetar.model.errors import PersistenceError
@@ -97,8 +97,13 @@ def newest_lost(noted: int | None, newest: int, *, hollow: bool) -> str | None:
     )
 
 
-def recover(backend: JournalBackend, factory: LogFactory, owner: int | None = None) -> Recovered:
-    """Read the journal; ``owner`` is its secret, if that is known.
+def recover(
+    backend: JournalBackend,
+    factory: LogFactory,
+    owner: int | None = None,
+    before_change: Callable[[], None] = lambda: None,
+) -> Recovered:
+    """Read the journal; ``owner`` is its secret, if that is known. ``before_change`` is called before the first write.
 
     Raises PersistenceError if it cannot be understood without loss; nothing is changed then.
     """
@@ -116,6 +121,7 @@ def recover(backend: JournalBackend, factory: LogFactory, owner: int | None = No
     gap = gap_after(found.checkpoint_segment, segments)
     if gap is not None:
         raise PersistenceError(gap + (f" (damaged: {_named(damaged)})" if damaged else ""))
+    before_change()
     checkpoint.set_aside(backend, damaged)
     found.segment = max([found.checkpoint_segment, *segments])
     if found.secret is None:
@@ -196,11 +202,6 @@ class _Replay:
     def image(self, image: checkpoint.Checkpoint) -> None:
         """Take a checkpoint."""
         found, head = self.found, image.head
-        if head.get("format", 1) > checkpoint.FORMAT:
-            raise PersistenceError(
-                f"the directory was written by a newer version of magnetar (format {head['format']}, this one knows up "
-                f"to {checkpoint.FORMAT}): start that version; nothing was changed"
-            )
         found.checkpoint_segment = found.segment = head["segment"]
         found.length = head["length"]
         found.sequence = head["sequence"]

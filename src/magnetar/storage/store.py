@@ -104,9 +104,8 @@ class LedgerStore:
         """Take the journal, recover, be ready. Raises PersistenceError with the next step in its text."""
         backend = self._backend
         backend.acquire()
-        self.full_disk.before_start()
         try:
-            found = recover(backend, self, self._owner)
+            found = recover(backend, self, self._owner, self.full_disk.before_start)
         except OSError as error:
             backend.release()
             raise PersistenceError(

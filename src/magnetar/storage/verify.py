@@ -73,7 +73,7 @@ class VerifyReport:
 
 
 def verify(files: FileSystem, *, elsewhere: bool = True) -> VerifyReport:
-    """Read the whole directory. Raises PersistenceError while a broker uses it.
+    """Read the whole directory. Raises PersistenceError while a broker uses it, or if it is of a newer format.
 
     ``elsewhere``: metadata that are not here may be in an older version's file.
     """

@@ -22,6 +22,7 @@ from magnetar.storage.backends.newest_segment import NAME as NEWEST
 from magnetar.storage.backup.backup_writer import BackupPart, BackupWriter, is_half_written, remove_written
 from magnetar.storage.backup.manifest import BackupManifest
 from magnetar.storage.backup.restored_files import checked_manifest, restore_files
+from magnetar.storage.directory_format import refuse_newer
 from magnetar.storage.metadata_log.metadata_scan import COPIES
 
 _LEDGERS: Final = "ledgers"
@@ -48,6 +49,7 @@ def back_up_directory(data: str, to: str) -> BackupManifest:
                 "them over"
             )
         with _taken(ledgers):
+            refuse_newer(source)
             return _back_up(source, names, to)
 
 
@@ -93,6 +95,7 @@ def restore_directory(source: str, data: str) -> BackupManifest:
         raise PersistenceError(f"there is no directory {source}")
     backup = OsFileSystem(source, only_read=True)
     manifest = checked_manifest(backup)
+    refuse_newer(backup)
     new = not os.path.lexists(data)
     if not new and not os.path.isdir(data):
         raise PersistenceError(f"{data} is no directory")

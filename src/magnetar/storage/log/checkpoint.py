@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
+from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.journal_backend import JournalBackend
 from magnetar.storage.log import cursor_records, records
 
@@ -105,13 +106,28 @@ def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
     return body + _U32.pack(crc32c(body))
 
 
-def decode(data: bytes) -> Checkpoint:
-    """The inverse of :func:`encode`. Raises RecordError if the bytes are not a whole checkpoint."""
+def head_of(data: bytes) -> tuple[dict[str, Any], int]:
+    """The head of a whole checkpoint, and where it ends.
+
+    Raises RecordError if the bytes are not a whole one, PersistenceError if it is of a newer format: what stands after
+    the head may then look like damage, and is none.
+    """
     if len(data) < 16 or not data.startswith(_MAGIC) or _U32.unpack(data[-4:])[0] != crc32c(data[:-4]):
         raise records.RecordError("the checkpoint's checksum does not match")
     (size,) = _U32.unpack_from(data, 8)
     head = json.loads(data[12 : 12 + size])
-    at, logs = 12 + size, []
+    if head.get("format", 1) > FORMAT:
+        raise PersistenceError(
+            f"the directory was written by a newer version of magnetar (format {head['format']}, this one knows up to "
+            f"{FORMAT}): use that version; nothing was changed"
+        )
+    return head, 12 + size
+
+
+def decode(data: bytes) -> Checkpoint:
+    """The inverse of :func:`encode`. Raises as :func:`head_of` does."""
+    head, at = head_of(data)
+    logs = []
     while at < len(data) - 4:
         (size,) = _U32.unpack_from(data, at)
         logs.append(_decode_log(data[at + 4 : at + 4 + size]))
@@ -162,6 +178,7 @@ class Found(NamedTuple):
 def find(backend: JournalBackend, owner: int | None = None) -> Found:
     """The newest whole checkpoint. Nothing is changed: a start may be refused for something else.
 
+    Raises PersistenceError if it is of a newer format.
     One that another directory's broker wrote counts as damaged if ``owner``, this one's secret, is known.
     """
     numbers = backend.checkpoints()
