@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inlin
 from magnetar.model.errors import InvalidValueError, MagnetarError
 
 if TYPE_CHECKING:
-    from magnetar.aio import Client, Receipt
+    from magnetar.aio import Client, MessageId, Receipt
     from magnetar.protocol.commands import Schema
 
 FILE_BYTES_MAX: Final = 1 << 30
@@ -77,7 +78,11 @@ class Sender:
         if times <= 0:
             raise InvalidValueError("Number of times need to be positive number.")
         check_rate(rate)
-        bodies = [part.encode() for text in messages for part in (text.split(separator) if separator else [text])]
+        bodies = [
+            part.encode()
+            for text in messages
+            for part in (text.split(separator) if separator else [text])
+        ]
         bodies += [_content(name) for given in files for name in given.split(",")]
         if not bodies:
             raise InvalidValueError("Please supply message content with either --messages or --files")
@@ -118,6 +123,17 @@ class Sender:
 
     async def send(self, client: Client) -> None:
         """Send everything; messages are on their way together, in order, and each is counted when it is stored."""
+        receipts: deque[Receipt] = deque()
+        try:
+            await self._send(client, receipts)
+        finally:
+            # those that came until the producer was closed, however this ended
+            for receipt in receipts:
+                if receipt.done() and not receipt.cancelled() and receipt.exception() is None:
+                    self._note(receipt.result())
+
+    async def _send(self, client: Client, receipts: deque[Receipt]) -> None:
+        """``receipts``: of messages that are on their way."""
         loop = asyncio.get_running_loop()
         async with await client.create_producer(
             self._topic, schema=self._schema, chunking_enabled=self._chunking, block_if_queue_full=True,
@@ -130,7 +146,6 @@ class Sender:
                 for body in self._bodies
             ]
             pace = Cadence(self._rate, loop.time())
-            receipts: list[Receipt] = []
             for _ in range(self._times):
                 for message in prepared:
                     await pace.turn()
@@ -139,14 +154,19 @@ class Sender:
                         await self._count(receipts)
             await self._count(receipts)
 
-    async def _count(self, receipts: list[Receipt]) -> None:
-        for receipt in receipts:
-            found = await receipt
-            self._sent += 1
-            if self._as_json:
-                where = f"{found.ledger_id()}:{found.entry_id()}:{found.partition()}"
-                typer.echo(json.dumps({"messageId": where, "topic": found.topic}))
-        receipts.clear()
+    async def _count(self, receipts: deque[Receipt]) -> None:
+        while receipts:
+            receipt = receipts[0]
+            # a command that is ended here must not take the receipt's future with it: it may come still
+            found = receipt.result() if receipt.done() else await asyncio.shield(receipt.as_future())
+            del receipts[0]
+            self._note(found)
+
+    def _note(self, stored: MessageId) -> None:
+        self._sent += 1
+        if self._as_json:
+            where = f"{stored.ledger_id()}:{stored.entry_id()}:{stored.partition()}"
+            typer.echo(json.dumps({"messageId": where, "topic": stored.topic}))
 
     def say_count(self) -> None:
         """Print the last line, which scripts look for."""
