@@ -18,8 +18,8 @@ import typer
 
 from magnetar import __version__
 from magnetar.app.rescue import app as rescue_app
-from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import HeadedGroup, commands, directory, written
+from magnetar.model.errors import InvalidValueError, MagnetarError, PersistenceError
+from magnetar.runtime.command_line import HeadedGroup, commands, directory, not_text, written
 
 if TYPE_CHECKING:
     from magnetar.config.configuration import Configuration
@@ -157,18 +157,17 @@ def verify(
 ) -> None:
     """Read every byte of a data directory, change nothing, say what is there and what is damaged; exit 1 on damage."""
     from magnetar.app.data_directory import older_facts
+    from magnetar.storage.backends.directory import is_directory
     from magnetar.storage.backends.files import OsFileSystem
     from magnetar.storage.verify import verify as read_everything
 
     ledgers = directory / "ledgers"
-    place = ledgers if ledgers.is_dir() else directory
-    if not place.is_dir():
-        print(f"magnetar: there is no directory {place}", file=sys.stderr)
-        raise typer.Exit(1)
-    if place == directory and not any(place.glob("segment-*")):
-        print(f"magnetar: {place} is no data directory: it has neither ledgers/ nor segments", file=sys.stderr)
-        raise typer.Exit(1)
     try:
+        place = ledgers if is_directory(str(ledgers)) else directory
+        if not is_directory(str(place)):
+            raise PersistenceError(f"there is no directory {place}")
+        if place == directory and not any(name.startswith("segment-") for name in os.listdir(place)):
+            raise PersistenceError(f"{place} is no data directory: it has neither ledgers/ nor segments")
         report = read_everything(
             OsFileSystem(str(place), only_read=True), elsewhere=older_facts(place.resolve().parent)
         )
@@ -325,6 +324,10 @@ def restore(context: typer.Context) -> None:
     _pass_on(context)
 
 
+_BYTES_FOLLOW: Final = ("-m", "--messages", "-f", "--files")
+"""Flags of ``produce`` whose values are sent, or opened, byte for byte."""
+
+
 def in_order(arguments: list[str]) -> list[str]:
     """Return a command line of `pulsar-client`, whose connection stands before the command, with it after that."""
     at = 0
@@ -366,7 +369,12 @@ def _run() -> None:
     if arguments[:1] == ["admin"]:
         # its words are its own: the group above would take a "--" away
         importlib.import_module(_ADMIN).app(arguments[1:])
-    app(in_order(arguments), prog_name="magnetar")
+    arguments = in_order(arguments)
+    wrong = not_text(arguments, _BYTES_FOLLOW if arguments[:1] == ["produce"] else ())
+    if wrong is not None:
+        print(f"magnetar: {wrong}", file=sys.stderr)
+        raise SystemExit(2)
+    app(arguments, prog_name="magnetar")
 
 
 if __name__ == "__main__":

@@ -46,12 +46,13 @@ def metadata(
 async def _look(directory: Path, accept: bool) -> str | None:
     """The doubt that stays."""
     from magnetar.app.data_directory import DataDirectory
+    from magnetar.storage.backends.directory import is_directory
     from magnetar.storage.backends.files import OsFileSystem
     from magnetar.storage.backends.local_journal import take
     from magnetar.storage.directory_format import refuse_newer
     from magnetar.storage.metadata_log.metadata_log import MetadataLog
 
-    if not (directory / "ledgers").is_dir():
+    if not is_directory(str(directory / "ledgers")):
         raise PersistenceError(f"there is no directory {directory / 'ledgers'}")
     home = DataDirectory(directory)
     files = OsFileSystem(str(directory / "ledgers"))

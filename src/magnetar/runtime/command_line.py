@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -29,6 +29,7 @@ def written(run: Callable[[], object]) -> None:
 
     The interpreter writes the rest when it ends, and could then only show a traceback.
     """
+    open_standard_streams()
     try:
         try:
             run()
@@ -44,6 +45,45 @@ def written(run: Callable[[], object]) -> None:
         with contextlib.suppress(OSError):
             sys.stderr.write(f"magnetar: the output cannot be written: {error.strerror}\n")
         raise SystemExit(1) from None
+
+
+def open_standard_streams() -> None:
+    """Have all three, as /dev/null where the shell closed one (``>&-``): the next file that is opened would get its
+    number, and what is printed.
+    """
+    number = os.open(os.devnull, os.O_RDWR)
+    while number <= 2:
+        os.set_inheritable(number, True)
+        number = os.open(os.devnull, os.O_RDWR)
+    os.close(number)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+
+
+def not_text(arguments: Sequence[str], bytes_follow: Sequence[str] = ()) -> str | None:
+    """What is wrong with the first argument that is no UTF-8, in words; None if all are.
+
+    Python has such bytes as lone surrogates, which no request, no name and no line of a log can hold. ``bytes_follow``:
+    flags whose values may be any bytes.
+    """
+    before = ""
+    for argument in arguments:
+        wanted = before not in bytes_follow and not argument.startswith(tuple(bytes_follow))
+        if wanted and not _is_text(argument):
+            shown = argument.encode(errors="surrogateescape")[:80]
+            return f"{shown!r} is not UTF-8: arguments are text, file names too; is the terminal's encoding another?"
+        before = argument
+    return None
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def let_go_of_output() -> None:

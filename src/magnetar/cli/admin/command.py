@@ -18,6 +18,7 @@ from magnetar.cli.admin.error_report import ErrorReport
 from magnetar.cli.admin.table import ALIASES, GROUPS, Command, CommandFlag, commands_of
 from magnetar.cli.output.exit_code import ended
 from magnetar.model.errors import MagnetarError
+from magnetar.runtime.command_line import not_text
 
 if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
@@ -68,6 +69,9 @@ class _Failure(Exception):
 def run(arguments: Sequence[str]) -> int:
     """Run one command; return its exit code: 0, or 1 after an error on standard error."""
     try:
+        wrong = not_text(arguments)
+        if wrong is not None:
+            raise UsageError(wrong)
         return _run(with_files(arguments))
     except VersionWanted:
         _say(f"magnetar {__version__}")

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
+from magnetar.model.errors import PersistenceError
+
 log = logging.getLogger(__name__)
 
 PRIVATE_DIRECTORY: Final = 0o700
@@ -40,6 +42,18 @@ def make_directory(path: str, mode: int = PRIVATE_DIRECTORY) -> None:
             sync_directory(above)
         except PermissionError:
             break  # another user's, and so it was there before
+
+
+def is_directory(path: str) -> bool:
+    """Whether a directory stands there. Raises PersistenceError if nobody lets us look: it is not missing then."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise PersistenceError(
+            f"{path} cannot be looked at: {error.strerror}; run this as the user that the broker runs as"
+        ) from None
 
 
 def sync_directory(path: str) -> None:

@@ -14,7 +14,13 @@ from typing import Final
 from magnetar.metadata.sqlite import only_refuses, refuse_older
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.backends.directory import PRIVATE_DIRECTORY, lock_directory, make_directory, sync_directory
+from magnetar.storage.backends.directory import (
+    PRIVATE_DIRECTORY,
+    is_directory,
+    lock_directory,
+    make_directory,
+    sync_directory,
+)
 from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import FileSystem, OsFileSystem
 from magnetar.storage.backends.journal_backend import index_name, segment_name
@@ -37,7 +43,7 @@ def back_up_directory(data: str, to: str) -> BackupManifest:
     Raises PersistenceError, OSError.
     """
     ledgers = os.path.join(data, _LEDGERS)
-    if not os.path.isdir(ledgers):
+    if not is_directory(ledgers):
         raise PersistenceError(f"{data} is no data directory: there is no directory {ledgers}")
     with _taken(data):
         source = OsFileSystem(ledgers, only_read=True)
@@ -91,7 +97,7 @@ def restore_directory(source: str, data: str) -> BackupManifest:
 
     Raises PersistenceError, OSError; then ``data`` is as it was.
     """
-    if not os.path.isdir(source):
+    if not is_directory(source):
         raise PersistenceError(f"there is no directory {source}")
     backup = OsFileSystem(source, only_read=True)
     manifest = checked_manifest(backup)

@@ -86,3 +86,11 @@ def test_what_was_stored_is_counted_however_it_ends(ends: str, capsys: pytest.Ca
         asyncio.run(asyncio.wait_for(send(), 20))
     sender.say_count()
     assert capsys.readouterr().out == "2 messages successfully produced\n"
+
+
+def test_bytes_that_are_no_text_are_sent_as_they_were_typed() -> None:
+    typed = b"\xff\xfe;\xc3\xa4".decode(errors="surrogateescape")
+    sender = Sender(
+        "t", [typed], [], 1, 0, chunking=False, separator=";", properties=[], disable_replication=False, as_json=False
+    )
+    assert sender._bodies == [b"\xff\xfe", b"\xc3\xa4"]

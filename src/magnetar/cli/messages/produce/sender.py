@@ -79,7 +79,7 @@ class Sender:
             raise InvalidValueError("Number of times need to be positive number.")
         check_rate(rate)
         bodies = [
-            part.encode()
+            part.encode(errors="surrogateescape")
             for text in messages
             for part in (text.split(separator) if separator else [text])
         ]
