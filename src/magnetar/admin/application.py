@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from magnetar.admin.http import docs_page
 from magnetar.admin.http.authentication import AuthenticationCheck
 from magnetar.admin.http.authorization import Permissions, guard
-from magnetar.admin.http.encoded_path import EncodedPath
+from magnetar.admin.http.encoded_path import EncodedPath, path_as_sent
 from magnetar.admin.http.error_responses import ErrorAnswers
 from magnetar.admin.http.origins import HostNames, OriginCheck
 from magnetar.admin.http.route_group import RouteGroup
@@ -96,11 +96,13 @@ def create_app(
     """
     documents = docs_page.Documents(authentication=authentication is not None)
     groups = [*_groups(ports, resources, settings, Permissions(authorizer)), docs_page.routes(documents)]
-    routes = [*(route for group in groups for route in group.routes), not_implemented.route()]
+    last = not_implemented.route()
+    routes = [*(route for group in groups for route in group.routes), last]
     if authorizer is not None:
         guard(routes, authorizer)
     # from here on each stands around the one before
-    app: ASGIApp = ErrorAnswers(RestRouter(routes))
+    router = RestRouter(routes)
+    app: ASGIApp = ErrorAnswers(router)
     if authentication is not None:
         app = AuthenticationCheck(
             app,
@@ -111,7 +113,11 @@ def create_app(
     if traced is not None:
         app = traced(app)
     app = EncodedPath(app)
-    app = OriginCheck(app, names=HostNames.of(settings))
+
+    def does_nothing(scope: Scope) -> bool:
+        return router.route_of(scope["method"], path_as_sent(scope)) is last
+
+    app = OriginCheck(app, HostNames.of(settings), does_nothing)
     return RestApplication(routes, Upgrades(app))
 
 

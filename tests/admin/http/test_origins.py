@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 
 from magnetar.admin.http.origins import HostNames, RequestOrigin, refusal
+from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.config.settings import Settings
 from tests.admin.conftest import World, world
 from tests.admin.rest_client import RestClient
@@ -15,6 +16,7 @@ from tests.admin.rest_client import RestClient
 LOOPBACK = HostNames((), on_loopback=True)
 NETWORK = HostNames(("Pulsar.Example.com", ""), on_loopback=False)
 TENANT = "/admin/v2/tenants/public"
+VALUES = {"tenant": "ref", "namespace": "main", "topic": "t", "domain": "persistent", "policy": "retention"}
 
 
 def asked(
@@ -144,6 +146,41 @@ def test_a_refused_request_changes_nothing(own_world: World) -> None:
         assert rest.get("/admin/v2/tenants", headers=headers).status_code == 403
     assert rest.post("/admin/v2/namespaces/ref/left/clearBacklog", data={"a": "b"}).status_code == 415
     assert rest.get("/admin/v2/namespaces/ref/left").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/admin/v3/functions/ref/main/f"), ("PUT", "/admin/v3/functions/ref/main/f"),
+        ("POST", "/admin/v3/sinks/ref/main/s"), ("PUT", "/admin/v3/sources/ref/main/s"),
+        ("POST", "/admin/v3/packages/function/ref/main/p/v1"), ("POST", "/admin/v3/packages/function/ref/main/p/v1/"),
+        ("POST", "/admin/v3/packages/function/ref%2Fx/main/p/v1"),
+    ],
+)  # fmt: skip
+def test_an_upload_to_what_is_not_here_is_told_why(shared_world: World, method: str, path: str) -> None:
+    answered = shared_world.rest.request(method, path, files={"data": ("f.jar", b"x" * 300_000)})
+    assert (answered.status_code, "not available in magnetar: " in answered.json()["reason"]) == (501, True)
+    page = shared_world.rest.request(method, path, files={"data": b"x"}, headers={"origin": "http://evil.example"})
+    assert page.status_code == 403
+
+
+def test_forms_reach_no_route_that_does_something(own_world: World) -> None:
+    """Whatever a route is, and however its path is written."""
+    answers = {
+        (method, route): own_world.rest.request(method, path, files={"data": b"x"}).status_code
+        for method, route, path in uploads()
+    }
+    assert len(answers) > 150
+    assert {route: status for route, status in answers.items() if status != 415} == {}
+
+
+def uploads() -> list[tuple[str, str, str]]:
+    found = []
+    for method, route in sorted(ROUTE_PERMISSIONS):
+        if method not in ("GET", "HEAD") and route != "/{path}":
+            path = re.sub(r"\{(\w+)\}", lambda one: VALUES.get(one[1], "7"), route)
+            found += [(method, route, path), (method, route + " /", path + "/")]
+    return found
 
 
 def test_names_may_be_listed() -> None:

@@ -9,6 +9,14 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
+def path_as_sent(scope: Scope) -> str:
+    """The path of a request as it was sent, without a slash at its end."""
+    sent = scope.get("raw_path")
+    if not sent:
+        return str(scope["path"])
+    return sent.partition(b"?")[0].decode("latin-1").removesuffix("/") or "/"
+
+
 class EncodedPath:
     """Replaces the decoded path of a request by the one that was sent, without a slash at its end.
 
@@ -19,7 +27,6 @@ class EncodedPath:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope.get("raw_path"):
-            path = scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            scope = {**scope, "path": path.removesuffix("/") or "/"}
+        if scope["type"] == "http":
+            scope = {**scope, "path": path_as_sent(scope)}
         await self._app(scope, receive, send)

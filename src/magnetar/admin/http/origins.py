@@ -7,7 +7,7 @@ answers refused requests, and adds to every answer the headers that keep browser
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from typing import Final, Literal, NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -21,6 +21,7 @@ from magnetar.config.settings import Settings
 OPEN_TO_LINKS: Final = frozenset(("/docs",))
 """The path that other sites may link to: its answer is the same for everyone and changes nothing."""
 
+FORM_REFUSED: Final = 415
 _FORMS: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
 _READING: Final = frozenset(("GET", "HEAD"))
 _OWN_SITE: Final = frozenset(("same-origin", "none"))
@@ -99,7 +100,9 @@ def refusal(asked: RequestOrigin, names: HostNames) -> Refusal | None:
         )
     kind = (asked.content_type or "").partition(";")[0].strip().lower()
     if kind in _FORMS and asked.method not in _READING:
-        return Refusal(415, f"content type {kind} is what web forms send and is not accepted; send application/json")
+        return Refusal(
+            FORM_REFUSED, f"content type {kind} is what web forms send and is not accepted; send application/json"
+        )
     return None
 
 
@@ -159,9 +162,12 @@ def _is_address(name: str) -> bool:
 class OriginCheck:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, names: HostNames) -> None:
+    def __init__(self, app: ASGIApp, names: HostNames, does_nothing: Callable[[Scope], bool]) -> None:
+        """``does_nothing``: whether a request can only end in a refusal. Forms get that one: `pulsar-admin` sends them
+        to functions, connectors and packages, and has to hear why those are not here."""
         self._app = app
         self._names = names
+        self._does_nothing = does_nothing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -176,6 +182,8 @@ class OriginCheck:
             await send(message)
 
         refused = _unreadable(scope) or refusal(_asked(scope), self._names)
+        if refused is not None and refused.status == FORM_REFUSED and self._does_nothing(scope):
+            refused = None
         if refused is not None:
             await answer({"reason": refused.reason}, refused.status)(scope, receive, labelled)
             return

@@ -110,6 +110,13 @@ class RestRouter:
         scope["route"] = route
         await route.handle(scope, receive, send)
 
+    def route_of(self, method: str, path: str) -> RestRoute | None:
+        """Return the route that would take a request, with this path as it was sent; None if there is none."""
+        try:
+            return self._chosen(method, path.split("/"))[0]
+        except HTTPException:
+            return None
+
     def _chosen(self, method: str, parts: Sequence[str]) -> tuple[RestRoute, dict[str, str]]:
         of_path: tuple[RestRoute, dict[str, str]] | None = None
         # beyond the longest there are only those that take all

@@ -19,6 +19,8 @@ from magnetar.admin.http.router import RestRoute
 from magnetar.model.errors import NotAvailableError
 
 _SHOWN = 200
+_PASSED_OVER_MAX: Final = 256 << 20
+"""Bytes of a body that nobody wants."""
 _METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 KINDS: Final = ("refused", "not applicable")
 V1_ANTI_AFFINITY: Final = "/admin/namespaces/{cluster}/antiAffinity/{group}"
@@ -92,7 +94,17 @@ def _table(name: str) -> list[list[str]]:
     return [line.split("\t") for line in text.splitlines()[1:]]
 
 
+async def _pass_over(request: Request) -> None:
+    """Read the package that somebody uploads: who is still sending when the connection ends does not see the answer."""
+    read = 0
+    async for chunk in request.stream():
+        read += len(chunk)
+        if read > _PASSED_OVER_MAX:
+            return
+
+
 async def _unknown(request: Request) -> Response:
+    await _pass_over(request)
     path = request.scope["path"]
     matching = [(template, methods) for form, template, methods in known_routes() if form.matches(path)]
     for template, methods in matching:
