@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from magnetar.admin.http import docs_page
 from magnetar.admin.http.authentication import AuthenticationCheck
 from magnetar.admin.http.authorization import Permissions, guard
+from magnetar.admin.http.bodies import HeadRequests
 from magnetar.admin.http.encoded_path import EncodedPath, path_as_sent
 from magnetar.admin.http.error_responses import ErrorAnswers
 from magnetar.admin.http.origins import HostNames, OriginCheck
@@ -112,7 +113,7 @@ def create_app(
         )
     if traced is not None:
         app = traced(app)
-    app = EncodedPath(app)
+    app = HeadRequests(EncodedPath(app))
 
     def does_nothing(scope: Scope) -> bool:
         return router.route_of(scope["method"], path_as_sent(scope)) is last

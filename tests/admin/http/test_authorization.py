@@ -259,11 +259,19 @@ def test_no_way_of_writing_a_path_gets_around_the_table(door: Door, path: str) -
     assert len(body) < 8000
 
 
-@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "PATCH", "GE", "get", "PROPFIND", "CONNECT"])
+@pytest.mark.parametrize("caller", [None, Caller("stranger"), Caller("consumer"), Caller("admin"), Caller("root")])
+def test_who_may_not_get_may_not_ask_for_the_head(door: Door, caller: Caller | None) -> None:
+    paths = sorted({concrete(path) for method, path in ROUTE_PERMISSIONS if method == "GET"})
+    gets, heads = (door.all_as([(method, path) for path in paths], caller) for method in ("GET", "HEAD"))
+    assert heads == gets
+    assert caller == Caller("root") or {status for status, _ in heads} & {401, 403}
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "PATCH", "GE", "get", "PROPFIND", "CONNECT"])
 def test_no_other_method_gets_around_the_table(door: Door, method: str) -> None:
     paths = sorted({concrete(path) for _, path in ROUTE_PERMISSIONS if path not in ("/openapi.json", "/{path}")})
     answers = door.all_as([(method, path) for path in paths], Caller("stranger"))
-    # HEAD, OPTIONS and PATCH end at the last route, the others at none; a route says here which it is
+    # OPTIONS and PATCH end at the last route, the others at none; a route says here which it is
     assert {answer for answer in answers if answer[0] != 405} <= {(REACHED, b"/{path}")}
 
 

@@ -176,8 +176,9 @@ def test_a_request_is_asked_about_as_it_is_sent(guarded: World) -> None:
     assert [one["access"] for one in found["accesses"]] == ["write the policy retention of ref/main"]
     found = asked(root, role="bob", operation="POST /admin/v2/namespaces/ref/main/clearBacklog")
     assert found["allowed"] and "on every topic and subscription" in found["note"]
-    found = asked(root, role="bob", operation="GET /admin/v2/brokers/version")
-    assert (found["allowed"], found["reason"]) == (True, "bob needs nothing but a login for that")
+    for method in ("GET", "HEAD"):
+        found = asked(root, role="bob", operation=f"{method} /admin/v2/brokers/version")
+        assert (found["allowed"], found["reason"]) == (True, "bob needs nothing but a login for that")
 
 
 def carried_out(found: World, remedy: str) -> World:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import override
 
 from magnetar.admin.values import coercion
@@ -24,6 +24,8 @@ from magnetar.runtime.tasks import TaskGroup
 BODY_BYTES_MAX: Final = 1 << 20
 """Longer bodies are refused before they fill memory; no administrative body comes near this length."""
 
+_NO_BODY: Final = "magnetar.no_body"
+"""In the scope of a request for the head of an answer alone."""
 _AT_ONCE_MAX: Final = 64 << 10
 """Longer bodies are parsed beside the loop: megabytes of small values take a second."""
 
@@ -72,6 +74,21 @@ async def text_map_body(request: Request) -> dict[str, str]:
     return coercion.texts(await json_body(request))
 
 
+class HeadRequests:
+    """ASGI middleware: HEAD is answered wherever there is a GET, as that would be (RFC 9110, 9.3.2).
+
+    All within see a GET, permission checks as well; the server, which knows better, sends no body.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET", _NO_BODY: True}
+        await self._app(scope, receive, send)
+
+
 class JsonAnswer(JSONResponse):
     """Compact UTF-8 JSON. A lone surrogate (older versions stored them) goes out escaped, as Java writes it."""
 
@@ -110,6 +127,8 @@ class Streamed(Response):
             async for piece in self.pieces:
                 if left.done():
                     return
+                if _NO_BODY in scope:
+                    break
                 data = piece.encode() if isinstance(piece, str) else piece
                 await send({"type": "http.response.body", "body": data, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -154,5 +173,10 @@ def done(status: int = 204) -> Response:
 
 def wrong_method(*allowed: str) -> Response:
     """405, with the allowed methods in the reason and in the header."""
-    methods = ", ".join(allowed)
-    return JsonAnswer({"reason": f"this path takes {methods} only"}, 405, {"allow": methods})
+    return JsonAnswer({"reason": f"this path takes {', '.join(allowed)} only"}, 405, {"allow": allow(allowed)})
+
+
+def allow(methods: Iterable[str]) -> str:
+    """The header Allow; who takes GET takes HEAD."""
+    found = set(methods)
+    return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))

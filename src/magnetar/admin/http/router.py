@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from magnetar.admin.http.arguments import arguments_of
+from magnetar.admin.http.bodies import allow
 
 Matches = Callable[[str], bool]
 """Whether a part of a path may stand in a parameter's place."""
@@ -85,7 +86,7 @@ class RestRoute:
         """Answer a request with this path. Raises HTTPException with 405 for another method, and what is wrong with
         the request."""
         if scope["method"] not in self.methods:
-            raise HTTPException(405, headers={"Allow": ", ".join(sorted(self.methods))})
+            raise HTTPException(405, headers={"Allow": allow(self.methods)})
         request = Request(scope, receive, send)
         response: Response = await self.function(**self._arguments.of(request))
         await response(scope, receive, send)

@@ -96,7 +96,7 @@ def _asked(operation: str, of: AskedObject) -> tuple[tuple[Access, ...], str]:
     if request is None:
         return accesses_of(operation, of), _besides(note_on(operation, of))
     method, path = request[1].upper(), request[2].partition("?")[0].removesuffix("/")
-    found = _row(method, path)
+    found = _row("GET" if method == "HEAD" else method, path)  # it passes as a GET
     if found is None:
         raise InvalidValueError(
             f"{method} {path[:200]} is no request that this broker answers; see docs/permissions.md"
