@@ -71,7 +71,7 @@ def test_serves_soon_and_small_on_both_ports(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_it_cleanly_even_before_rest_is_built(tmp_path: Path, number: int) -> None:
     with standalone(tmp_path / "data") as (process, line):
         ports(line)

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def run(data: Path, settings: Settings) -> None:
-    """Start, print where it listens, serve until SIGINT or SIGTERM, stop cleanly.
+    """Start, print where it listens, serve until SIGINT, SIGTERM or SIGHUP, stop cleanly.
 
     Raises PersistenceError if the data directory cannot be used, OSError if a port cannot, NotAllowedError if the
     process may not open enough files, or if MAGNETAR_BUILD asks for another build.
@@ -45,8 +45,9 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 async def _serve(data: Path, settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup has it ignored
+            loop.add_signal_handler(number, stop.set)
     varints.prepare()
     garbage, tasks = GarbageCollection(), TaskGroup("garbage collection")
     node = Node(data, settings)
