@@ -119,7 +119,9 @@ class Broker:
         committer: Callable[[Committer], Committer] | None = None,
         storage: StoreSettings | None = None,
         archive: ParquetArchive | None = None,
+        home: Path | None = None,
     ) -> None:
+        """``home``: the data directory, if there is one."""
         archive = archive or ParquetArchive()
         # a copy: this broker's may change while it runs
         self.settings = settings = dataclasses.replace(settings)
@@ -137,7 +139,10 @@ class Broker:
             metadata.make_room = self.store.full_disk.run_out
         self.backups: RunningBackups | None = None
         if isinstance(metadata, MetadataLog):
-            place = BackupDirectory(settings.backupDirectory)
+            place = BackupDirectory(settings.backupDirectory, None if home is None else str(home))
+            trouble = place.trouble()
+            if trouble is not None:
+                log.warning("%s; until then backups are refused", trouble)
             self.backups = RunningBackups(self.store, files, metadata, place, clock.now_ms)
         self._metadata = metadata
         measured = MeasuredStore(metadata)
@@ -252,7 +257,7 @@ class Node:
         take(files)
         try:
             metadata = self._home.metadata(files)
-            return Broker(files, metadata, self.settings, SystemClock(), Random(), committer=SyncProcess)
+            return Broker(files, metadata, self.settings, SystemClock(), Random(), committer=SyncProcess, home=data)
         except BaseException:
             files.unlock()
             raise

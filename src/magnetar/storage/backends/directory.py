@@ -56,6 +56,12 @@ def is_directory(path: str) -> bool:
         ) from None
 
 
+def lies_below(path: str, above: str) -> bool:
+    """Whether ``path``, which need not exist, is ``above`` or lies in it, wherever links lead."""
+    path, above = os.path.realpath(path), os.path.realpath(above)
+    return os.path.commonpath([path, above]) == above
+
+
 def sync_directory(path: str) -> None:
     """Make creations, renames and removals in a directory durable. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

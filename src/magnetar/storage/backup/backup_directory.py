@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from magnetar.model.errors import ConflictError, InvalidValueError, PreconditionFailedError
-from magnetar.storage.backends.directory import PRIVATE_DIRECTORY, lock_directory, sync_directory
+from magnetar.storage.backends.directory import PRIVATE_DIRECTORY, lies_below, lock_directory, sync_directory
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backup.backup_writer import is_half_written, remove_written
 
@@ -17,9 +17,26 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 class BackupDirectory:
     """Implements :class:`magnetar.storage.backup.running_backup.BackupPlace` over ``backupDirectory``."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, data: str | None = None) -> None:
+        """``data``: the directory that backups protect, so that they must not lie in it."""
         self._path = path
+        self._data = data
         self._lock: int | None = None
+
+    def trouble(self) -> str | None:
+        """Why no backup can be written, in words; None if all is well, or none is wanted."""
+        if not self._path:
+            return None
+        if not os.path.isdir(self._path):
+            return f"backupDirectory {self._path} is no directory; make it, or mount its disk: it is not made by itself"
+        if self._data is not None and lies_below(self._path, self._data):
+            return (
+                f"backupDirectory {self._path} lies in {self._data}, which backups are to protect: they would be lost "
+                "together with it. Choose a place outside, best on another disk"
+            )
+        if not os.access(self._path, os.W_OK | os.X_OK):
+            return f"backupDirectory {self._path} cannot be written by the user that the broker runs as; let it"
+        return None
 
     def make(self, name: str) -> OsFileSystem:
         """See :class:`BackupPlace`; refuses what is no plain name, and whatever stands there, links as well."""
@@ -33,10 +50,9 @@ class BackupDirectory:
                 f"{name[:120]!r} cannot be the name of a backup: letters, digits, '.', '_' and '-', up to 100, "
                 "beginning with a letter or digit"
             )
-        if not os.path.isdir(self._path):
-            raise PreconditionFailedError(
-                f"backupDirectory {self._path} is no directory; make it, or mount its disk: it is not made by itself"
-            )
+        trouble = self.trouble()
+        if trouble is not None:
+            raise PreconditionFailedError(trouble)
         path = os.path.join(self._path, name)
         try:
             os.mkdir(path, PRIVATE_DIRECTORY)

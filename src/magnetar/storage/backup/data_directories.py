@@ -17,6 +17,7 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.directory import (
     PRIVATE_DIRECTORY,
     is_directory,
+    lies_below,
     lock_directory,
     make_directory,
     sync_directory,
@@ -45,6 +46,11 @@ def back_up_directory(data: str, to: str) -> BackupManifest:
     ledgers = os.path.join(data, _LEDGERS)
     if not is_directory(ledgers):
         raise PersistenceError(f"{data} is no data directory: there is no directory {ledgers}")
+    if lies_below(to, data):
+        raise PersistenceError(
+            f"{to} lies in {data}, which it is to protect: it would be lost together with it. Choose a place outside, "
+            "best on another disk"
+        )
     with _taken(data):
         source = OsFileSystem(ledgers, only_read=True)
         names = source.names()
@@ -99,6 +105,8 @@ def restore_directory(source: str, data: str) -> BackupManifest:
     """
     if not is_directory(source):
         raise PersistenceError(f"there is no directory {source}")
+    if lies_below(data, source):
+        raise PersistenceError(f"{data} lies in the backup {source}; choose a place outside")
     backup = OsFileSystem(source, only_read=True)
     manifest = checked_manifest(backup)
     refuse_newer(backup)

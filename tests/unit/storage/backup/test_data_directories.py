@@ -267,3 +267,50 @@ def test_an_interrupted_backup_of_a_running_broker_is_begun_again_unless_somebod
     with pytest.raises(ConflictError, match="exists"):
         place.make("monday")
     assert (tmp_path / "monday" / "notes.txt").read_text() == "mine"
+
+
+def test_a_backup_inside_what_it_protects_is_refused(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(data, target_is_directory=True)
+    (tmp_path / "way").symlink_to(data / "ledgers", target_is_directory=True)
+    before = tree(data)
+    for to in (data / "inner", data / "ledgers" / "a" / "b", tmp_path / "link" / "inner", tmp_path / "way" / "x"):
+        with pytest.raises(PersistenceError, match="which it is to protect"):
+            back_up_directory(str(data), str(to))
+    with pytest.raises(PersistenceError, match="which it is to protect"):
+        back_up_directory(str(tmp_path / "link"), str(data / "inner"))
+    assert tree(data) == before and not (data / "inner").exists()
+    back_up_directory(str(data), str(tmp_path / (data.name + "-beside")))
+
+
+def test_a_restore_into_the_backup_is_refused(backup: Path) -> None:
+    before = tree(backup)
+    with pytest.raises(PersistenceError, match="lies in the backup"):
+        restore_directory(str(backup), str(backup / "data"))
+    assert tree(backup) == before and not (backup / "data").exists()
+
+
+def test_a_running_broker_says_at_once_what_is_wrong_with_its_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    inside = home / "backups"
+    inside.mkdir(parents=True)
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "link").symlink_to(inside, target_is_directory=True)
+
+    async def refused(place: Path) -> str:
+        caplog.clear()
+        async with real_broker(home, backupDirectory=str(place)) as broker:
+            status, said = await broker.ask("POST", "/admin/v2/brokers/backup", {"name": "one"})
+            assert status == 412, said
+            return caplog.text
+
+    for place, words in (
+        (tmp_path / "none", "is no directory; make it"),
+        (inside, "which backups are to protect"),
+        (tmp_path / "link", "which backups are to protect"),
+    ):
+        assert words in asyncio.run(refused(place))
+    assert not list(inside.iterdir())
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(tmp_path / "closed"))
+    assert "cannot be written by the user" in asyncio.run(refused(tmp_path / "closed"))
