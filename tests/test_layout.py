@@ -32,7 +32,15 @@ FUNCTIONS = {f"magnetar.cli.admin.{name}_commands" for name in ("message", "name
 PLUGIN = "magnetar.testing.kit.pytest_plugin"
 FORK_SERVER = "magnetar.spark.forks.fork_server"
 """A session starts it by its name."""
-ENTRY_POINTS = {"magnetar.app.main", "magnetar.cli.admin.command", FORK_SERVER, PLUGIN, *COMMANDS, *FUNCTIONS}
+ENTRY_POINTS = {
+    "magnetar.__main__",
+    "magnetar.app.main",
+    "magnetar.cli.admin.command",
+    FORK_SERVER,
+    PLUGIN,
+    *COMMANDS,
+    *FUNCTIONS,
+}
 HELD = [rule for rule in RULES if rule != "fragments"]
 """What `tools/structure.py` counts and must not find; whether a docstring is a sentence is for people to judge."""
 GENERATED = ("src/magnetar/protocol/generated", "src/magnetar/admin_client/generated")

@@ -364,6 +364,11 @@ def main() -> None:
     written(_run)
 
 
+def _named() -> set[str]:
+    commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    return commands | {group.name for group in app.registered_groups if group.name}
+
+
 def _run() -> None:
     arguments = helped(sys.argv[1:])
     if arguments[:1] == ["admin"]:
@@ -371,6 +376,11 @@ def _run() -> None:
         importlib.import_module(_ADMIN).app(arguments[1:])
     arguments = in_order(arguments)
     wrong = not_text(arguments, _BYTES_FOLLOW if arguments[:1] == ["produce"] else ())
+    if wrong is None and arguments and arguments[0] not in _named():
+        from magnetar.app.misplaced_words import misplaced
+
+        table = importlib.import_module("magnetar.cli.admin.table")
+        wrong = misplaced(arguments, _named(), {*table.GROUPS, *table.ALIASES})
     if wrong is not None:
         print(f"magnetar: {wrong}", file=sys.stderr)
         raise SystemExit(2)
