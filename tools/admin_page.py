@@ -17,8 +17,8 @@ _HEAD = """\
 
 The groups, commands and flags of Apache Pulsar's `pulsar-admin` 4.0.8: a script runs after its name is replaced by
 `magnetar admin`. `magnetar admin GROUP COMMAND --help` says what each flag means. Flags before the group say where the
-broker is and how to log in; `--json` prints JSON, also after a command: on standard error an object with `error`,
-and for a refusal `status`, `reason`, `asked` and `next`.
+broker is and how to log in; they are taken at the end, too. `--json` prints JSON: on standard error an object with
+`error`, and for a refusal `status`, `reason`, `asked` and `next`.
 """
 
 

@@ -31,6 +31,15 @@ PATIENCE: Final = 600.0
 ANSWER_MAX: Final = 256 << 20
 """Bytes of the longest answer that is read."""
 _REASON_MAX: Final = 64 << 10
+_PERMISSION: Final = (
+    "permission",
+    "unauthorized",
+    "super-user",
+    "super user",
+    "superuser",
+    "not authorized",
+    "forbidden",
+)
 
 
 class RestRefusedError(MagnetarError):
@@ -126,12 +135,20 @@ def _found(http_status: int, headers: Message, content: bytes) -> RestAnswer:
     return RestAnswer(http_status, {name.lower(): value for name, value in headers.items()}, content)
 
 
+def is_of_permission(reason: str) -> bool:
+    """Whether a refusal is about what a role may do, which 401 and 403 need not be."""
+    said = reason.lower()
+    return any(words in said for words in _PERMISSION)
+
+
 def login_advice(refused: RestAnswer, credentials: ClientCredentials) -> str | None:
     """The next step after 401 or 403; None for other answers."""
     if refused.http_status not in (401, 403):
         return None
     # Pulsar says 401 to a client that it knows as well; only a login that failed comes with this header.
     unknown = refused.headers.get("www-authenticate") is not None
+    if not unknown and not is_of_permission(refused.reason):
+        return None  # 403 has other reasons, too: a cluster that nobody knows, for instance
     kind = ServerError.AuthenticationError if unknown else ServerError.AuthorizationError
     return advice(kind, None, credentials)
 

@@ -49,8 +49,7 @@ ROOT_FLAGS: Final = (
     _flag("--output", "one of plain|table|json", "How to print; a table on a terminal, plain elsewhere."),
     _flag("--json", "switch", "Print JSON, errors too."),
 )
-"""Flags before the group; --output and --json are taken after the command too."""
-_EVERYWHERE: Final = tuple(flag for flag in ROOT_FLAGS if flag.key in ("output", "json"))
+"""Flags before the group; after a command they are taken too, unless it has such a flag of its own."""
 
 
 def app(arguments: Sequence[str], prog_name: str = "magnetar admin") -> None:
@@ -129,16 +128,29 @@ def _group(group: str, words: list[str], given: Mapping[str, Value]) -> int:
             _say(help_page.command_page(command))
             return 0
         raise _Failure(ErrorReport(f"{called}: {command.refusal}"))
-    own = [*command.flags, *_EVERYWHERE]
+    late = _taken_after(command)
     try:
-        values = Parser(own, command.arguments).parse(words[1:])
+        values = Parser([*command.flags, *late], command.arguments).parse(words[1:])
         _check_pairs(command, values)
+        said = {flag.key: values.pop(flag.key) for flag in late if flag.key not in ("json", "output")}
+        given = {**given, **{key: value for key, value in said.items() if value}}
         return _carry_out(command, {**given, **_wanted(values, given)}, called)
     except HelpWanted:
         _say(help_page.command_page(command))
         return 0
     except UsageError as error:
         raise _misuse(f"{called}: {error}", f"{called} --help") from None
+
+
+def _taken_after(command: Command) -> list[CommandFlag]:
+    """The flags of ROOT_FLAGS that have no other meaning for this command."""
+    names = {name for flag in command.flags for name in flag.names}
+    keys = {flag.key for flag in command.flags} | {argument.name for argument in command.arguments}
+    return [
+        flag
+        for flag in ROOT_FLAGS
+        if flag.key in ("json", "output") or (flag.key not in keys and not names.intersection(flag.names))
+    ]
 
 
 def _wanted(values: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import ssl
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from magnetar.cli.admin.error_report import ErrorReport
-from magnetar.client.rest import RestRefusedError
+from magnetar.client.rest import RestRefusedError, is_of_permission
 from magnetar.model.errors import MagnetarError, NotAvailableError
 
 if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
+
+_UNKNOWN_CLUSTER: Final = re.compile(r"Invalid cluster id: ([^\s;]+)")
 
 
 def explained(error: Exception, called: str, call: Call) -> ErrorReport:
@@ -20,6 +25,11 @@ def explained(error: Exception, called: str, call: Call) -> ErrorReport:
         said = f"HTTP {error.http_status} {_phrase(error.http_status)}"
         request = "" if asked is None else f"{asked.method} {_where(call)}{asked.target}"
         return ErrorReport(said, error.http_status, str(error), request, _next(error, call))
+    cause = error.__cause__
+    if isinstance(cause, ssl.SSLError) or isinstance(getattr(cause, "reason", None), ssl.SSLError):
+        # it runs, and answered; the flag has another name here than in client.conf
+        said = str(error).replace("(tlsTrustCertsFilePath)", "(--tls-trust-cert-path)")
+        return ErrorReport(f"{called}: {said}")
     if isinstance(error, NotAvailableError):
         hint = "is the broker running? Another address: --admin-url, or magnetar contexts"
         return ErrorReport(f"{called}: {error}", following=hint)
@@ -43,12 +53,18 @@ def _phrase(status: int) -> str:
 
 
 def _next(error: RestRefusedError, call: Call) -> str:
-    if error.http_status == 403 or (error.http_status == 401 and "permission" in str(error).lower()):
+    if error.http_status in (401, 403) and is_of_permission(str(error)):
         if not call.asked:
             return ""
         return f"Next: magnetar permissions explain ROLE '{call.asked[-1].method} {call.asked[-1].path}'"
     if error.http_status == 401:
         return "Next: log in with --token, --client-conf or --context"
+    unknown = _UNKNOWN_CLUSTER.match(str(error))
+    if unknown is not None:
+        return (
+            "Next: magnetar admin clusters list shows those that are known; magnetar admin clusters create "
+            f"{shlex.quote(unknown[1])} --url http://HOST:8080 adds one"
+        )
     if 300 <= error.http_status < 400:
         return "Next: another broker serves this; name it with --admin-url (redirects would carry credentials along)"
     return ""

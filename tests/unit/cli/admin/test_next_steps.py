@@ -1,0 +1,97 @@
+"""What ``magnetar admin`` says to do next fits what went wrong."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+import urllib.error
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from magnetar.cli.admin.command import run
+from magnetar.client.rest import RestAnswer, login_advice
+from magnetar.security.credentials.method import NOBODY
+
+LIST = ["topics", "list", "public/default"]
+
+
+@contextmanager
+def broker(status: int, answer: object, **headers: str) -> Iterator[str]:
+    """A broker that has one answer."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        do_POST = do_PUT = do_GET
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "headers", "wanted", "unwanted"),
+    [
+        (401, "This operation requires super-user access", {}, "permissions explain ROLE", "log in"),
+        (401, "Authentication required", {"www_authenticate": "Bearer"}, "log in with --token", "permissions explain"),
+        (403, "Unauthorized to validateTopicOperation", {}, "permissions explain ROLE", "log in"),
+        (403, "Invalid cluster id: west", {}, "magnetar admin clusters create west --url", "permissions"),
+        (403, "Cluster [b] is not in the list of allowed clusters", {}, "403 Forbidden", "follows from"),
+    ],
+)
+def test_a_refusal_leads_to_what_helps(
+    capsys: pytest.CaptureFixture[str], status: int, reason: str, headers: dict[str, str], wanted: str, unwanted: str
+) -> None:
+    with broker(status, {"reason": reason}, **headers) as url:
+        assert run(["--admin-url", url, "topics", "set-replication-clusters", "-c", "west", "t"]) == 1
+    said = capsys.readouterr().err
+    assert wanted in said and unwanted not in said, said
+
+
+def test_a_reason_that_is_no_permissions_is_not_explained_by_credentials() -> None:
+    def refused(reason: str) -> RestAnswer:
+        return RestAnswer(403, {}, json.dumps({"reason": reason}).encode())
+
+    assert login_advice(refused("Invalid cluster id: west"), NOBODY) is None
+    assert login_advice(refused("Unauthorized to do that"), NOBODY)
+
+
+def test_a_certificate_that_is_not_trusted_names_the_flag_of_this_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    untrusted = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate")
+    untrusted.verify_code, untrusted.verify_message = 18, "self-signed certificate"
+
+    def refuse(*_: object, **__: object) -> None:
+        raise urllib.error.URLError(untrusted)
+
+    monkeypatch.setattr("urllib.request.OpenerDirector.open", refuse)
+    assert run(["--admin-url", "https://127.0.0.1:1", *LIST]) == 1
+    said = capsys.readouterr().err
+    assert "--tls-trust-cert-path" in said
+    assert "tlsTrustCertsFilePath" not in said and "is the broker running" not in said
+
+
+def test_flags_of_the_connection_are_taken_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    with broker(200, ["persistent://public/default/t"]) as url:
+        for words in ([*LIST, "--admin-url", url], [*LIST, f"--admin-url={url}", "--request-timeout", "9"],
+                      ["--admin-url", "http://127.0.0.1:1", *LIST, "--admin-url", url]):  # fmt: skip
+            assert run(words) == 0, capsys.readouterr().err
+            assert "persistent://public/default/t" in capsys.readouterr().out
