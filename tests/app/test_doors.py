@@ -6,12 +6,15 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from magnetar.app.data_directory import DataDirectory
 from magnetar.app.doors import binary_entrances, http_entrances
 from magnetar.config.settings import Settings
+from magnetar.model.errors import InvalidValueError, PersistenceError
 from magnetar.runtime.connections.acceptor import Entrance
 
 Entrances = Callable[[Settings, Any], list[Entrance]]
@@ -39,3 +42,16 @@ def test_others_are_not_heard_at_another_address(entrances: Entrances) -> None:
         socket.create_connection(("127.0.0.2", door.port)).close()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", door.port)).close()
+
+
+@pytest.mark.parametrize(
+    ("host", "words"), [("192.0.2.1", "is no address of this machine"), ("no.invalid", "cannot be resolved")]
+)
+def test_an_address_that_cannot_be_bound_names_the_setting(host: str, words: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"bindAddress: .*{words}.*; name "):
+        binary_entrances(Settings(bindAddress=host, brokerServicePort=0), None)
+
+
+def test_a_data_directory_that_cannot_be_made_says_what_to_name() -> None:
+    with pytest.raises(PersistenceError, match=r"cannot be used as data directory: .*; name one on a disk"):
+        DataDirectory(Path("/proc/none"))

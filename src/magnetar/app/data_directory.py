@@ -43,7 +43,10 @@ class DataDirectory:
                 f"{path} is in use by another process; stop that one or choose another directory"
             ) from None
         except OSError as error:
-            raise PersistenceError(f"{path} cannot be used as data directory: {error}") from error
+            raise PersistenceError(
+                f"{path} cannot be used as data directory: {error.strerror}; name one on a disk that this user may "
+                "write to"
+            ) from error
         names = sorted(entry.name for entry in path.iterdir())
         facts = [name for name in names if name.removeprefix(_DONE).startswith(_FACTS)]
         # what holds other people's things too keeps its permissions: somebody may have said --data .

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from magnetar.config.settings import Settings
+from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.connections.acceptor import Entrance, listen
 
 if TYPE_CHECKING:
@@ -52,7 +54,24 @@ def http_entrances(settings: Settings, tls: TlsDoors | None) -> list[Entrance]:
 
 
 def _bind(bound: ExitStack, name: str, settings: Settings, port: int) -> Entrance:
-    return Entrance(name, bound.enter_context(listen(settings.bindAddress, port, _BACKLOG)))
+    host = settings.bindAddress
+    try:
+        return Entrance(name, bound.enter_context(listen(host, port, _BACKLOG)))
+    except OSError as error:
+        if (error.errno or 0) < 0:  # of the resolver, whose own class is lost on the way
+            why = str(error.strerror).partition(" (")[0]
+            raise InvalidValueError(
+                f"bindAddress: {host!r} cannot be resolved: {why}; name an address of this machine, or 0.0.0.0 for all"
+            ) from error
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise InvalidValueError(
+                f"bindAddress: {host} is no address of this machine; name one of its own, 127.0.0.1, or 0.0.0.0 for all"
+            ) from error
+        if error.errno == errno.EACCES:
+            raise InvalidValueError(
+                f"{name}: this user may not listen at port {port}; choose one from 1024 on"
+            ) from error
+        raise
 
 
 def port_of(entrances: Sequence[Entrance], *, tls: bool) -> int:

@@ -299,6 +299,7 @@ def _check_together(settings: Settings, origin: Mapping[str, str]) -> None:
     wrong = (
         contradiction(settings, authenticated=settings.authenticationEnabled)
         or _closed_doors(settings)
+        or _same_ports(settings)
         or _wrong_listeners(settings)
     )
     if wrong:
@@ -312,6 +313,18 @@ def _wrong_listeners(settings: Settings) -> str:
         advertised_listeners(settings.advertisedListeners, settings.internalListenerName)
     except InvalidValueError as error:
         return str(error)
+    return ""
+
+
+def _same_ports(settings: Settings) -> str:
+    """Return which port is that of another door of this broker, with its name first; empty if none is."""
+    taken: dict[int, str] = {}
+    for name in ("brokerServicePort", "brokerServicePortTls", "webServicePort", "webServicePortTls"):
+        port = getattr(settings, name)
+        if port and port in taken:
+            return f"{name}: {port} is {taken[port]} already; each door of this broker needs a port of its own"
+        if port:
+            taken[port] = name
     return ""
 
 

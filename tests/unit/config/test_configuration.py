@@ -229,3 +229,11 @@ def test_properties_format() -> None:
         Property(12, "h", "C:\\x"),
         Property(13, "i", "last"),
     ]
+
+
+@pytest.mark.parametrize("names", [("brokerServicePort", "webServicePort"), ("webServicePort", "webServicePortTls")])
+def test_two_doors_cannot_have_one_port(names: tuple[str, str]) -> None:
+    first, second = names
+    with pytest.raises(InvalidValueError, match=f"{second}: 7000 is {first} already; each door"):
+        load(flags=[f"{first}=7000", f"{second}=7000", "brokerServicePortTls=7001"])
+    load(flags=[f"{first}=0", f"{second}=0", "brokerServicePortTls=0"])
