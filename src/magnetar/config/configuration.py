@@ -93,9 +93,10 @@ def load(
     base: Settings | None = None,
 ) -> Configuration:
     """Read all sources. Raises InvalidValueError naming file, line, key and what is accepted."""
+    in_file = list(_from_file(file))
     given = [
         *_from_java_options(environment or {}),
-        *_from_file(file),
+        *in_file,
         *_from_environment(environment or {}),
         *_from_flags(flags),
     ]
@@ -104,6 +105,7 @@ def load(
     unused: dict[str, list[GivenValue]] = {}
     unknown: dict[str, list[str]] = {}
     last: dict[str, GivenValue] = {}
+    notices = _contradictions(in_file)
     for item in given:
         counts = item.value != "" or switches_off(item.name)
         if item.name in setting_types() and counts:
@@ -120,7 +122,7 @@ def load(
                 last[item.name] = item
     for item in last.values():
         _check_protection(item, values)
-    notices = [_notice(source, items) for source, items in unused.items()]
+    notices += [_notice(source, items) for source, items in unused.items()]
     notices += [_unknown_notice(source, names) for source, names in unknown.items()]
     settings = dataclasses.replace(base or Settings(), **values)
     _check_together(settings, origin)
@@ -340,6 +342,25 @@ def _closed_doors(settings: Settings) -> str:
         for name in filter(asked.get, asked):
             return f"{name}: no port speaks TLS; set brokerServicePortTls=6651 and webServicePortTls=8443 too"
     return ""
+
+
+def _contradictions(in_file: Sequence[GivenValue]) -> list[str]:
+    """Name settings that a file has twice, with different values: somebody believes in the one that is lost.
+
+    Flags may be repeated: scripts override their own.
+    """
+    found: list[str] = []
+    before: dict[str, GivenValue] = {}
+    for item in in_file:
+        if item.value == "":
+            continue
+        earlier = before.get(item.name, item)
+        if earlier.value != item.value:
+            found.append(
+                f"{item.where}: {item.name} has another value than at {earlier.where}; this one counts, remove one"
+            )
+        before[item.name] = item
+    return found
 
 
 def _notice(source: str, items: list[GivenValue]) -> str:

@@ -231,6 +231,18 @@ def test_properties_format() -> None:
     ]
 
 
+def test_a_setting_that_stands_twice_with_two_values_is_named_with_both_lines(tmp_path: Path) -> None:
+    text = "maxTenants=1\n\nmaxTenants=2\nclusterName=a\nclusterName=a\nclusterName=\nmaxTenants=3\n"
+    file = conf(tmp_path, text + "basicAuthConf=data:secret\nbasicAuthConf=data:other\n")
+    loaded = load(file=file, environment={"maxTenants": "4"}, flags=["maxTenants=5"])
+    assert loaded.settings.maxTenants == 5
+    assert loaded.notices == tuple(
+        f"{file}:{second}: {name} has another value than at {file}:{first}; this one counts, remove one"
+        for name, first, second in (("maxTenants", 1, 3), ("maxTenants", 3, 7), ("basicAuthConf", 8, 9))
+    )
+    assert load(flags=["maxTenants=1", "maxTenants=2"]).notices == (), "scripts override their own flags"
+
+
 @pytest.mark.parametrize("names", [("brokerServicePort", "webServicePort"), ("webServicePort", "webServicePortTls")])
 def test_two_doors_cannot_have_one_port(names: tuple[str, str]) -> None:
     first, second = names
