@@ -74,7 +74,7 @@ async def _exchange(rest: Rest, request: AdminRequest) -> RestAnswer:
         finally:
             writer.transport.abort()
     except OSError as error:
-        raise NotAvailableError(unavailable(rest.url, error)) from error
+        raise unavailable(rest.url, error) from error
 
 
 def _login(rest: Rest, *, secured: bool) -> tuple[Mapping[str, str], ssl.SSLContext | None]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
+from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 from magnetar.security.credentials.method import ClientCredentials
 
 
-def advice(error: ServerError, asked: c.Command | None, credentials: ClientCredentials) -> str | None:
+def advice(
+    error: ServerError, asked: c.Command | None, credentials: ClientCredentials, words: AskerWords = TOOL_WORDS
+) -> str | None:
     """Return the next step after an error about who we are or what we may do; None for other errors."""
     if error is ServerError.AuthenticationError:
         if credentials.method is None:
-            return (
-                "this client shows no credentials: give authPlugin and authParams, or a token by reference "
-                "(docs/security.md)"
-            )
+            return f"this client shows no credentials: give {words.login}"
         return f"this client shows {credentials}; has it expired, and is it meant for this broker?"
     if error is ServerError.AuthorizationError:
         return f"what this client may do follows from {credentials}{_grant(asked)}"

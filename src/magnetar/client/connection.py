@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from magnetar.client.address import Address
 from magnetar.client.advice import advice
 from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError, TlsError
-from magnetar.client.handshake import MAX_FRAME_SIZE, auth_response, connect_command, says_expired
+from magnetar.client.handshake import (
+    MAX_FRAME_SIZE,
+    auth_response,
+    broken,
+    connect_command,
+    no_pulsar,
+    says_expired,
+    unreachable,
+)
 from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.client import ClientConnection
@@ -74,9 +82,7 @@ class Connection:
         try:
             self._socket = socket.create_connection((address.host, address.port), timeout)
         except OSError as error:
-            raise ConnectionLostError(
-                f"cannot connect to the broker at {address}: {error}; is it running, is the address right?"
-            ) from None
+            raise unreachable(address, error) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls:
             self._secure(tls)
@@ -99,10 +105,7 @@ class Connection:
             ) from None
         except OSError as error:
             self.close()
-            said = client_tls.reason(error, f"the broker at {self.address}")
-            if said is None:
-                raise ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}") from None
-            raise TlsError(said) from None
+            raise unreachable(self.address, error) from None
         except BaseException:
             self.close()
             raise
@@ -263,20 +266,13 @@ class Connection:
                 return None
             raise self._broken(error) from None
         if not found:
-            self.close()
-            raise ConnectionLostError(f"the broker at {self.address} closed the connection")
+            raise self._broken(None)
         return found
 
-    def _broken(self, error: OSError) -> ClientError:
-        """Close, and return what to raise: with TLS 1.3 a broker refuses the client's certificate this late."""
+    def _broken(self, error: OSError | None) -> ClientError:
+        """Close, and return what to raise."""
         self.close()
-        if self.address.tls and not self._state.connected:
-            from magnetar.security.tls import client_tls
-
-            said = client_tls.reason(error, f"the broker at {self.address}")
-            if said is not None:
-                return TlsError(said)
-        return ConnectionLostError(f"the connection to the broker at {self.address} broke: {error}")
+        return broken(self.address, error, greeted=self._state.connected)
 
     def _take_in(self, data: bytes) -> None:
         try:
@@ -284,9 +280,7 @@ class Connection:
                 self._arrived(command)
         except ProtocolError as error:
             self.close()
-            raise ConnectionLostError(
-                f"the broker at {self.address} sent what is no Pulsar protocol: {error}"
-            ) from None
+            raise no_pulsar(self.address, data, error, greeted=self._state.connected) from None
 
     def _arrived(self, command: c.Command) -> None:
         if type(command) is c.CommandMessage:

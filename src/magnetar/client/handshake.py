@@ -1,11 +1,17 @@
-"""What clients say when they connect, and when a broker asks for credentials again (rules 1.2, 12.6)."""
+"""What clients say when they connect, and when a broker asks for credentials again (rules 1.2, 12.6); and why it came
+to nothing: what a port answers shows what it is for.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from magnetar import __version__
+from magnetar.client.address import Address
+from magnetar.client.errors import ClientError, ConnectionLostError, TlsError
+from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
+from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 
 CLIENT_VERSION: Final = f"magnetar-client-{__version__}"
 PROTOCOL_VERSION: Final = 21
@@ -13,6 +19,7 @@ MAX_FRAME_SIZE: Final = 1 << 28
 """Brokers may be configured for messages larger than 5 MiB, and the decoder must know before the broker says so."""
 _REFRESH: Final = b"PulsarAuthRefresh"
 """The challenge that says: what you have shown has expired (rule 12.6)."""
+_TLS_ALERT: Final = b"\x15\x03"
 _FEATURES: Final = c.FeatureFlags(
     supports_auth_refresh=True,
     supports_broker_entry_metadata=True,
@@ -42,3 +49,60 @@ def says_expired(asked: c.CommandAuthChallenge) -> bool:
 def auth_response(method: str | None, shown: bytes | None) -> c.CommandAuthResponse:
     """Return the answer to a challenge."""
     return c.CommandAuthResponse(CLIENT_VERSION, c.AuthData(method, shown), PROTOCOL_VERSION)
+
+
+def unreachable(address: Address, error: OSError, words: AskerWords = TOOL_WORDS) -> ClientError:
+    """Return what to raise about an address where no connection could be made."""
+    if address.tls:
+        from magnetar.security.tls import client_tls
+
+        where = f"the broker at {address}"
+        if client_tls.is_ended(error):
+            return ConnectionLostError(client_tls.ended(where))
+        said = client_tls.reason(error, where, words)
+        if said is not None:
+            return TlsError(said)
+    return ConnectionLostError(
+        f"cannot connect to the broker at {address}: {in_words(error)}; is it running, is the address right?"
+    )
+
+
+def broken(
+    address: Address, error: BaseException | None, words: AskerWords = TOOL_WORDS, *, greeted: bool
+) -> ClientError:
+    """Return what to raise about a connection that ended; ``error`` is None if the broker closed it.
+
+    With TLS 1.3 a broker refuses the client's certificate this late.
+    """
+    where = f"the broker at {address}"
+    if error is not None and address.tls and not greeted:
+        from magnetar.security.tls import client_tls
+
+        said = client_tls.reason(error, where, words)
+        if said is not None:
+            return TlsError(said)
+    if error is not None:
+        return ConnectionLostError(f"the connection to {where} broke: {in_words(error)}")
+    if greeted:
+        return ConnectionLostError(f"{where} closed the connection")
+    step = "is it a broker's port?" if address.tls else "if it is a TLS port, write pulsar+ssl://"
+    return ConnectionLostError(f"{where} closed the connection before it answered; {step}")
+
+
+def no_pulsar(address: Address, data: bytes, error: ProtocolError, *, greeted: bool) -> ConnectionLostError:
+    """Return what to raise about bytes that are no Pulsar protocol; of a first answer it says what they are."""
+    where = f"the broker at {address}"
+    if not greeted and data.startswith(b"HTTP/"):
+        secured = "https" if address.tls else "http"
+        return ConnectionLostError(
+            f"{where} answers as HTTP does: this is an HTTP port; write {secured}://, or the port of brokerServicePort"
+            f"{'Tls' if address.tls else ''}"
+        )
+    if not greeted and not address.tls and data.startswith(_TLS_ALERT):
+        return ConnectionLostError(f"{where} answers as TLS does: this is a TLS port; write pulsar+ssl://")
+    return ConnectionLostError(f"{where} sent what is no Pulsar protocol: {error}")
+
+
+def in_words(error: BaseException) -> str:
+    """Return the text of an error, its class if it has none."""
+    return str(error) or type(error).__name__

@@ -20,6 +20,7 @@ from typing_extensions import override
 from magnetar.client.advice import advice
 from magnetar.model.errors import MagnetarError, NotAvailableError, ServerError
 from magnetar.model.names import TopicName
+from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 from magnetar.security.credentials.certificate import presenting
 from magnetar.security.credentials.method import NOBODY, ClientCredentials
 
@@ -40,6 +41,8 @@ _PERMISSION: Final = (
     "not authorized",
     "forbidden",
 )
+_REQUIRED: Final = "Authentication required"
+"""Pulsar's reason of 401 for a client that it does not know."""
 
 
 class RestRefusedError(MagnetarError):
@@ -48,6 +51,10 @@ class RestRefusedError(MagnetarError):
     def __init__(self, http_status: int, reason: str) -> None:
         super().__init__(reason)
         self.http_status = http_status
+
+
+class RestTlsError(NotAvailableError):
+    """TLS was not agreed; certificates or settings have to be changed before it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,8 @@ class Rest:
     tls: ClientTls | None = None
     """Files and checks for https; None: the system's authorities, no certificate of its own."""
     seconds: float = PATIENCE
+    words: AskerWords = TOOL_WORDS
+    """How who asks names what they give."""
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Send a request and return the answer's JSON, None if it is empty. Raises RestRefusedError,
@@ -97,7 +106,7 @@ class Rest:
         NotAvailableError, CredentialsError."""
         answer = self.send(method, path, data, headers)
         if answer.http_status >= 300:
-            step = login_advice(answer, self.credentials)
+            step = login_advice(answer, self.credentials, self.words)
             raise RestRefusedError(answer.http_status, answer.reason if step is None else f"{answer.reason}; {step}")
         return answer
 
@@ -113,7 +122,7 @@ class Rest:
         except urllib.error.HTTPError as refused:
             found = _found(refused.code, refused.headers, refused.read(_REASON_MAX))
         except OSError as error:
-            raise NotAvailableError(unavailable(self.url, error)) from error
+            raise unavailable(self.url, error, self.words) from error
         except http.client.HTTPException as error:
             raise NotAvailableError(f"{self.url} does not answer as HTTP does: {type(error).__name__}") from error
         if len(found.content) > ANSWER_MAX:
@@ -141,25 +150,43 @@ def is_of_permission(reason: str) -> bool:
     return any(words in said for words in _PERMISSION)
 
 
-def login_advice(refused: RestAnswer, credentials: ClientCredentials) -> str | None:
-    """The next step after 401 or 403; None for other answers."""
+def login_refusal(refused: RestAnswer) -> ServerError | None:
+    """What a broker that speaks Pulsar's protocol would have refused with; None for other answers than 401 and 403.
+
+    Pulsar says 401 to a client that it knows as well. A login that failed comes with a challenge, if there is one for
+    the broker's methods, which TLS has not, and with these words.
+    """
     if refused.http_status not in (401, 403):
         return None
-    # Pulsar says 401 to a client that it knows as well; only a login that failed comes with this header.
-    unknown = refused.headers.get("www-authenticate") is not None
-    if not unknown and not is_of_permission(refused.reason):
+    unknown = refused.headers.get("www-authenticate") is not None or refused.reason == _REQUIRED
+    return ServerError.AuthenticationError if unknown else ServerError.AuthorizationError
+
+
+def login_advice(refused: RestAnswer, credentials: ClientCredentials, words: AskerWords = TOOL_WORDS) -> str | None:
+    """The next step after 401 or 403; None for other answers."""
+    kind = login_refusal(refused)
+    if kind is None or (kind is ServerError.AuthorizationError and not is_of_permission(refused.reason)):
         return None  # 403 has other reasons, too: a cluster that nobody knows, for instance
-    kind = ServerError.AuthenticationError if unknown else ServerError.AuthorizationError
-    return advice(kind, None, credentials)
+    return advice(kind, None, credentials, words)
 
 
-def unavailable(url: str, error: OSError) -> str:
-    """Why an address does not answer, in words."""
+def unavailable(url: str, error: OSError, words: AskerWords = TOOL_WORDS) -> NotAvailableError:
+    """Return what to raise about an address that does not answer."""
     from magnetar.security.tls import client_tls
 
-    cause = getattr(error, "reason", error)
-    said = client_tls.reason(cause, url) if isinstance(cause, OSError) else None
-    return said or f"{url} does not answer: {cause}"
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, http.client.RemoteDisconnected | ConnectionResetError) and not url.startswith("https:"):
+        return NotAvailableError(
+            f"{url} closed the connection without an answer: {cause}; is it an HTTP port? With TLS it is https://"
+        )
+    if not isinstance(cause, OSError):
+        return NotAvailableError(f"{url} does not answer: {cause}")
+    if url.startswith("https:") and client_tls.is_ended(cause):
+        return NotAvailableError(client_tls.ended(url))
+    said = client_tls.reason(cause, url, words)
+    if said is not None:
+        return RestTlsError(said)
+    return NotAvailableError(f"{url} does not answer: {str(cause) or type(cause).__name__}")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -103,3 +103,12 @@ def test_what_a_service_url_says() -> None:
     assert ServiceUrl.parse("pulsar://a:1,b") == ((Address("a", 1), Address("b", 6650)), False, False)
     with pytest.raises(InvalidValueError, match="https://host:8443 for lookups by REST"):
         ServiceUrl.parse("ftp://a")
+
+
+def test_no_login_is_named_also_where_no_challenge_fits(door: tuple[str, type[_Answer]]) -> None:
+    """A broker whose only method is TLS has no challenge for HTTP: the words of 401 say that it knows nobody."""
+    url, handler = door
+    handler.status, handler.body = 401, b'{"reason": "Authentication required"}'
+    found = ask(url)
+    assert isinstance(found, RefusedError) and found.code is ServerError.AuthenticationError
+    assert "shows no credentials: give authentication=" in str(found)

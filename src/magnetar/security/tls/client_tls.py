@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 from magnetar.security.tls.certificate_files import EXPIRED, why_not_loaded
 
 _CONTEXTS: Final = 16
@@ -48,32 +49,55 @@ class ClientTls:
         return self.context().wrap_socket(plain, server_hostname=host)
 
 
-def reason(error: BaseException, where: str) -> str | None:
+def reason(error: BaseException, where: str, words: AskerWords = TOOL_WORDS) -> str | None:
     """Why TLS with ``where`` came to nothing and what to do about it; ``None``: it is no error of TLS."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _unverified(error, where)
+        return _unverified(error, where, words)
     if isinstance(error, ssl.SSLEOFError):
-        return f"{where} ended the TLS handshake; is this its TLS port, and does it demand a client certificate?"
+        return ended(where)
     if not isinstance(error, ssl.SSLError):
         return None
     said = str(error.reason or error)
     if said in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
         return f"{where} does not speak TLS; ask its TLS port, or write the address without TLS"
-    if "CERTIFICATE_REQUIRED" in said or said == "SSLV3_ALERT_HANDSHAKE_FAILURE":
-        return f"{where} refuses the handshake ({said}): it may demand a client certificate, or other protocols"
-    if "UNKNOWN_CA" in said or "CERTIFICATE" in said:
+    if "CERTIFICATE_REQUIRED" in said:
+        return f"{where} demands a certificate of this client; give {words.certificate}"
+    if said.endswith("ALERT_HANDSHAKE_FAILURE"):
+        return (
+            f"{where} refuses the handshake ({said}): it may demand a certificate of this client (give "
+            f"{words.certificate}), or other protocols"
+        )
+    if "UNKNOWN_CA" in said:
+        return (
+            f"{where} does not trust the certificate that this client shows ({said}): show one of an authority that "
+            "the broker trusts, or add its authority to the broker's tlsTrustCertsFilePath"
+        )
+    if "CERTIFICATE" in said:
         return f"{where} does not accept the certificate that this client shows ({said})"
     return f"TLS with {where} failed: {said}"
 
 
-def _unverified(error: ssl.SSLCertVerificationError, where: str) -> str:
+def is_ended(error: BaseException) -> bool:
+    """Whether a port ended the handshake without a word, as one without TLS does, or a broker that stops just then."""
+    return isinstance(error, ssl.SSLEOFError | ConnectionResetError | ConnectionAbortedError)
+
+
+def ended(where: str) -> str:
+    """What to say of a port that ends the handshake without a word."""
+    return (
+        f"{where} ended the TLS handshake: no TLS there? Write pulsar:// (or http://), or its TLS port; it may also "
+        "demand a certificate of this client"
+    )
+
+
+def _unverified(error: ssl.SSLCertVerificationError, where: str, words: AskerWords) -> str:
     if error.verify_code in (_HOST_NAME, _ADDRESS):
         return f"the certificate of {where} is for another host: {error.verify_message}"
     if error.verify_code == EXPIRED:
         return f"the certificate of {where} has expired"
     return (
         f"the certificate of {where} is not trusted: {error.verify_message}; name the file with its authority "
-        "(tlsTrustCertsFilePath)"
+        f"({words.trust})"
     )
 
 

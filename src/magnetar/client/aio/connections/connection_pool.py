@@ -19,7 +19,9 @@ from magnetar.client.errors import (
     ForkedClientError,
     TlsError,
 )
+from magnetar.client.handshake import unreachable
 from magnetar.client.lookup_answer import Route
+from magnetar.client.rest import RestTlsError
 from magnetar.model.errors import NotAvailableError
 from magnetar.security.credentials.certificate import presenting
 
@@ -153,16 +155,17 @@ class ConnectionPool:
                     await asyncio.get_running_loop().run_in_executor(None, rest.send, "GET", "/")
                 else:
                     (await self._greeted(service, Route(address))).close()
-            except (ConnectionLostError, ClientTimeoutError, NotAvailableError):
+            except (ClientError, RestTlsError) as error:
+                if isinstance(error, ConnectionLostError | ClientTimeoutError):
+                    continue
+            except NotAvailableError:
                 continue
-            except ClientError:
-                return True
             return True
         return False
 
     async def _connect(self, service: Service, address: Address) -> WireConnection:
         def made() -> WireConnection:
-            return WireConnection(address, service.credentials, self._timeout, self._keep_alive)
+            return WireConnection(address, service.credentials, self._timeout, self._keep_alive, service.words)
 
         if self._dial is not None:
             return self._dial(made())
@@ -180,7 +183,7 @@ class ConnectionPool:
         except TimeoutError:
             raise ClientTimeoutError(f"no connection to the broker at {address} in {self._connect_timeout} s") from None
         except OSError as error:
-            raise _unreachable(address, error) from None
+            raise unreachable(address, error, service.words) from None
         return connection
 
     def close(self) -> None:
@@ -210,18 +213,6 @@ def _context(service: Service, address: Address) -> ssl.SSLContext | None:
     from magnetar.security.tls.client_tls import ClientTls
 
     return presenting(service.tls or ClientTls(), service.credentials).context()
-
-
-def _unreachable(address: Address, error: OSError) -> ClientError:
-    if address.tls:
-        from magnetar.security.tls.client_tls import reason
-
-        said = reason(error, f"the broker at {address}")
-        if said is not None:
-            return TlsError(said)
-    return ConnectionLostError(
-        f"cannot connect to the broker at {address}: {error}; is it running, is the address right?"
-    )
 
 
 def _heard(task: asyncio.Task[WireConnection]) -> None:

@@ -13,9 +13,9 @@ from urllib.parse import quote, urlsplit
 
 from magnetar.client.address import Address
 from magnetar.client.aio.connections.connection_pool import ConnectionPool
-from magnetar.client.errors import ClientError, ConnectionLostError, RefusedError
+from magnetar.client.errors import ClientError, ConnectionLostError, RefusedError, TlsError
 from magnetar.client.lookup_answer import REDIRECTS_MAX, Route, broker_address, too_many_redirects
-from magnetar.client.rest import Rest, RestAnswer, login_advice, path_of
+from magnetar.client.rest import Rest, RestAnswer, RestTlsError, login_advice, login_refusal, path_of
 from magnetar.model.errors import NotAvailableError, ServerError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.protocol import commands as c
@@ -39,7 +39,7 @@ class RestQuestions:
         self._seconds = min(timeout, _LONGEST_WAIT)
 
     async def route(self, topic: str, listener: str | None) -> Route:
-        """Return the way to the broker that serves a topic. Raises RefusedError, ConnectionLostError."""
+        """Return the way to the broker that serves a topic. Raises RefusedError, ConnectionLostError, TlsError."""
         name, what = TopicName.parse(topic), f"look up {topic}"
         domain = "persistent" if name.persistent else "non-persistent"
         path = f"/lookup/v2/topic/{domain}/{name.namespace}/{quote(name.local_name, safe='')}"
@@ -77,6 +77,8 @@ class RestQuestions:
             )
             try:
                 found = await asking
+            except RestTlsError as error:
+                raise TlsError(f"{what}: {error}") from None
             except NotAvailableError as error:
                 lost = ConnectionLostError(f"{what}: {error}")
                 continue
@@ -97,7 +99,9 @@ def _answer(rest: Rest, path: str, what: str, subject: str) -> Any:
     else:
         raise too_many_redirects(subject)
     if answer.http_status >= 300:
-        raise RefusedError(what, _code(answer), answer.reason, login_advice(answer, rest.credentials), rest.url)
+        login = login_refusal(answer)
+        step = login_advice(answer, rest.credentials, rest.words)
+        raise RefusedError(what, login or _code(answer), answer.reason, step, rest.url)
     try:
         return answer.json()
     except ValueError:
@@ -113,8 +117,4 @@ def _redirected(rest: Rest, answer: RestAnswer, what: str) -> tuple[Rest, str]:
 
 
 def _code(answer: RestAnswer) -> ServerError:
-    if answer.http_status in (401, 403):
-        # Pulsar says 401 to a client that it knows as well; only a login that failed comes with this header.
-        unknown = answer.headers.get("www-authenticate") is not None
-        return ServerError.AuthenticationError if unknown else ServerError.AuthorizationError
     return _REFUSALS.get(answer.http_status, ServerError.UnknownError)

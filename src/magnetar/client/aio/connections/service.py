@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from magnetar.client.address import Address, ServiceUrl
 from magnetar.client.rest import Rest
+from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 from magnetar.security.credentials.method import ClientCredentials
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ class Service:
     url: ServiceUrl
     credentials: ClientCredentials
     tls: ClientTls | None
+    words: AskerWords = TOOL_WORDS
+    """How who gave them names them."""
 
     def rest(self, address: Address, seconds: float) -> Rest:
         """Return the REST interface at an address, which may take so long to answer."""
         scheme = "https" if address.tls else "http"
-        return Rest(f"{scheme}://{address}", self.credentials, self.tls, seconds)
+        return Rest(f"{scheme}://{address}", self.credentials, self.tls, seconds, self.words)

@@ -15,11 +15,19 @@ from typing_extensions import override
 from magnetar.client.address import Address
 from magnetar.client.advice import advice
 from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, ForkedClientError, RefusedError
-from magnetar.client.handshake import MAX_FRAME_SIZE, auth_response, connect_command, says_expired
+from magnetar.client.handshake import (
+    MAX_FRAME_SIZE,
+    auth_response,
+    broken,
+    connect_command,
+    no_pulsar,
+    says_expired,
+)
 from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.client import ClientConnection
 from magnetar.protocol.commands.names import name_of
+from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 from magnetar.security.credentials.method import ClientCredentials
 from magnetar.security.credentials.secret import CredentialsDelayedError, CredentialsError
 
@@ -52,7 +60,12 @@ class WireConnection(asyncio.Protocol):
     """One connection; `greet` before anything else."""
 
     def __init__(
-        self, address: Address, credentials: ClientCredentials, timeout: float, keep_alive: float = KEEP_ALIVE
+        self,
+        address: Address,
+        credentials: ClientCredentials,
+        timeout: float,
+        keep_alive: float = KEEP_ALIVE,
+        words: AskerWords = TOOL_WORDS,
     ) -> None:
         """``keep_alive``: seconds of silence after which the broker is asked for a sign."""
         self.address = address
@@ -63,6 +76,7 @@ class WireConnection(asyncio.Protocol):
         self.consumers: dict[int, ConsumerHandle] = {}
         self._loop = asyncio.get_running_loop()
         self._credentials = credentials
+        self._words = words
         self._timeout = timeout
         self._patience = keep_alive
         self._state = ClientConnection(MAX_FRAME_SIZE)
@@ -153,7 +167,8 @@ class WireConnection(asyncio.Protocol):
         self, what: str, error: ServerError, message: str | None, asked: c.Command | None = None
     ) -> RefusedError:
         """Return the error to raise about a refusal."""
-        return RefusedError(what, error, message, advice(error, asked, self._credentials), str(self.address))
+        step = advice(error, asked, self._credentials, self._words)
+        return RefusedError(what, error, message, step, str(self.address))
 
     def send(self, command: c.Command) -> None:
         """Send a command. Raises ConnectionLostError."""
@@ -179,8 +194,7 @@ class WireConnection(asyncio.Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        said = f"broke: {exc}" if exc else "was closed by the broker"
-        self._end(ConnectionLostError(f"the connection to the broker at {self.address} {said}"))
+        self._end(broken(self.address, exc, self._words, greeted=self._greeted.done()))
 
     @override
     def pause_writing(self) -> None:
@@ -204,7 +218,7 @@ class WireConnection(asyncio.Protocol):
                 else:
                     self._arrived(command)
         except ProtocolError as error:
-            self._end(ConnectionLostError(f"the broker at {self.address} sent what is no Pulsar protocol: {error}"))
+            self._end(no_pulsar(self.address, data, error, greeted=self._greeted.done()))
 
     def _arrived(self, command: c.Command) -> None:
         if self.lost is not None:

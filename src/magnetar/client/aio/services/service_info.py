@@ -10,6 +10,7 @@ from magnetar.client.aio.connections.service import Service
 from magnetar.client.errors import ArgumentError
 from magnetar.client.login import ClientLogin
 from magnetar.model.errors import InvalidValueError
+from magnetar.security.asker_words import PYTHON_WORDS, TOOL_WORDS
 from magnetar.security.credentials.method import NOBODY, ClientCredentials
 
 
@@ -70,7 +71,8 @@ class ServiceInfo:
             self._authentication, trust=self._trust, insecure=tls.insecure, host_name=tls.host_name, key=tls.key,
             certificate=tls.certificate,
         )  # fmt: skip
-        return Service(self._parsed, self._credentials, files)
+        words = TOOL_WORDS if isinstance(self._authentication, ClientLogin) else PYTHON_WORDS
+        return Service(self._parsed, self._credentials, files, words)
 
     def __repr__(self) -> str:
         return (

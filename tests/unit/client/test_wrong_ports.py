@@ -1,0 +1,162 @@
+"""What a client says of a port that is no broker's, or not the one that its service URL means; and when at once."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from magnetar.client.address import parse_service_url
+from magnetar.client.aio.authentication import AuthenticationTLS
+from magnetar.client.aio.client import Client
+from magnetar.client.connection import Connection
+from magnetar.client.errors import ConnectionLostError, TlsError
+from magnetar.client.handshake import broken, unreachable
+from magnetar.security.tls.client_tls import ClientTls
+from tests.support.certificates import Authority, Issued
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def shown(authority: Authority) -> Issued:
+    return authority.issue("broker")
+
+
+def demanding(shown: Issued, clients: Authority) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(shown.certificate_file, shown.key_file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(clients.file)
+    return context
+
+
+@contextmanager
+def port(answer: bytes = b"", tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[int]]]:
+    """A port that answers whatever it is sent with the same, and closes; with the ports of those who came."""
+    came: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    peer, address = listener.accept()
+                except OSError:
+                    return
+                came.append(address[1])
+                with peer, suppress(OSError):
+                    peer.settimeout(10)
+                    if tls is not None:
+                        with tls.wrap_socket(peer, server_side=True, do_handshake_on_connect=False) as secured:
+                            with suppress(ssl.SSLError):
+                                secured.do_handshake()
+                            while socket.socket.recv(secured, 1 << 16):
+                                pass  # a reset would be faster than the alert
+                    else:
+                        peer.recv(1 << 16)
+                        peer.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}", came
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+
+
+async def opened(url: str, seconds: float = 0.2, **given: Any) -> None:
+    async with Client(url, operation_timeout_seconds=seconds, **given) as client:
+        await client.create_producer("t")
+
+
+WRONG = pytest.mark.parametrize(
+    ("scheme", "answer", "said"),
+    [
+        ("pulsar", b"HTTP/1.1 400 Bad Request\r\n\r\n", "answers as HTTP does: this is an HTTP port; write http://"),
+        ("pulsar", b"\x15\x03\x03\x00\x02\x02\x46", "answers as TLS does: this is a TLS port; write pulsar+ssl://"),
+        ("pulsar", b"", "closed the connection before it answered; if it is a TLS port, write pulsar+ssl://"),
+        ("pulsar+ssl", b"", "ended the TLS handshake: no TLS there? Write pulsar:// (or http://), or its TLS port"),
+    ],
+)
+
+
+@LOOPS
+@WRONG
+def test_a_wrong_port_is_named(run: Run, scheme: str, answer: bytes, said: str) -> None:
+    with (
+        port(answer) as (where, _),
+        pytest.raises(ConnectionLostError, match=f"^the broker at {where} {re.escape(said)}"),
+    ):
+        run(opened(f"{scheme}://{where}"))
+
+
+@WRONG
+def test_a_wrong_port_is_named_to_threads(scheme: str, answer: bytes, said: str) -> None:
+    """The connection that Spark's workers have says the same."""
+    with (
+        port(answer) as (where, _),
+        pytest.raises(ConnectionLostError, match=f"^the broker at {where} {re.escape(said)}"),
+    ):
+        Connection(parse_service_url(f"{scheme}://{where}")[0], timeout=5)
+
+
+def test_no_error_is_empty() -> None:
+    plain, secured = (parse_service_url(f"{scheme}://a:1")[0] for scheme in ("pulsar", "pulsar+ssl"))
+    for error in (OSError(), TimeoutError(), ConnectionResetError(), BrokenPipeError()):
+        name = type(error).__name__
+        assert f": {name}; is it running" in str(unreachable(plain, error))
+        for address in (plain, secured):
+            assert str(broken(address, error, greeted=True)).endswith(f"broke: {name}")
+            assert ": ;" not in str(unreachable(address, error))
+
+
+@LOOPS
+@pytest.mark.parametrize("scheme", ["pulsar+ssl", "https"])
+def test_a_certificate_that_is_missing_or_not_trusted_is_not_tried_again(
+    run: Run, scheme: str, authority: Authority, shown: Issued, tmp_path: Path
+) -> None:
+    """With TLS 1.3 the broker says so only when the client believes itself connected; lookups by REST are no other."""
+    stranger = Authority(tmp_path, "Stranger").issue("mallory")
+    for own, said in (
+        (None, r"demands a certificate of this client; give authentication=AuthenticationTLS\("),
+        (AuthenticationTLS(stranger.certificate_file, stranger.key_file), "does not trust the certificate that this "),
+    ):
+        with port(tls=demanding(shown, authority)) as (where, came), pytest.raises(TlsError, match=said):
+            run(opened(f"{scheme}://{where}", 60, authentication=own, tls_trust_certs_file_path=authority.file))
+        assert len(came) == 1
+
+
+@LOOPS
+@pytest.mark.parametrize("scheme", ["pulsar+ssl", "https"])
+def test_a_broker_that_is_not_trusted_is_asked_once(run: Run, scheme: str, authority: Authority, shown: Issued) -> None:
+    """The text names the client's own parameter."""
+    with (
+        port(tls=demanding(shown, authority)) as (where, came),
+        pytest.raises(TlsError, match=r"is not trusted: .* \(tls_trust_certs_file_path\)"),
+    ):
+        run(opened(f"{scheme}://{where}", 60))
+    assert len(came) == 1
+
+
+def test_a_login_of_tools_is_told_of_their_settings(authority: Authority, shown: Issued) -> None:
+    with (
+        port(tls=demanding(shown, authority)) as (where, _),
+        pytest.raises(TlsError, match="demands a certificate of this client; give authPlugin AuthenticationTls"),
+    ):
+        Connection(parse_service_url(f"pulsar+ssl://{where}")[0], timeout=5, tls=ClientTls(trust_file=authority.file))
