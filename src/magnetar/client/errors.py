@@ -107,10 +107,16 @@ class MessageTooLargeError(ClientError):
 
     result = Result.MessageTooBig
 
-    def __init__(self, topic: str, size: int, limit: int) -> None:
+    def __init__(self, topic: str, size: int, limit: int, *, chunkable: bool = True) -> None:
+        """``chunkable`` is false if chunks do not help: each has all properties and keys."""
+        step = (
+            "turn chunking on (without batching)"
+            if chunkable
+            else "its properties and keys alone fill it, and they cannot be chunked: make them smaller"
+        )
         super().__init__(
-            f"{topic}: a message of {size} bytes is larger than the {limit} the broker takes; "
-            "turn chunking on (without batching), or raise maxMessageSize of the broker"
+            f"{topic}: a message of {size} bytes is larger than the {limit} the broker takes; {step}, or raise "
+            "maxMessageSize of the broker"
         )
         self.size = size
         self.limit = limit

@@ -74,7 +74,7 @@ class RefusalCode(NamedTuple):
     """What to do about it."""
 
 
-_AGAIN: Final = "it is tried again for operation_timeout_seconds; look at the broker's log if that is not enough"
+_AGAIN: Final = "try again in a moment; look at the broker's log if it goes on"
 
 REFUSALS: Final = {
     ServerError.UnknownError: RefusalCode(

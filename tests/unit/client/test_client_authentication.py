@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 
 from magnetar import aio
-from magnetar.client.aio.authentication import SuppliedToken, credentials_from, tls_from
+from magnetar.client.advice import advice
+from magnetar.client.aio.authentication import (
+    AuthenticationBasic,
+    AuthenticationToken,
+    SuppliedToken,
+    credentials_from,
+    tls_from,
+)
 from magnetar.client.login import ClientLogin
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, ServerError
+from magnetar.protocol import commands as c
+from magnetar.security.credentials.method import NOBODY
 from magnetar.security.credentials.secret import CredentialsError
 
 JAVA = "org.apache.pulsar.client.impl.auth"
@@ -86,3 +95,24 @@ def test_tls_is_described_once() -> None:
     assert found is not None and (found.trust_file, found.verify_host_name, found.key_file) == ("ca.pem", False, "k")
     supplied = SuppliedToken(lambda: SECRET)
     assert credentials_from(supplied) is supplied
+
+
+def test_a_secret_that_was_given_has_a_name() -> None:
+    """Three stars name nothing."""
+    for text in (" ", "to ken"):
+        with pytest.raises(CredentialsError, match=r"^the (secret|token) that was given is (empty|no token)"):
+            AuthenticationToken(text).credentials.data()
+    refused = advice(ServerError.AuthenticationError, None, AuthenticationBasic("alice", "secret").credentials)
+    assert refused == "this client shows the password that was given of user alice; user or password is wrong"
+    shown = advice(ServerError.AuthenticationError, None, AuthenticationToken("x").credentials)
+    assert shown == "this client shows the token that was given; has it expired, and is it meant for this broker?"
+
+
+def test_steps_that_the_code_alone_does_not_say() -> None:
+    unsubscribe = advice(ServerError.MetadataError, c.CommandUnsubscribe(1, 1), NOBODY)
+    assert unsubscribe is not None and "unsubscribe(force=True)" in unsubscribe
+    asked = c.CommandLookupTopic("t", 1, advertised_listener_name="outside")
+    listener = advice(ServerError.ServiceNotReady, asked, NOBODY)
+    assert listener is not None and "asks for the listener 'outside'" in listener
+    assert advice(ServerError.ServiceNotReady, c.CommandLookupTopic("t", 1), NOBODY) is None
+    assert advice(ServerError.MetadataError, asked, NOBODY) is None

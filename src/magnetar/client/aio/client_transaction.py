@@ -126,7 +126,12 @@ class CoordinatorSession:
     async def begin(self, seconds: float) -> ClientTransaction:
         """Return a new transaction, which the coordinator aborts after that time. Raises RefusedError."""
         if self._count is None:
-            count = await self._lookup.partition_count(_ASSIGN, create=False)
+            try:
+                count = await self._lookup.partition_count(_ASSIGN, create=False)
+            except RefusedError as error:
+                if error.code is not ServerError.TopicNotFound:
+                    raise
+                count = 0
             if not count:
                 raise RefusedError(
                     "begin a transaction", ServerError.TransactionCoordinatorNotFound,

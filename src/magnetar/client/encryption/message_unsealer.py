@@ -59,7 +59,11 @@ class MessageUnsealer:
             text = pem_text(self._reader.get_private_key(wrapped.key, dict(wrapped.metadata)))
             key = self._loaded.get(text)
             if key is None:
-                key = load_private(wrapped.key[:80], text)
+                try:
+                    key = load_private(wrapped.key[:80], text)
+                except InvalidValueError as error:
+                    self._trouble = f"; {error}, as the key reader gave it"
+                    return None
                 if len(self._loaded) >= _LOADED_MAX:
                     self._loaded.clear()
                 self._loaded[text] = key

@@ -28,11 +28,11 @@ class BasicCredentials:
         if self.user is not None:
             return f"{self.user}:{value}".encode()
         if ":" not in value:
-            raise CredentialsError(f"{self.secret} is not user:password")
+            raise CredentialsError(f"{self} is not user:password")
         return value.encode()
 
     def headers(self) -> Mapping[str, str]:
         return {"authorization": f"Basic {base64.b64encode(self.data()).decode()}", METHOD_HEADER: self.method}
 
     def __str__(self) -> str:
-        return f"the password from {self.secret}" + ("" if self.user is None else f" of user {self.user}")
+        return self.secret.described("password") + ("" if self.user is None else f" of user {self.user}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -82,6 +83,10 @@ class Secret:
     def __repr__(self) -> str:
         return f"{self._kind}:{self._name}" if self.is_reference else "***"
 
+    def described(self, what: str) -> str:
+        """Return what errors call it: ``what`` it is with its reference, which a value has not."""
+        return f"the {what} from {self}" if self.is_reference else f"the {what} that was given"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and (self._kind, self._name) == (other._kind, other._name)
 
@@ -102,16 +107,15 @@ class Secret:
         elif self._kind == "env":
             value = os.environ.get(self._name, "")
             if self._name not in os.environ:
-                raise CredentialsError(
-                    f"the environment has no variable {self._name}, which {self} names; on Spark's executors it is set "
-                    f"by spark.executorEnv.{self._name}"
-                )
+                spark = "pyspark" in sys.modules
+                where = f"; on Spark's executors it is set by spark.executorEnv.{self._name}" if spark else ""
+                raise CredentialsError(f"the environment has no variable {self._name}, which {self} names{where}")
         elif self._kind == "file":
             value = self._file()
         else:
             value = self._supplied()
         if not value.strip():
-            raise CredentialsError(f"{self} is empty")
+            raise CredentialsError(f"{self.described('secret')} is empty")
         return value.strip()
 
     def _file(self) -> str:

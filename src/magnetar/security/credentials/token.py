@@ -23,13 +23,13 @@ class TokenCredentials:
     key_pair: ClassVar[CertificateFiles | None] = None
 
     def data(self, stale: bytes | None = None) -> bytes:
-        return checked_token(self.secret.reveal(), str(self.secret)).encode()
+        return checked_token(self.secret.reveal(), str(self)).encode()
 
     def headers(self) -> Mapping[str, str]:
         return bearer(self.data())
 
     def __str__(self) -> str:
-        return f"the token from {self.secret}"
+        return self.secret.described("token")
 
 
 def bearer(data: bytes) -> Mapping[str, str]:

@@ -137,3 +137,20 @@ def test_keys_from_uris(tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.raises(InvalidValueError, match="more than"):
         CryptoKeyReader(str(folder / "huge"), None).get_public_key("k", {})
     assert str(folder) not in repr(reader) + repr(CryptoKeyReader(str(folder), None))
+
+
+def test_a_key_that_is_none_is_told_from_a_reader_that_fails(caplog: pytest.LogCaptureFixture) -> None:
+    """The reader has raised nothing: what it gave is a public key."""
+    sealer = MessageSealer(["k"], Vault())
+    sealer.renew(0.0)
+    metadata, payload = sealer.seal(METADATA, b"x")
+
+    class Mistaken(Vault):
+        def get_private_key(self, key_name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:
+            return self.get_public_key(key_name, metadata)
+
+    assert MessageUnsealer(Mistaken()).open("message 1:2", metadata, payload) is None
+    assert (
+        "; private key 'k' is no PEM text of a known kind without a password, as the key reader gave it" in caplog.text
+    )
+    assert "raised" not in caplog.text

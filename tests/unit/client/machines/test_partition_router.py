@@ -46,5 +46,11 @@ def test_by_a_function() -> None:
     wrong = PartitionRouter(custom, HashingScheme.JavaStringHash, 0.0, router=lambda message, count: count)
     with pytest.raises(InvalidValueError, match="chose partition 4 of 4"):
         chosen(wrong, 1)
+    for found, kind in ((None, "NoneType"), ("0", "str"), (1.0, "float")):
+        other = PartitionRouter(custom, HashingScheme.JavaStringHash, 0.0, router=lambda *_, it=found: it)
+        with pytest.raises(
+            InvalidValueError, match=f"message_router returned {kind}, not the number of a partition, 0 to"
+        ):
+            chosen(other, 1)
     with pytest.raises(InvalidValueError, match="belong together"):
         PartitionRouter(custom, HashingScheme.JavaStringHash, 0.0)

@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_named_by_its_reference(tmp_path: Path, monkeypat
     says = "import sys; sys.stderr.write(sys.argv[1]); sys.exit(3)"
     sleeper = f"command:{sys.executable} -c 'import time; print(1, flush=True); time.sleep(60)'"
     cases = (
-        ("env:NOT_THERE", "no variable NOT_THERE.*executorEnv"),
+        ("env:NOT_THERE", "no variable NOT_THERE, which env:NOT_THERE names(;|$)"),
         (f"file:{tmp_path}/none", "none cannot be read on this machine: No such file"),
         (f"file:{tmp_path}", "cannot be read on this machine"),
         ("file:/dev/zero", "more than 65536 bytes"),

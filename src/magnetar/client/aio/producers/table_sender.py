@@ -180,7 +180,8 @@ class TableSender:
             chunks = packer.chunks(most)
             if chunks:
                 return chunks
-        error = MessageTooLargeError(one.topic, len(batch.entry), most)
+        chunks_help = not (batch.messages == 1 and self._options.limits.chunking)
+        error = MessageTooLargeError(one.topic, len(batch.entry), most, chunkable=chunks_help)
         error.add_note(f"this was about rows {about[0]} to {about[1]} of the table; those before are sent")
         raise error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Final
+from typing import Final, SupportsIndex
 
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.model.errors import InvalidValueError
@@ -107,6 +107,10 @@ class PartitionRouter:
         """Return the partition, from 0 to ``count`` - 1."""
         if self._router is not None:
             chosen = self._router(RoutedMessage(message), count)
+            if not isinstance(chosen, SupportsIndex):
+                raise InvalidValueError(
+                    f"message_router returned {type(chosen).__name__}, not the number of a partition, 0 to {count - 1}"
+                )
             if not 0 <= chosen < count:
                 raise InvalidValueError(f"message_router chose partition {chosen} of {count}")
             return chosen

@@ -195,9 +195,10 @@ class Publication:
         entry = self.maker.single(message, sequence_id, now_ms)
         entries = [entry]
         if len(entry) > self.max_message_size:
-            if not self._limits.chunking:
-                raise MessageTooLargeError(self.topic, len(entry), self.max_message_size)
-            entries = self._chunks(message, sequence_id, now_ms)
+            entries = self._chunks(message, sequence_id, now_ms) if self._limits.chunking else []
+            if not entries:
+                chunkable = not self._limits.chunking and _uncut(message) < self.max_message_size
+                raise MessageTooLargeError(self.topic, len(entry), self.max_message_size, chunkable=chunkable)
         self._number(message)
         self.messages += 1
         fate = EntryFate(batch=False)
@@ -250,10 +251,7 @@ class Publication:
             properties=message.properties, event_time=message.event_time, null_value=message.null_value
         )
         payload = join_batch([(single, message.payload)])
-        entries = split_into_chunks(metadata, payload, self.max_message_size, self.maker.seal)
-        if not entries:
-            raise MessageTooLargeError(self.topic, len(message.payload), self.max_message_size)
-        return entries
+        return split_into_chunks(metadata, payload, self.max_message_size, self.maker.seal)
 
     def _peek(self, message: OutgoingMessage) -> int:
         return self._next_sequence_id if message.sequence_id is None else message.sequence_id
@@ -384,3 +382,9 @@ class Publication:
         waiting = sum(one.messages for one in self._pending if one.entry is not None)
         assert self.messages == waiting + self._open.messages
         assert (self._wait.since == NEVER) == (self._wait.until == NEVER) == (not self._open.messages)
+
+
+def _uncut(message: OutgoingMessage) -> int:
+    """Return about how much of a message stands in each of its chunks."""
+    keys = len(message.key or "") + len(message.ordering_key or b"")
+    return keys + sum(len(name) + len(value) for name, value in message.properties)
