@@ -172,3 +172,18 @@ def test_whole_numbers_are_taken_for_floats() -> None:
         assert schema.decode(schema.encode(value)) == Measured(low=3.0, high=4.0)
     with pytest.raises(TypeError, match="too large for a double"):
         Measured(high=10**400)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        (("a", 1, 2, 3), "partition is a number, and not str"),
+        ((-1, 1 << 70, 2, 3), "ledger_id is a number from -1 to 9223372036854775807, and not 118"),
+        ((-1, 1, None, 3), "entry_id is a number, and not NoneType"),
+        ((-1, 1, 2, -2), "batch_index is a number from -1 to 2147483647, and not -2"),
+        ((1 << 31, 1, 2, 3), "partition is a number from -1 to 2147483647, and not 2147483648"),
+    ],
+)
+def test_an_id_that_none_can_have_is_refused_where_it_is_made(numbers: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(ValueError, match=f"^MessageId: {said}"):
+        magnetar.MessageId(*numbers)

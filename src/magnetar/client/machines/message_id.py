@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import total_ordering
 from typing import ClassVar
 
+from magnetar.client.errors import ArgumentError
 from magnetar.model.names import TopicName
 from magnetar.protocol.codec import decode_message_id, encode_message_id
 from magnetar.protocol.commands import MessageIdData
 
 MAX_LONG = (1 << 63) - 1
+_MAX_INT = (1 << 31) - 1
 
 
 @total_ordering
@@ -35,7 +37,12 @@ class MessageId:
         topic: str = "",
         chunks: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """``topic``: the partition it is in; ``chunks``: ledger and entry of each chunk of a large message."""
+        """``topic``: the partition it is in; ``chunks``: ledger and entry of each chunk of a large message.
+
+        Raises ArgumentError about numbers that no id has; it is looked for in ids without a topic, made by hand.
+        """
+        if not topic:
+            _check(partition, ledger_id, entry_id, batch_index)
         self._partition = partition
         self._ledger = ledger_id
         self._entry = entry_id
@@ -122,6 +129,19 @@ class MessageId:
 
     def __repr__(self) -> str:
         return f"MessageId{self}"
+
+
+def _check(partition: object, ledger_id: object, entry_id: object, batch_index: object) -> None:
+    for name, given, most in (
+        ("partition", partition, _MAX_INT),
+        ("ledger_id", ledger_id, MAX_LONG),
+        ("entry_id", entry_id, MAX_LONG),
+        ("batch_index", batch_index, _MAX_INT),
+    ):
+        if not isinstance(given, int):
+            raise ArgumentError(f"MessageId: {name} is a number, and not {type(given).__name__}")
+        if not -1 <= given <= most:
+            raise ArgumentError(f"MessageId: {name} is a number from -1 to {most}, and not {given}")
 
 
 MessageId.earliest = MessageId(-1, -1, -1)
