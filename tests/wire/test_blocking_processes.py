@@ -63,6 +63,8 @@ def test_a_forked_child_is_refused_at_once_and_the_parent_goes_on(native: magnet
             lambda: consumer.acknowledge(first), lambda: consumer.acknowledge(first.message_id()),
             lambda: consumer.seek(0), reader.read_next, reader.has_message_available, view.snapshot, view.refresh,
             lambda: native.create_producer(topic), lambda: native.subscribe(topic, "t"), native.new_transaction,
+            producer.is_connected, producer.stats, producer.last_sequence_id, consumer.is_connected, consumer.stats,
+            consumer.has_reached_end_of_topic, reader.is_connected, reader.has_reached_end_of_topic, view.is_connected,
         ]  # fmt: skip
         for one in uses:
             with pytest.raises(ForkedClientError, match="Make a client in this process"):

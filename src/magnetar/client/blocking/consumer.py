@@ -97,10 +97,12 @@ class Consumer(Generic[T]):
 
     def is_connected(self) -> bool:
         """Whether all its topics are subscribed at the moment."""
+        self._thread.check_process()
         return self.twin.is_connected()
 
     def has_reached_end_of_topic(self) -> bool:
         """Whether all its topics were terminated and everything was read."""
+        self._thread.check_process()
         return self.twin.has_reached_end_of_topic()
 
     def receive(self, timeout_millis: int | None = None) -> Message[T]:
@@ -369,6 +371,7 @@ class Consumer(Generic[T]):
 
     def stats(self) -> ConsumptionStatistics:
         """Return what was counted since the consumer was opened, on the topics that it has now."""
+        self._thread.check_process()
         return self.twin.stats()
 
     def unsubscribe(self, *, force: bool = False) -> None:

@@ -106,6 +106,11 @@ class LoopThread:
         if self.refusal is not None:
             raise self.refusal
 
+    def check_process(self) -> None:
+        """Raise ForkedClientError in a process that was forked off, where what is known of connections is not true."""
+        if isinstance(self.refusal, ForkedClientError):
+            raise self.refusal
+
     @property
     def inside(self) -> bool:
         """Whether the caller is on the loop thread itself, where nothing may wait."""

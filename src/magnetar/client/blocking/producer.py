@@ -50,10 +50,12 @@ class Producer(Generic[T]):
 
     def last_sequence_id(self) -> int:
         """Return the highest sequence id that was confirmed, -1 if there is none."""
+        self._thread.check_process()
         return self.twin.last_sequence_id()
 
     def is_connected(self) -> bool:
         """Whether all partitions are open at a broker at the moment."""
+        self._thread.check_process()
         return self.twin.is_connected()
 
     def send(
@@ -147,6 +149,7 @@ class Producer(Generic[T]):
 
     def stats(self) -> ProducerStatistics:
         """Return what was counted since the producer was opened."""
+        self._thread.check_process()
         return self.twin.stats()
 
     def flush(self) -> None:

@@ -51,10 +51,12 @@ class Reader(Generic[T]):
 
     def has_reached_end_of_topic(self) -> bool:
         """Whether the topic was terminated and everything was read."""
+        self._thread.check_process()
         return self.twin.has_reached_end_of_topic()
 
     def is_connected(self) -> bool:
         """Whether all its partitions are open at a broker at the moment."""
+        self._thread.check_process()
         return self.twin.is_connected()
 
     def read_next(self, timeout_millis: int | None = None) -> Message[T]:

@@ -51,6 +51,7 @@ class TableView(Mapping[str, Any]):
 
     def is_connected(self) -> bool:
         """Whether all partitions are read at the moment."""
+        self._thread.check_process()
         return self._thread.refusal is None and self.twin.is_connected()
 
     @override

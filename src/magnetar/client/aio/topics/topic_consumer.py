@@ -99,7 +99,7 @@ class TopicConsumer:
     @property
     def connected(self) -> bool:
         """Whether it is subscribed at a broker at the moment."""
-        return self._attachment.connection is not None
+        return self._attachment.connection is not None and self.failure is None
 
     async def _open(self, connection: WireConnection) -> None:
         consumer_id = connection.new_handle()

@@ -67,7 +67,7 @@ class TopicProducer:
     @property
     def connected(self) -> bool:
         """Whether it is open at a broker at the moment."""
-        return self._attachment.connection is not None
+        return self._attachment.connection is not None and self._failure is None
 
     @property
     def last_sequence_id(self) -> int:
