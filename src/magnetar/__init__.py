@@ -34,7 +34,7 @@ _HOMES: Final = {
         "BlockedLoopError", "BrokerMetadataError", "BrokerPersistenceError", "ChecksumError", "ClientError",
         "ClientTimeoutError", "ConnectError", "ConnectionLostError", "ConsumerAssignError", "ConsumerBusy",
         "ConsumerNotFound", "ConsumerNotInitialized", "CumulativeAcknowledgementNotAllowedError",
-        "ErrorGettingAuthenticationData", "ForkedClientError", "IncompatibleSchema", "Interrupted",
+        "ErrorGettingAuthenticationData", "ForeignLoopError", "ForkedClientError", "IncompatibleSchema", "Interrupted",
         "InvalidConfiguration", "InvalidMessage", "InvalidTopicName", "InvalidTxnStatusError", "InvalidUrl",
         "LookupError", "MemoryBufferIsFull", "MemoryFullError", "MessageTooBig", "MessageTooLargeError",
         "NotAllowedError", "NotBuiltError", "NotConnected",

@@ -78,6 +78,7 @@ from magnetar.exceptions import ConsumerNotFound as ConsumerNotFound
 from magnetar.exceptions import ConsumerNotInitialized as ConsumerNotInitialized
 from magnetar.exceptions import CumulativeAcknowledgementNotAllowedError as CumulativeAcknowledgementNotAllowedError
 from magnetar.exceptions import ErrorGettingAuthenticationData as ErrorGettingAuthenticationData
+from magnetar.exceptions import ForeignLoopError as ForeignLoopError
 from magnetar.exceptions import ForkedClientError as ForkedClientError
 from magnetar.exceptions import IncompatibleSchema as IncompatibleSchema
 from magnetar.exceptions import Interrupted as Interrupted

@@ -6,6 +6,7 @@ from magnetar.client.errors import ClientTimeoutError as ClientTimeoutError
 from magnetar.client.errors import ConnectionLostError as ConnectionLostError
 from magnetar.client.errors import CryptoError as CryptoError
 from magnetar.client.errors import CumulativeAcknowledgementNotAllowedError as CumulativeAcknowledgementNotAllowedError
+from magnetar.client.errors import ForeignLoopError as ForeignLoopError
 from magnetar.client.errors import ForkedClientError as ForkedClientError
 from magnetar.client.errors import MemoryFullError as MemoryFullError
 from magnetar.client.errors import MessageTooLargeError as MessageTooLargeError

@@ -16,7 +16,7 @@ INNER = {
     },
     "Reader": {"consumer", "note", "has_read"},
     "TableView": {"opened", "unlisten"},
-    "ClientTransaction": {"publishes_to", "watch", "acknowledges"},
+    "ClientTransaction": {"check_use", "publishes_to", "watch", "acknowledges"},
 }
 """Methods that are called on the loop only: parts of the client itself, and what must not be awaited."""
 OF_SIMULATIONS = {"clock", "rng", "dial", "opening_timeout_seconds", "bounds", "for_threads"}

@@ -207,6 +207,17 @@ class ArgumentError(ClientError, InvalidValueError, ValueError):
     result = Result.InvalidMessage
 
 
+class ForeignLoopError(ArgumentError):
+    """An asyncio client was used on another event loop than the one it belongs to; nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this asyncio client belongs to another event loop, of another asyncio.run or another thread: its "
+            "connections stay with that one. Make a client on each loop, or hand the work to its own loop with "
+            "asyncio.run_coroutine_threadsafe"
+        )
+
+
 class CumulativeAcknowledgementNotAllowedError(ArgumentError):
     """Messages of a Shared or Key_Shared subscription are acknowledged one by one."""
 

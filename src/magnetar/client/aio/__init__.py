@@ -3,6 +3,7 @@
 In reading order:
 
 * ``authentication``     credentials with the names of the official client
+* ``home_loop``          the event loop that a client belongs to
 * ``client_environment`` what all handles of a client share
 * ``connections``        sockets, the broker of each topic, and what keeps a handle attached to it
 * ``services``           which cluster they lead to, and what may have a client move

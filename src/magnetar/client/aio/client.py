@@ -134,7 +134,7 @@ class Client(ClientLife):
         self._lookup = connections.lookup
         opening = opening_timeout_seconds or operation_timeout_seconds
         memory = PendingBytes(memory_limit_bytes, threads=for_threads)
-        self._environment = Environment(self._lookup, time, self._rng, opening, bounds, memory)
+        self._environment = Environment(self._lookup, time, self._rng, opening, bounds, memory, self._home)
         self._coordinator = CoordinatorSession(self._lookup)
 
     def twin(self) -> Client:
@@ -392,4 +392,5 @@ class Client(ClientLife):
     async def new_transaction(self, timeout_seconds: float = 60) -> ClientTransaction:
         """Begin a transaction, which is aborted after that time. Raises RefusedError where there are none."""
         checked("new_transaction", timeout_seconds=timeout_seconds)
+        self._begin()
         return await self._coordinator.begin(timeout_seconds)

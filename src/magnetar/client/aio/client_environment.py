@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from magnetar.client.aio.connections.topic_lookup import TopicLookup
+from magnetar.client.aio.home_loop import HomeLoop
 from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
 from magnetar.runtime.clock import Clock
 
@@ -43,3 +44,5 @@ class Environment:
     bounds: ClientBounds = UNBOUNDED
     memory: PendingBytes = field(default_factory=PendingBytes)
     """Of all producers together."""
+    home: HomeLoop = field(default_factory=HomeLoop)
+    """Checked where a call waits, and so not where messages pass by the million."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from magnetar.client.aio.forks import clients_here, opened_here
+from magnetar.client.aio.home_loop import HomeLoop
 from magnetar.client.aio.open_handles import OpenHandles
 from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.services.client_connections import ClientConnections
@@ -21,6 +22,7 @@ class ClientLife:
         """What its messages and time-outs are dated by."""
         self._connections = connections
         self._open = handles
+        self._home = HomeLoop()
         opened_here(self)
 
     async def __aenter__(self) -> Self:
@@ -32,10 +34,12 @@ class ClientLife:
     def _begin(self) -> None:
         """Raise why nothing can be opened any more; otherwise see that the service is looked after."""
         self._open.check()
+        self._home.check()
         self._connections.switch.begin()
 
     def forked(self, error: ForkedClientError) -> None:
         """Refuse everything in a process that was forked off, where this client has no connections."""
+        self._home.forget()
         self._connections.forked(error)
         self._open.forked(error)
 
@@ -53,9 +57,13 @@ class ClientLife:
         self._connections.switch.update(service_url)
 
     async def close(self) -> None:
-        """Close all producers, which send what they have first, all consumers and readers, and the connections."""
+        """Close all producers, which send what they have first, all consumers and readers, and the connections.
+
+        Raises ForeignLoopError, and then nothing is closed.
+        """
         if self._open.closed:
             return
+        self._home.check()
         self._connections.switch.close()
         try:
             await self._open.close()

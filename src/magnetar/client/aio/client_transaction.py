@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from magnetar.client.aio.connections.wire_connection import WireConnection
-from magnetar.client.errors import AlreadyClosedError, RefusedError
+from magnetar.client.errors import AlreadyClosedError, ArgumentError, RefusedError
 from magnetar.client.machines.acknowledgement import ids_in_transaction
 from magnetar.client.machines.message_id import MessageId
 from magnetar.model.errors import ServerError
@@ -40,6 +40,14 @@ class ClientTransaction:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if not self._ended:
             await (self.commit() if kind is None else self.abort())
+
+    def check_use(self, lookup: TopicLookup) -> None:
+        """Raise ArgumentError for a handle of another client, whose connections may lead to another cluster."""
+        if not self._coordinator.is_of(lookup):
+            raise ArgumentError(
+                f"transaction {self.txn_id.most}:{self.txn_id.least} was begun by another client: begin it with the "
+                "client of this producer or consumer"
+            )
 
     async def publishes_to(self, topic: str) -> None:
         """Have the coordinator know that the transaction touches a topic, once."""
@@ -122,6 +130,10 @@ class CoordinatorSession:
         self._count: int | None = None
         self._turn = 0
         self._connected: dict[int, WireConnection] = {}
+
+    def is_of(self, lookup: TopicLookup) -> bool:
+        """Whether it belongs to the client with these questions."""
+        return self._lookup is lookup
 
     async def begin(self, seconds: float) -> ClientTransaction:
         """Return a new transaction, which the coordinator aborts after that time. Raises RefusedError."""

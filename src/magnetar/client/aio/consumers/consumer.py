@@ -162,6 +162,7 @@ class Consumer(Settlement[T]):
             raise ClientTimeoutError(f"{self._topic}: no message came in {timeout_millis} ms") from None
 
     async def _receive(self) -> Message[T]:
+        self._environment.home.check()
         if self._prefetch is not None:
             with self._prefetch.receiving():
                 return await self._next(self._prefetch)
@@ -187,6 +188,7 @@ class Consumer(Settlement[T]):
         ``max_messages`` and ``timeout_millis`` stand in for those of the policy. Cancelled, it takes none along.
         """
         checked("batch_receive", max_messages=max_messages, timeout_millis=timeout_millis)
+        self._environment.home.check()
         if self._without_queue:
             raise InvalidValueError("batch_receive needs a receiver queue (rule 6.1.2)")
         policy = self._options.delivery.batch.instead(max_messages, timeout_millis)

@@ -112,6 +112,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
     async def _acknowledge_in(
         self, txn: ClientTransaction, one: TopicConsumer, message: Message[T] | MessageId, kind: c.AckType
     ) -> None:
+        txn.check_use(self._environment.lookup)
         message_id = _id(message)
         await txn.acknowledges(one, self._options.subscription, message_id, kind)
         one.consumption.redeliveries.in_transaction(message_id, cumulative=kind is c.AckType.Cumulative)

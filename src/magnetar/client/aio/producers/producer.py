@@ -127,6 +127,7 @@ class Producer(Generic[T]):
         return await self.send_message(message, txn)
 
     async def _send_in(self, txn: ClientTransaction, message: OutgoingMessage) -> MessageId:
+        txn.check_use(self._environment.lookup)
         chosen = self._choose(message)
         await txn.publishes_to(chosen.topic)
         receipt = chosen.add(replace(message, txn=txn.txn_id))
@@ -259,6 +260,7 @@ class Producer(Generic[T]):
 
     async def send_message(self, message: OutgoingMessage, txn: ClientTransaction | None = None) -> MessageId:
         """Publish a message that was made before, and return its id once it is stored. Raises as `send`."""
+        self._environment.home.check()
         if txn is not None:
             checked("send", txn=txn)
             return await self._send_in(txn, message)
@@ -331,6 +333,7 @@ class Producer(Generic[T]):
         """Send what waits for company, and wait until every message has met its fate."""
         if self._closed:
             raise AlreadyClosedError(f"{self._topic}: the producer is closed")
+        self._environment.home.check()
         await asyncio.gather(*(one.flush() for one in self._producers))
 
     def forked(self, error: ForkedClientError) -> None:
