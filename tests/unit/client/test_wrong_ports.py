@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import socket
 import ssl
 import threading
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,11 +20,13 @@ import uvloop
 from magnetar.client.address import parse_service_url
 from magnetar.client.aio.authentication import AuthenticationTLS
 from magnetar.client.aio.client import Client
+from magnetar.client.blocking.client import Client as BlockingClient
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ConnectionLostError, TlsError
 from magnetar.client.handshake import broken, unreachable
 from magnetar.security.tls.client_tls import ClientTls
 from tests.support.certificates import Authority, Issued
+from tests.support.scripted_broker import Link, scripted_broker
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -152,6 +156,30 @@ def test_a_broker_that_is_not_trusted_is_asked_once(run: Run, scheme: str, autho
     ):
         run(opened(f"{scheme}://{where}", 60))
     assert len(came) == 1
+
+
+@pytest.mark.parametrize("closing", ["close", "shutdown"])
+def test_a_closed_client_leaves_no_socket_with_tls(authority: Authority, shown: Issued, closing: str) -> None:
+    """TLS ends with an answer of the broker, which the loop waits for; one that gives none is left."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(shown.certificate_file, shown.key_file)
+
+    def script(link: Link) -> None:
+        link.greet()
+        link.partitions(0)
+        assert closed.wait(30)
+
+    closed = threading.Event()
+
+    with warnings.catch_warnings(record=True) as found, scripted_broker(script, tls=context) as url:
+        warnings.simplefilter("always", ResourceWarning)
+        client = BlockingClient(url, tls_trust_certs_file_path=authority.file)
+        client.get_topic_partitions("t")
+        getattr(client, closing)()
+        closed.set()
+        del client
+        gc.collect()
+    assert [str(one.message) for one in found if issubclass(one.category, ResourceWarning)] == []
 
 
 def test_a_login_of_tools_is_told_of_their_settings(authority: Authority, shown: Issued) -> None:

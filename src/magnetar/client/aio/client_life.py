@@ -69,6 +69,7 @@ class ClientLife:
             await self._open.close()
         finally:
             self._connections.close()
+            await self._connections.pool.ended()
 
     def shutdown(self) -> None:
         """Close the connections at once, without waiting for anything (rule 6.1.8); what waits for an answer fails."""
@@ -79,6 +80,7 @@ class ClientLife:
     async def wait_closed(self) -> None:
         """Wait until everything has ended that `shutdown` has left."""
         await self._open.ended()
+        await self._connections.pool.ended()
 
 
 def open_clients(service_url: str) -> list[ClientLife]:

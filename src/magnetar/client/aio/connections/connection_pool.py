@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from magnetar.client.address import Address
 from magnetar.client.aio.connections.service import Service
@@ -28,7 +29,8 @@ from magnetar.security.credentials.certificate import presenting
 if TYPE_CHECKING:
     import ssl
 
-
+_END_PATIENCE: Final = 0.5
+"""Seconds for a broker to end TLS."""
 Dial = Callable[[WireConnection], WireConnection]
 """Connects it to a broker of this process."""
 
@@ -59,6 +61,7 @@ class ConnectionPool:
         self._opening: dict[tuple[Route, int], asyncio.Task[WireConnection]] = {}
         self._moved = asyncio.Event()
         self._refusal: Exception | None = None
+        self._made: weakref.WeakSet[WireConnection] = weakref.WeakSet()
 
     @property
     def addresses(self) -> Sequence[Address]:
@@ -184,6 +187,7 @@ class ConnectionPool:
             raise ClientTimeoutError(f"no connection to the broker at {address} in {self._connect_timeout} s") from None
         except OSError as error:
             raise unreachable(address, error, service.words) from None
+        self._made.add(connection)
         return connection
 
     def close(self) -> None:
@@ -195,6 +199,10 @@ class ConnectionPool:
             elif not task.cancelled() and task.exception() is None:
                 task.result().close()
         self._opening.clear()
+
+    async def ended(self) -> None:
+        """Wait until the sockets are closed, after `close`: TLS ends with an answer of the broker."""
+        await asyncio.gather(*(one.gone(_END_PATIENCE) for one in self._made if one.lost is not None))
 
     def forked(self, error: ForkedClientError) -> None:
         """Refuse everything in a process that was forked off; sockets and loop are left to the other process."""

@@ -83,6 +83,7 @@ class WireConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answers: dict[int, asyncio.Future[c.Command]] = {}
         self._greeted: asyncio.Future[None] = self._loop.create_future()
+        self._gone = asyncio.Event()
         self._heard = self._asked = False
         """Whether the broker has said anything since it was looked last, and whether it was asked for a sign then."""
         self._pinger: asyncio.TimerHandle | None = None
@@ -186,6 +187,16 @@ class WireConnection(asyncio.Protocol):
         """Close the socket, with which the broker ends all that is open on it."""
         self._end(ConnectionLostError(f"the connection to the broker at {self.address} was closed"))
 
+    async def gone(self, patience: float) -> None:
+        """Wait until the socket of a closed connection is closed; a broker that does not end TLS in time is left."""
+        if self._transport is None or not self.address.tls:
+            return
+        try:
+            async with asyncio.timeout(patience):
+                await self._gone.wait()
+        except TimeoutError:
+            self._transport.abort()
+
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do not derive from asyncio's
@@ -194,6 +205,7 @@ class WireConnection(asyncio.Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        self._gone.set()
         self._end(broken(self.address, exc, self._words, greeted=self._greeted.done()))
 
     @override
