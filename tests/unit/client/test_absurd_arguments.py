@@ -45,8 +45,8 @@ ABSURD: Final[tuple[Any, ...]] = (
     "", "x", "a\nb", "\ud800", "y" * 1_000_000, "pulsar://", "-1", b"", b"x", bytearray(b"x"), b"\xff" * 9, 1j,
     [], [None], ["x", "x"], [1], ["\ud800"], (), {}, {"a": 1}, {1: "a"}, {"\ud800": ""}, {"a": None}, set(), range(3),
     object(), Strange(), [Strange()], int, Strange, print, timedelta(-1), timedelta.max, timedelta.min, Decimal("NaN"),
-    re.compile("x("[:1]), re.compile(b"x"), ValueError("x"), ValueError, aio.MessageId(), aio.MessageId("x"),  # type: ignore[arg-type]
-    aio.MessageId(-1, 2**70, 0), asyncio.sleep,
+    re.compile("x("[:1]), re.compile(b"x"), ValueError("x"), ValueError, aio.MessageId(), aio.MessageId("x", topic="t"),  # type: ignore[arg-type]
+    aio.MessageId(-1, 2**70, 0, topic="t"), asyncio.sleep,
 )  # fmt: skip
 BEFORE_THE_BROKER: Final = (ArgumentError, InvalidValueError, TypeError, NotBuiltError)
 """What is raised about arguments."""
