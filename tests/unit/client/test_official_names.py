@@ -178,10 +178,10 @@ def test_whole_numbers_are_taken_for_floats() -> None:
     ("numbers", "said"),
     [
         (("a", 1, 2, 3), "partition is a number, and not str"),
-        ((-1, 1 << 70, 2, 3), "ledger_id is a number from -1 to 9223372036854775807, and not 118"),
+        ((-1, 1 << 70, 2, 3), "ledger_id is a number from -9223372036854775808 to 9223372036854775807, and not 118"),
         ((-1, 1, None, 3), "entry_id is a number, and not NoneType"),
-        ((-1, 1, 2, -2), "batch_index is a number from -1 to 2147483647, and not -2"),
-        ((1 << 31, 1, 2, 3), "partition is a number from -1 to 2147483647, and not 2147483648"),
+        ((-1, 1, 2, -(1 << 40)), "batch_index is a number from -2147483648 to 2147483647, and not -1"),
+        ((1 << 31, 1, 2, 3), "partition is a number from -2147483648 to 2147483647, and not 2147483648"),
     ],
 )
 def test_an_id_that_none_can_have_is_refused_where_it_is_made(numbers: tuple[Any, ...], said: str) -> None:

@@ -140,8 +140,8 @@ def _check(partition: object, ledger_id: object, entry_id: object, batch_index: 
     ):
         if not isinstance(given, int):
             raise ArgumentError(f"MessageId: {name} is a number, and not {type(given).__name__}")
-        if not -1 <= given <= most:
-            raise ArgumentError(f"MessageId: {name} is a number from -1 to {most}, and not {given}")
+        if not -most - 1 <= given <= most:
+            raise ArgumentError(f"MessageId: {name} is a number from {-most - 1} to {most}, and not {given}")
 
 
 MessageId.earliest = MessageId(-1, -1, -1)
