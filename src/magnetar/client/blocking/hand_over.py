@@ -3,11 +3,13 @@
 The loop lends a list of messages, the next one last; threads take them off its end, and have the loop woken up when the
 list is empty. Then it gives back the permits of all of them and lends the next ones. What is lent counts as in the
 receiver queue until then, so prefetch is never above its bound; and the loop empties the list when its messages come
-again, after a lost connection or a seek.
+again, after a lost connection or a seek. Nobody takes the last one then: a thread looks before it waits, and a listener
+has the loop look whenever it finds nothing, so that messages which come are always waited for.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,10 +19,11 @@ from typing import Any, Final
 from magnetar.client.aio.consumers.consumer import Consumer as AioConsumer
 from magnetar.client.aio.parameters import checked
 from magnetar.client.blocking.loop_thread import LoopThread
-from magnetar.client.errors import ClientTimeoutError
+from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError, ForkedClientError
 from magnetar.client.machines.message import Message
 from magnetar.runtime.clock import steady_seconds
 
+_LOG: Final = logging.getLogger(__name__)
 _NOTHING: Final[list[Message[Any]]] = []
 
 
@@ -41,6 +44,8 @@ class HandOver:
         """Whether a listener waits for a message."""
         self.on_messages: Callable[[], object] | None = None
         """What is called, on the loop, when messages are lent while no thread waits: a listener's turn."""
+        self._told: Exception | None = None
+        """Why a topic gives a listener no more, as the log has it."""
         consumer.recall = _Recall(self)
         thread.gives_up_with(self)
 
@@ -79,13 +84,17 @@ class HandOver:
         return bool(self._at_hand) or self._held is not None
 
     def take_nowait(self) -> Message[Any] | None:
-        """Return the next message if one is lent, None otherwise."""
-        if not self.lends:
-            return None
+        """Return the next message if one is lent, None otherwise; for listeners' threads, which no signal reaches."""
+        at_hand = self._at_hand
         try:
-            return self.take(0)
-        except ClientTimeoutError:
-            return None
+            message = at_hand[-1]
+            del at_hand[-1]
+        except IndexError:
+            held, self._held = self._held, None
+            return held
+        if not at_hand:
+            self._thread.post(self._advance)
+        return message
 
     def _wait(self, deadline: float | None, timeout_millis: int | None) -> None:
         """Wait until messages are lent, or one of several threads has to look again."""
@@ -137,6 +146,8 @@ class HandOver:
         except Exception as error:
             self._failure = error
             self._at_hand = at_hand = _NOTHING
+            if self.on_messages is not None:
+                self._goes_on(error)
         else:
             self._failure = None
             if not at_hand:
@@ -144,6 +155,15 @@ class HandOver:
         self._answer(all_of_them=bool(at_hand) or self._failure is not None)
         if at_hand and self.on_messages is not None:
             self.on_messages()
+
+    def _goes_on(self, error: Exception) -> None:
+        """Have a listener get what other topics of its consumer have, and say why one has no more."""
+        if isinstance(error, AlreadyClosedError | ForkedClientError):
+            return
+        self._consumer.when_messages = _Arrival(self)
+        if error is not self._told:
+            self._told = error
+            _LOG.error("%s: a topic of this listener can be read no more: %s", self._consumer.topic(), error)
 
     def _answer(self, *, all_of_them: bool) -> None:
         self._promised += len(self._waiters) if all_of_them else 0
@@ -157,11 +177,6 @@ class HandOver:
     def recall(self) -> None:
         """Lend nothing for now, on the loop, which takes messages itself."""
         self._at_hand = _NOTHING
-
-    @property
-    def on_demand(self) -> bool:
-        """Whether messages come only while somebody waits for them."""
-        return self._consumer.on_demand
 
     def begin(self) -> None:
         """Lend messages as soon as there are any, for a listener."""

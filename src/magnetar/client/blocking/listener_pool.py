@@ -85,12 +85,12 @@ class ListenerTurns:
                 self._scheduled.release()
                 if self._hand_over.lends:  # they came after the look
                     self.schedule()
-                elif self._hand_over.on_demand:
+                else:  # perhaps the loop has taken back what was lent, and nobody took the last one
                     self._hand_over.begin()
                 return
             try:
                 self._listener(self._handle, message)
-            except Exception:
+            except BaseException:  # also SystemExit: it would end the thread, and with it other listeners
                 _LOG.exception("a listener failed; message %s stays unacknowledged", message.message_id())
         self._turns.put(self._run)
 
