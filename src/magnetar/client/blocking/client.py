@@ -276,7 +276,9 @@ class Client:
         """Close all producers, which send what they have first, all consumers and readers, and the connections.
 
         Closing twice is no error, and neither is closing in a process that was forked off: it does nothing there.
+        Raises BlockedLoopError in a callback, and then nothing is closed.
         """
+        self._thread.may_wait()
         try:
             self._thread.end(self.twin.close)
         finally:

@@ -158,6 +158,7 @@ class Consumer(Generic[T]):
 
         Without a listener, those that are here may be received.
         """
+        self._thread.may_wait()
         if self._listening is not None:
             self._listening.paused = True
         self._thread.run(self.twin.pause_message_listener())
@@ -384,6 +385,7 @@ class Consumer(Generic[T]):
 
     def close(self) -> None:
         """Close; what was not acknowledged goes to others. Closing twice is no error (rule 6.1.7)."""
+        self._thread.may_wait()
         self._closed = True
         if self._acks:
             self._thread.post(self._cross_acks)

@@ -99,6 +99,7 @@ class HandOver:
     def _wait(self, deadline: float | None, timeout_millis: int | None) -> None:
         """Wait until messages are lent, or one of several threads has to look again."""
         self._thread.check()
+        self._thread.may_wait()
         error = self._failure
         if error is not None and not self._at_hand:
             self._failure = None

@@ -111,6 +111,11 @@ class LoopThread:
         if isinstance(self.refusal, ForkedClientError):
             raise self.refusal
 
+    def may_wait(self) -> None:
+        """Raise BlockedLoopError where nothing may wait; called first by what changes something before it waits."""
+        if self.refusal is None and self.inside:
+            raise BlockedLoopError()
+
     @property
     def inside(self) -> bool:
         """Whether the caller is on the loop thread itself, where nothing may wait."""

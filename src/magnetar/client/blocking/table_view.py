@@ -130,6 +130,6 @@ class TableView(Mapping[str, Any]):
 
     def close(self) -> None:
         """Close; the broker forgets it, and listeners hear nothing more. Closing twice is no error (rule 6.1.7)."""
+        self._thread.end(self.twin.close)
         for changes in self._changes:
             changes.put(None)
-        self._thread.end(self.twin.close)
