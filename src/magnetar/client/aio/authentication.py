@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from magnetar.client.errors import NotBuiltError
+from magnetar.client.errors import NotBuiltError, is_ctrl_c
 from magnetar.client.login import ClientLogin
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.credentials.basic import BasicCredentials
@@ -114,7 +114,9 @@ class SuppliedToken:
         """Return the token. Raises CredentialsError if the function fails, without what it says."""
         try:
             token = self._supply()
-        except Exception as error:
+        except BaseException as error:
+            if is_ctrl_c(error):
+                raise
             raise CredentialsError(f"the function that gives the token raised {type(error).__name__}") from None
         if not isinstance(token, str):
             raise CredentialsError(f"the function that gives the token returned {type(token).__name__}, not a text")

@@ -36,6 +36,9 @@ _END_PATIENCE: Final = 5.0
 _LEAVE_PATIENCE: Final = 1.0
 """Seconds for what is open to be closed when nobody has closed it."""
 
+_LEAVE_TRIES: Final = 10
+"""How often functions of the application may raise SystemExit while the thread ends, and it goes on with that."""
+
 
 class Closable(Protocol):
     """What can be opened and closed on the loop."""
@@ -145,7 +148,7 @@ class LoopThread:
         for _ in range(len(posted)):
             try:
                 posted.popleft()()
-            except Exception:  # those after it are of others
+            except BaseException:  # those after it are of others
                 _LOG.exception("%s: a call that was handed over failed", self.name)
 
     def leaves_with(self, leave: Callable[[], Awaitable[object]]) -> None:
@@ -196,6 +199,7 @@ class _Run:
         self.calls: weakref.WeakSet[_Call] = weakref.WeakSet()
         self.givers: weakref.WeakSet[Giver] = weakref.WeakSet()
         self.ended = False
+        self._stopped = False
         self._process = os.getpid()
         self._dropped: set[asyncio.Task[None]] = set()
 
@@ -208,9 +212,21 @@ class _Run:
         """Have the thread end; may be called by any thread, also while garbage is collected."""
         if not self.elsewhere:
             try:
-                self.loop.call_soon_threadsafe(self.loop.stop)
+                self.loop.call_soon_threadsafe(self._stop)
             except RuntimeError:
                 pass  # it has ended
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self.loop.stop()
+
+    def _serve(self) -> None:
+        """Run the loop until it is stopped, whatever a function of the application raises in it."""
+        while not self._stopped:
+            try:
+                self.loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as error:  # both leave a loop as it is
+                _LOG.error("a function of the application raised %s in a client, which goes on", type(error).__name__)
 
     def dropped(self, handle: Closable) -> None:
         """Close a handle on the loop; may be called by any thread, also while garbage is collected."""
@@ -228,8 +244,12 @@ class _Run:
         loop = self.loop
         asyncio.set_event_loop(loop)
         try:
-            loop.run_forever()
-            loop.run_until_complete(self._leave())
+            self._serve()
+            leaving = loop.create_task(self._leave())
+            for _ in range(_LEAVE_TRIES):
+                with suppress(RuntimeError, SystemExit, KeyboardInterrupt):  # a stop that waited, or raised meanwhile
+                    loop.run_until_complete(leaving)
+                    break
         finally:
             self.ended = True
             loop.close()

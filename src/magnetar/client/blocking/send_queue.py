@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from magnetar.client.aio.producers.producer import Producer as AioProducer
 from magnetar.client.blocking.loop_thread import LoopThread
-from magnetar.client.errors import AlreadyClosedError, MemoryFullError, QueueFullError, result_of
+from magnetar.client.errors import AlreadyClosedError, ClientError, MemoryFullError, QueueFullError, result_of
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
@@ -50,7 +50,7 @@ class PostedMessage:
         if callback is not None:
             try:
                 callback(Result.Ok, result)
-            except Exception:
+            except BaseException:  # also SystemExit, which would end the client
                 _LOG.exception("a callback of send_async failed")
 
     def set_exception(self, error: Exception, /) -> None:
@@ -61,7 +61,7 @@ class PostedMessage:
             return
         try:
             self._callback(result_of(error), _NOWHERE)
-        except Exception:
+        except BaseException:
             _LOG.exception("a callback of send_async failed")
 
     def exception(self) -> None:
@@ -144,6 +144,13 @@ def _size(waiting: Waiting) -> int:
         return len(waiting)
     message = waiting[0]
     return len(message) if isinstance(message, bytes) else message.weight
+
+
+def _of_the_client(error: BaseException) -> Exception:
+    """Return what a sender is told about an error; that a message router raises SystemExit must not end its thread."""
+    if isinstance(error, Exception):
+        return error
+    return ClientError(f"a function of the application that a message was handed to raised {type(error).__name__}")
 
 
 class SendQueue:
@@ -246,8 +253,8 @@ class SendQueue:
             message, token = one
             try:
                 send(message, token)
-            except Exception as error:
-                token.set_exception(error)
+            except BaseException as error:
+                token.set_exception(_of_the_client(error))
         self._crossed(taken)
         if hurried:
             self._producer.hurry(any_delay=True)
@@ -268,8 +275,8 @@ class SendQueue:
             token.count = 1
             try:
                 self._producer.send_with(taken[at], token)
-            except Exception as error:
-                token.set_exception(error)
+            except BaseException as error:
+                token.set_exception(_of_the_client(error))
             return 1
         if fate is not known:
             fate.tokens.append((fate.messages - 1, token))

@@ -118,7 +118,7 @@ class TableView(Mapping[str, Any]):
             while (change := changes.get()) is not None:
                 try:
                     callback(*change)
-                except Exception:
+                except BaseException:
                     _LOG.exception("a listener of the table view of %s failed", self.topic())
 
         threading.Thread(target=run, name=f"listener of {self.topic()}", daemon=True).start()

@@ -13,7 +13,7 @@ from typing import Final
 
 from magnetar.client.encryption.crypto_failure_action import ProducerCryptoFailureAction
 from magnetar.client.encryption.crypto_key_reader import EncryptionKeyInfo, KeySource, pem_text
-from magnetar.client.errors import CryptoError
+from magnetar.client.errors import CryptoError, is_ctrl_c
 from magnetar.columnar.single_entries.encryption import Encryptor
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.entries import EntryMetadata
@@ -72,7 +72,9 @@ class MessageSealer:
             try:
                 found = self._reader.get_public_key(name, {})
                 texts[name] = pem_text(found)
-            except Exception as error:
+            except BaseException as error:
+                if is_ctrl_c(error):
+                    raise
                 raise CryptoError(f"public key {name!r} cannot be read ({type(error).__name__})") from None
             if isinstance(found, EncryptionKeyInfo):
                 notes[name] = tuple(found.metadata.items())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction
 from magnetar.client.encryption.crypto_key_reader import KeySource, pem_text
+from magnetar.client.errors import is_ctrl_c
 from magnetar.columnar.single_entries.encryption import Decryptor, UndecryptableError
 from magnetar.columnar.single_entries.wrapped_key import load_private
 from magnetar.model.errors import InvalidValueError
@@ -67,7 +68,9 @@ class MessageUnsealer:
                 if len(self._loaded) >= _LOADED_MAX:
                     self._loaded.clear()
                 self._loaded[text] = key
-        except Exception as error:
+        except BaseException as error:
+            if is_ctrl_c(error):
+                raise
             self._trouble = f"; the key reader raised {type(error).__name__}"
             return None
         return key

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -154,3 +155,32 @@ def test_a_key_that_is_none_is_told_from_a_reader_that_fails(caplog: pytest.LogC
         "; private key 'k' is no PEM text of a known kind without a password, as the key reader gave it" in caplog.text
     )
     assert "raised" not in caplog.text
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_key_reader_that_wants_to_end_the_program_has_failed(
+    error: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a thread of a client it would end the client, or have it connect again for ever."""
+
+    class Ends(CryptoKeyReader):
+        def __init__(self) -> None:
+            pass
+
+        def get_public_key(self, key_name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:
+            raise error(SECRET)
+
+        def get_private_key(self, key_name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:
+            raise error(SECRET)
+
+    sealer = MessageSealer(["k"], Vault())
+    sealer.renew(0.0)
+    metadata, sealed = sealer.seal(METADATA, b"x")
+    with ThreadPoolExecutor(1) as other:
+        with pytest.raises(CryptoError, match=rf"public key 'k' cannot be read \({error.__name__}\)"):
+            other.submit(MessageSealer(["k"], Ends()).renew, 0.0).result()
+        assert other.submit(MessageUnsealer(Ends()).open, "here", metadata, sealed).result() is None
+    assert f"the key reader raised {error.__name__}" in caplog.text
+    if error is KeyboardInterrupt:  # the user's Ctrl-C
+        with pytest.raises(KeyboardInterrupt):
+            MessageUnsealer(Ends()).open("here", metadata, sealed)

@@ -81,7 +81,7 @@ class InterceptedProducer(Producer):
         message = self._before(content if isinstance(content, OutgoingMessage) else OutgoingMessage(content))
         try:
             receipt = super().send_nowait(message)
-        except Exception as error:
+        except BaseException as error:
             self._failed(message, error)
             raise
         return self._followed(message, receipt)
@@ -104,7 +104,7 @@ class InterceptedProducer(Producer):
         message = self._before(message if isinstance(message, OutgoingMessage) else OutgoingMessage(message))
         try:
             super().send_with(message, HeardToken(self, message, token))
-        except Exception as error:
+        except BaseException as error:
             self._failed(message, error)
             raise
 

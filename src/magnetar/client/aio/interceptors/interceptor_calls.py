@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
+from magnetar.client.errors import is_ctrl_c
 from magnetar.model.errors import InvalidValueError
 
 _LOG: Final = logging.getLogger(__name__)
@@ -27,7 +28,9 @@ def passed_on(interceptors: Sequence[Any], method: str, owner: object, given: Pa
     for one in interceptors:
         try:
             found = getattr(one, method)(owner, given)
-        except Exception:
+        except BaseException as error:
+            if is_ctrl_c(error):
+                raise
             _LOG.exception("%s.%s failed; the message goes on as it was", type(one).__name__, method)
             continue
         if isinstance(found, type(given)):
@@ -45,5 +48,7 @@ def told(interceptors: Sequence[Any], method: str, *given: object) -> None:
     for one in interceptors:
         try:
             getattr(one, method)(*given)
-        except Exception:
+        except BaseException as error:
+            if is_ctrl_c(error):
+                raise
             _LOG.exception("%s.%s failed", type(one).__name__, method)
