@@ -227,8 +227,6 @@ def message_sealer(
     return MessageSealer(names, reader, failure)
 
 
-def message_unsealer(reader: KeySource | None, failure: ConsumerCryptoFailureAction) -> MessageUnsealer | None:
+def message_unsealer(reader: KeySource | None, failure: ConsumerCryptoFailureAction) -> MessageUnsealer:
     """Return what decrypts for a consumer or reader. Raises InvalidValueError."""
-    if reader is None and failure == ConsumerCryptoFailureAction.FAIL:
-        return None
     return MessageUnsealer(reader, failure)

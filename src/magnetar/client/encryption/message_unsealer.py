@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction
 from magnetar.client.encryption.crypto_key_reader import KeySource, pem_text
 from magnetar.client.errors import is_ctrl_c
-from magnetar.columnar.single_entries.encryption import Decryptor, UndecryptableError
+from magnetar.columnar.single_entries.encryption import Decryptor, UndecryptableError, names_of
 from magnetar.columnar.single_entries.wrapped_key import load_private
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata
@@ -42,17 +42,28 @@ class MessageUnsealer:
         self._said = 0
         self._trouble = ""
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether there is a reader of keys."""
+        return self._reader is not None
+
     def open(self, where: str, metadata: EntryMetadata, payload: bytes) -> bytes | None:
         """Return the plain payload, None if no key opens it; the log says so, with ``where`` it is."""
         self._trouble = ""
+        if self._reader is None:
+            self._say(where, f"encrypted for the keys {names_of(metadata)}; give crypto_key_reader to read it")
+            return None
         try:
             return self._decryptor.plain(metadata, payload)
         except UndecryptableError as error:
-            self._said += 1
-            if self._said <= _SAID_MAX:
-                more = "" if self._said < _SAID_MAX else "; others that follow are not named"
-                _LOG.error("%s is %s%s%s", where, error, self._trouble, more)
+            self._say(where, f"{error}{self._trouble}")
             return None
+
+    def _say(self, where: str, what: str) -> None:
+        self._said += 1
+        if self._said <= _SAID_MAX:
+            more = "" if self._said < _SAID_MAX else "; others that follow are not named"
+            _LOG.error("%s is %s%s", where, what, more)
 
     def _find(self, wrapped: EncryptionKey) -> PrivateKey | None:
         assert self._reader is not None

@@ -131,16 +131,13 @@ class Consumption:
             return
         count = metadata.num_messages_in_batch or 1
         self.permits.charge(count, count if not command.ack_set else bits_of(command.ack_set).bit_count())
-        counters = self.counters
-        counters.messages_received += count
-        counters.bytes_received += len(command.entry)
+        self.counters.messages_received += count
+        self.counters.bytes_received += len(command.entry)
         if not command.checksum_ok:
             self._reject(place, c.ValidationError.ChecksumMismatch, count)
             return
-        if command.consumer_epoch is not None and command.consumer_epoch < self.epoch:
-            self.permits.free(count)
-            return
-        if self._resent.leaves_out(place):
+        old = command.consumer_epoch is not None and command.consumer_epoch < self.epoch
+        if old or self._resent.leaves_out(place):
             self.permits.free(count)
             return
         try:
@@ -156,7 +153,9 @@ class Consumption:
         self.permits.free(found.released)
         if found.rejected is not None:
             self._damaged.append((place, found.rejected))
-        if found.entry is not None:
+        if found.entry is None:
+            self.queue.passed = place
+        else:
             self._put(found.entry)
 
     def _cut(self, one: QueuedEntry) -> list[Message]:
@@ -261,6 +260,7 @@ class Consumption:
     def _reject(self, place: Place, reason: c.ValidationError, count: int) -> None:
         """Have the broker note what nobody will ever read (rule 3.7.8)."""
         self._damaged.append((place, reason))
+        self.queue.passed = place
         self.counters.rejected += count
         self.permits.free(count)
 

@@ -36,6 +36,11 @@ class Unsealer(Protocol):
         """What becomes of an entry that no key opens."""
         ...
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether there may be a key; without any, nothing is opened."""
+        ...
+
     def open(self, where: str, metadata: EntryMetadata, payload: bytes) -> bytes | None:
         """Return the plain payload, None if no key opens it."""
         ...

@@ -74,6 +74,8 @@ class EntryIntake:
         self._unpacked_max = unpacked_max
         self.sealed_stay = True
         """Whether what no key opens may stay unacknowledged silently (rule 6.11.2); otherwise `unpack` raises."""
+        self.sealed_left: Place | None = None
+        """The first entry that stayed so."""
         self._unsealer = unsealer
         self._reading = reading
         self.owner: MessageOwner | None = None
@@ -120,8 +122,8 @@ class EntryIntake:
         return self._batch(command, place, metadata, stored, payload)
 
     def _unsealed(self, place: Place, metadata: EntryMetadata, payload: bytes) -> bytes | None:
-        if self._unsealer is None:
-            return None
+        if self._unsealer is None or not (self.sealed_stay or self._unsealer.has_keys):
+            return None  # the error that is raised says it
         return self._unsealer.open(f"{self._topic}: entry {place[0]}:{place[1]}", metadata, payload)
 
     def _undecryptable(
@@ -137,6 +139,7 @@ class EntryIntake:
         if action is ConsumerCryptoFailureAction.FAIL:
             if not self.sealed_stay:
                 raise SealedMessageError(*place, self._topic)
+            self.sealed_left = self.sealed_left or place
             return Intake(None, count)
         envelope = self._envelope(command, place, metadata, 0)
         envelope.seal()

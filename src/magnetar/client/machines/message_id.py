@@ -12,6 +12,8 @@ from magnetar.protocol.commands import MessageIdData
 
 MAX_LONG = (1 << 63) - 1
 _MAX_INT = (1 << 31) - 1
+AFTER_BATCH = 1 << 31
+"""An index after those of all messages in a batch."""
 
 
 @total_ordering
@@ -146,3 +148,9 @@ def _check(partition: object, ledger_id: object, entry_id: object, batch_index: 
 
 MessageId.earliest = MessageId(-1, -1, -1)
 MessageId.latest = MessageId(-1, MAX_LONG, MAX_LONG)
+
+
+def order_of(message_id: MessageId) -> tuple[int, int, int]:
+    """Return the place in the topic; an entry without a batch index is after all messages of a batch."""
+    index = message_id.batch_index()
+    return message_id.ledger_id(), message_id.entry_id(), index if index >= 0 else AFTER_BATCH

@@ -98,7 +98,7 @@ class MessageQueue:
 
     __slots__ = (
         "_cut", "_entries", "_last_taken", "_lent", "_lent_from", "_lent_until", "_opened", "_rest", "at_hand",
-        "generation", "lent", "queued",
+        "generation", "lent", "passed", "queued",
     )  # fmt: skip
 
     def __init__(self, cut: Callable[[QueuedEntry], list[Message]]) -> None:
@@ -112,6 +112,8 @@ class MessageQueue:
         """How many were put at hand the last time, taken or not; their permits are not given back."""
         self.generation = 0
         """Raised when everything is dropped; what was taken before is not to be put back."""
+        self.passed: tuple[int, int] | None = None
+        """The last entry that came and of which there is nothing to take."""
         self._cut = cut
         self._opened: list[QueuedEntry] = []
         """The entries that those at hand and the rest are of, perhaps others before them."""
@@ -272,6 +274,7 @@ class MessageQueue:
         self._last_taken = self.last_taken
         self._lent_from = self._lent = None
         self.generation += 1
+        self.passed = None
         self.at_hand.clear()
         self._rest.clear()
         self._opened.clear()

@@ -152,7 +152,7 @@ def test_a_listener_hears_other_topics_when_one_can_be_read_no_more(
         gate.wait()
 
         async def fail() -> None:
-            consumer.twin.member_of("persistent://public/default/a")._fail(ClientError("it is no more"))
+            consumer.twin.member_of("persistent://public/default/a").fail(ClientError("it is no more"))
 
         consumer._thread.run(fail())
         gate.go_on()

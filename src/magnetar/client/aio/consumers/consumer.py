@@ -19,10 +19,10 @@ from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, c
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.aio.topics.demanded_consumer import DemandedConsumer
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
-from magnetar.client.errors import ClientTimeoutError, ForkedClientError
+from magnetar.client.errors import ClientTimeoutError, ForkedClientError, SealedMessageError
 from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.message import Message, T
-from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.message_id import AFTER_BATCH, MessageId, order_of
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
 
@@ -311,6 +311,30 @@ class Consumer(Settlement[T]):
     def has_waiting(self) -> bool:
         """Whether a message is here already."""
         return any(one.waiting for one in self._ready)
+
+    @property
+    def patience(self) -> float:
+        """The operation's time-out, in seconds."""
+        return self._environment.timeout
+
+    @property
+    def asks(self) -> bool:
+        """Whether messages come by themselves: there is a queue, and it is not paused."""
+        return not self._without_queue and not any(one.consumption.paused for one in self._members.values())
+
+    def place_in(self, topic: str) -> tuple[int, int, int]:
+        """Return how far an internal topic was read: after a message that was taken, or an entry that has none."""
+        queue = self._members[topic].consumption.queue
+        taken = (-1, -1, -1) if queue.last_taken is None else order_of(queue.last_taken)
+        return taken if queue.passed is None or queue.waiting else max(taken, (*queue.passed, AFTER_BATCH))
+
+    def refuse_sealed(self) -> None:
+        """Fail at an encrypted message that no key opens, also one that came already, in place of passing it over."""
+        self._options = replace(self._options, sealed_stay=False)
+        for one in self._members.values():
+            one.consumption.intake.sealed_stay = False
+            if (left := one.consumption.intake.sealed_left) is not None:
+                one.fail(SealedMessageError(*left, one.topic))
 
     async def end_of(self, topic: str) -> c.CommandGetLastMessageIdResponse:
         """Return what the broker says about the end of an internal topic."""

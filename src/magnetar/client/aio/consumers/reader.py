@@ -9,7 +9,7 @@ from typing import Generic
 
 from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.machines.message import Message, T
-from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.message_id import MessageId, order_of
 
 _ACK_EVERY = 500
 """After so many messages the broker hears how far it is, for its statistics (rule 6.9.1)."""
@@ -83,35 +83,50 @@ class Reader(Generic[T]):
 
     def has_read(self, message_id: MessageId) -> bool:
         """Whether a message of an internal topic was read, or one after it; of an empty topic everything was."""
-        last = self._last.get(message_id.topic)
-        if message_id.entry_id() < 0:
-            return True
-        return last is not None and _order(last.message_id()) >= _order(message_id)
+        return message_id.entry_id() < 0 or self._place(message_id.topic) >= order_of(message_id)
 
     async def has_message_available(self) -> bool:
         """Whether a message is stored that was not read yet (rule 6.9.3)."""
-        if self._consumer.has_waiting():
+        consumer = self._consumer
+        if consumer.has_waiting():
             return True
-        return any([await self._is_behind(topic) for topic in self._consumer.topics])
+        behind = [topic for topic in consumer.topics if await self._is_behind(topic)]
+        if not behind or not consumer.asks:
+            return bool(behind)
+        # What is stored there may be nothing that anybody gets: damaged, or encrypted without a key for it.
+        try:
+            async with asyncio.timeout(consumer.patience):
+                while not consumer.has_waiting():
+                    if all(self._place(topic) >= order_of(self._ends[topic]) for topic in behind):
+                        return False
+                    await consumer.heard()
+        except TimeoutError:
+            pass
+        return True
+
+    def _place(self, topic: str) -> tuple[int, int, int]:
+        """Return how far a topic was read."""
+        last, place = self._last.get(topic), self._consumer.place_in(topic)
+        return place if last is None else max(place, order_of(last.message_id()))
 
     async def _is_behind(self, topic: str) -> bool:
-        last = self._last.get(topic)
+        place = self._place(topic)
         known = self._ends.get(topic)
-        if last is not None and known is not None and _order(last.message_id()) < _order(known):
+        if place[0] >= 0 and known is not None and place < order_of(known):
             return True
         answer = await self._consumer.end_of(topic)
         end = answer.last_message_id
         if end.ledger < 0 or end.entry < 0:
             return False
         found = self._ends[topic] = MessageId(-1, end.ledger, end.entry, end.batch_index)
-        if last is not None:
-            return _order(last.message_id()) < _order(found)
+        if place[0] >= 0:
+            return self._place(topic) < order_of(found)
         marked = answer.consumer_mark_delete_position
         if self._start == MessageId.latest:
             return marked is not None and (marked.ledger, marked.entry) < (end.ledger, end.entry)
         if self._start == MessageId.earliest:
             return True
-        begin, stored = _order(self._start), _order(found)
+        begin, stored = order_of(self._start), order_of(found)
         return begin <= stored if self._consumer.options.start_inclusive else begin < stored
 
     async def seek(self, messageid: MessageId | int) -> None:
@@ -134,9 +149,3 @@ class Reader(Generic[T]):
     async def close(self) -> None:
         """Close; the broker forgets it."""
         await self._consumer.close()
-
-
-def _order(message_id: MessageId) -> tuple[int, int, int]:
-    """The place in the topic; an entry without a batch index is after all messages of a batch."""
-    index = message_id.batch_index()
-    return message_id.ledger_id(), message_id.entry_id(), index if index >= 0 else 1 << 31

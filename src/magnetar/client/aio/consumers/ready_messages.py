@@ -62,6 +62,16 @@ class ReadyMessages(Generic[T]):
                 self._waiters.remove(waiter)
             raise
 
+    async def heard(self) -> None:
+        """Wait until messages have come, or entries without any. Raises why there will be none any more."""
+        await self._something()
+        if self._ready:
+            self._wake()  # one who takes messages is to have them
+        if self._closed:
+            raise self._closed_error()
+        if self._failure is not None:
+            raise self._failure
+
     def receive_nowait(self) -> Message[T] | None:
         """Return a message that is here already, None if there is none. Raises AlreadyClosedError, and why a topic can
         be read no more."""

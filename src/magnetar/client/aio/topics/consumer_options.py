@@ -40,6 +40,8 @@ class ConsumerOptions:
     """Whether the message is included at which a reader begins, or which a seek names."""
     unsealer: MessageUnsealer | None = None
     """Decrypts; None: what is encrypted is not delivered."""
+    sealed_stay: bool = True
+    """Whether the consumer passes over what no key opens, with FAIL; otherwise it fails there."""
 
     def command(
         self, topic: str, consumer_id: int, request_id: int, start: c.MessageIdData | None, epoch: int | None

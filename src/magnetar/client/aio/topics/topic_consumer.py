@@ -71,7 +71,7 @@ class TopicConsumer:
             unsealer=options.unsealer,
             reading=reading,
         )
-        self.consumption.intake.sealed_stay = environment.bounds.sealed
+        self.consumption.intake.sealed_stay = environment.bounds.sealed and options.sealed_stay
         self._hold: VersionHold | None = None
         if reading is not None and reading.needs_versions:
             self._hold = VersionHold(topic, reading, environment.lookup, self._take_in)
@@ -89,7 +89,7 @@ class TopicConsumer:
         """Hears which entries are asked for again, and by which callback of interceptors."""
         self._seeking = False
         self._attachment = Attachment(
-            topic, environment.lookup, environment.rng, self._open, self._fail, timeout=environment.timeout
+            topic, environment.lookup, environment.rng, self._open, self.fail, timeout=environment.timeout
         )
 
     async def opened(self) -> None:
@@ -143,12 +143,11 @@ class TopicConsumer:
         try:
             consumption.received(message)
         except UndeliverableError as error:
-            self._fail(error)
+            self.fail(error)
             return
         if (on_entry := self._environment.bounds.on_entry) is not None:
             on_entry(len(message.entry))
-        if consumption.waiting:
-            self._on_messages(self)
+        self._on_messages(self)
         if consumption.redeliveries.dead:
             self._bury()
         if consumption.incomplete:
@@ -369,7 +368,8 @@ class TopicConsumer:
         connection.consumers.pop(self._consumer_id, None)
         await self._attachment.close()
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
+        """Give nothing any more."""
         self.failure = error
         self._on_messages(self)
 

@@ -1,5 +1,7 @@
 """The last value of each key of a topic, kept up to date (rule 6.9.6).
 
+A view with crypto_failure_action FAIL fails at a message that no key opens; with DISCARD it goes on without that.
+
 A reader of the compacted topic, from its earliest message on and over all partitions, feeds a dictionary. A message
 without a value, or with an empty one, takes its key out; one without a key changes nothing. Everything happens on the
 event loop between two awaits, so a look at the view sees one moment of it.
@@ -47,6 +49,7 @@ class TableView(Mapping[str, Any]):
     async def opened(self) -> None:
         """Read what is stored; then go on in the background. Raises as `Reader.read_next`."""
         read = 0
+        self._reader.consumer.refuse_sealed()
         while await self._reader.has_message_available():
             self._apply(await self._reader.read_next())
             read += 1
@@ -163,6 +166,7 @@ class TableView(Mapping[str, Any]):
             async with asyncio.timeout(self._timeout):
                 while not all(self._reader.has_read(one) for one in wanted):
                     self._advanced.clear()
+                    self._reader.consumer.when_messages = self._advanced.set  # they may be none that anybody gets
                     await self._advanced.wait()
                     self._now()
         except TimeoutError:
