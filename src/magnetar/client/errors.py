@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import ClassVar, Final
 
 from magnetar.client.refusals import REFUSALS, RefusalCode, Result
@@ -245,15 +244,6 @@ class SchemaError(ClientError):
 
 class ValueTypeError(SchemaError, TypeError):
     """A value is of another Python type than its schema is for."""
-
-
-def is_ctrl_c(error: BaseException) -> bool:
-    """Whether an error out of a function of the application is the user's Ctrl-C, which is to end the program.
-
-    Signals reach the main thread only. Everywhere else KeyboardInterrupt and SystemExit are what such a function has
-    raised itself: it has failed, which must not end the thread that called it.
-    """
-    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 def result_of(error: Exception) -> Result:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from magnetar.client.errors import NotBuiltError, is_ctrl_c
+from magnetar.client.errors import NotBuiltError
 from magnetar.client.login import ClientLogin
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.ctrl_c import is_ctrl_c
 from magnetar.security.credentials.basic import BasicCredentials
 from magnetar.security.credentials.certificate import CertificateCredentials
 from magnetar.security.credentials.method import CertificateFiles, ClientCredentials

@@ -13,10 +13,11 @@ from typing import Final
 
 from magnetar.client.encryption.crypto_failure_action import ProducerCryptoFailureAction
 from magnetar.client.encryption.crypto_key_reader import EncryptionKeyInfo, KeySource, pem_text
-from magnetar.client.errors import CryptoError, is_ctrl_c
+from magnetar.client.errors import CryptoError
 from magnetar.columnar.single_entries.encryption import Encryptor
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.entries import EntryMetadata
+from magnetar.runtime.ctrl_c import is_ctrl_c
 
 _LOG: Final = logging.getLogger(__name__)
 LIFETIME: Final = 4 * 3600.0

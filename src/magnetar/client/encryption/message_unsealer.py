@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction
 from magnetar.client.encryption.crypto_key_reader import KeySource, pem_text
-from magnetar.client.errors import is_ctrl_c
 from magnetar.columnar.single_entries.encryption import Decryptor, UndecryptableError, names_of
 from magnetar.columnar.single_entries.wrapped_key import load_private
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.entries import EncryptionKey, EntryMetadata
+from magnetar.runtime.ctrl_c import is_ctrl_c
 
 if TYPE_CHECKING:
     from magnetar.columnar.single_entries.wrapped_key import PrivateKey

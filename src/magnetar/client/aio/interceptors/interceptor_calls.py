@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
-from magnetar.client.errors import is_ctrl_c
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.ctrl_c import is_ctrl_c
 
 _LOG: Final = logging.getLogger(__name__)
 Passed = TypeVar("Passed")
