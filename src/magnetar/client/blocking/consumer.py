@@ -108,8 +108,7 @@ class Consumer(Generic[T]):
     def receive(self, timeout_millis: int | None = None) -> Message[T]:
         """Return the next message, waiting for it as long as it takes, or ``timeout_millis``.
 
-        Raises ClientTimeoutError if none came, AlreadyClosedError, and why a topic can be read no more. Interrupted, it
-        takes no message along.
+        Raises ClientTimeoutError, AlreadyClosedError, and why a topic can be read no more. Interrupted, it takes none.
         """
         return self._take(timeout_millis)
 

@@ -229,8 +229,7 @@ class Consumer(Settlement[T]):
         """Take all rows of a table as done with, which `receive_table` has given, or some of whose rows it is.
 
         With ``cumulative`` all messages before the last row of each topic, too; not on Shared and Key_Shared. Raises
-        AlreadyClosedError, and InvalidValueError if the columns of the ids are gone or name messages that this consumer
-        has not given as rows; then nothing is acknowledged.
+        AlreadyClosedError; InvalidValueError, acknowledging nothing, if ids are missing or were not given as rows.
         """
         checked("acknowledge_table", cumulative=cumulative)
         if cumulative:
@@ -271,10 +270,9 @@ class Consumer(Settlement[T]):
     async def seek(self, messageid: MessageId | int) -> None:
         """Move the subscription after a message, or to a publish time in milliseconds.
 
-        With ``start_message_id_inclusive`` the message itself comes next (rule 5.9.1).
-
-        Several topics have the ends in common (earliest, latest) and times, but no other message (rule 5.9.8).
-        Cancelled, the subscription is moved all the same; the next seek waits for that.
+        With ``start_message_id_inclusive`` the message itself comes next (rule 5.9.1). Several topics have the ends in
+        common (earliest, latest) and times, but no other message (rule 5.9.8). Cancelled, it moves all the same, and
+        the next seek waits for that.
         """
         checked("seek", messageid=messageid)
         self._open()
