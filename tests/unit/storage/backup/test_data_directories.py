@@ -17,7 +17,14 @@ from magnetar.storage.backends.directory import lock_directory
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backup.backup_directory import BackupDirectory
 from magnetar.storage.backup.data_directories import back_up_directory, restore_directory
-from magnetar.storage.backup.manifest import MANIFEST, BackedUpFile, BackupManifest, manifest_line, read_manifest
+from magnetar.storage.backup.manifest import (
+    INCOMPLETE,
+    MANIFEST,
+    BackedUpFile,
+    BackupManifest,
+    manifest_line,
+    read_manifest,
+)
 from magnetar.storage.verify import verify
 from tests.support.real_broker import TOPIC, RealBroker, real_broker
 
@@ -314,3 +321,16 @@ def test_a_running_broker_says_at_once_what_is_wrong_with_its_place(
     assert not list(inside.iterdir())
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(tmp_path / "closed"))
     assert "cannot be written by the user" in asyncio.run(refused(tmp_path / "closed"))
+
+
+def test_the_half_backup_that_another_broker_is_writing_is_not_taken(tmp_path: Path) -> None:
+    """Two brokers may have the same backupDirectory; once the other has gone, what it left is written over."""
+    left = tmp_path / "monday"
+    left.mkdir(mode=0o700)
+    (left / INCOMPLETE).touch()
+    other = lock_directory(str(left))
+    with pytest.raises(ConflictError, match="monday exists; choose another name"):
+        BackupDirectory(str(tmp_path)).make("monday")
+    assert [one.name for one in left.iterdir()] == [INCOMPLETE]
+    os.close(other)
+    assert BackupDirectory(str(tmp_path)).make("monday").names() == []

@@ -21,8 +21,6 @@ class PausableSocket:
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
         self.closed = False
-        self.reading_paused = False
-        """Whether it is not read because its messages wait for the disk."""
         self._not_reading = 0
 
     def stop_reading(self, reason: int) -> None:
@@ -43,12 +41,15 @@ class PausableSocket:
         """Whether the socket is read."""
         return not self._not_reading
 
+    @property
+    def reading_paused(self) -> bool:
+        """Whether it is not read because its messages wait for the disk."""
+        return self._not_reading & PUBLISHES != 0
+
     def pause_reading(self) -> None:
         """Stop reading: its messages wait for the disk (rule 3.3.10)."""
-        self.reading_paused = True
         self.stop_reading(PUBLISHES)
 
     def resume_reading(self) -> None:
         """Read again: its messages do not wait for the disk any more."""
-        self.reading_paused = False
         self.read_again(PUBLISHES)
