@@ -7,13 +7,17 @@ closes it or an error is final. Its owner says how it is opened, and hears of ev
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable
 
 from magnetar.client.aio.connections.topic_lookup import TopicLookup
 from magnetar.client.aio.connections.wire_connection import WireConnection
-from magnetar.client.errors import AlreadyClosedError
+from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.client.machines.handle_life import HandleLife, LifeEvent, LifeState
+from magnetar.runtime.log import RateLimitedLog
+
+_limited = RateLimitedLog(logging.getLogger(__name__), burst=1)
 
 
 class Attachment:
@@ -33,6 +37,8 @@ class Attachment:
         self.topic = topic
         self.connection: WireConnection | None = None
         """Where it is open; None while it is not."""
+        self.trouble: Exception | None = None
+        """Why the last attempt failed; None if it did not."""
         self._lookup = lookup
         self._rng = rng
         self._open_handle = open_handle
@@ -42,6 +48,11 @@ class Attachment:
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._loss: asyncio.Future[Exception] = self._loop.create_future()
         self._task: asyncio.Task[None] | None = self._loop.create_task(self._run())
+
+    @property
+    def why(self) -> str:
+        """Why it is not connected, in brackets behind a sentence that says so; empty if that is not known."""
+        return "" if self.trouble is None else f" ({self.trouble})"
 
     async def opened(self) -> None:
         """Wait until it is open for the first time. Raises why it never will be."""
@@ -86,7 +97,16 @@ class Attachment:
             connection = await self._lookup.connect(self.topic)
             await self._open_handle(connection)
         except Exception as error:
-            return self.life.failed(error, self._loop.time(), self._rng.random())
+            self.trouble = error
+            pause = self.life.failed(error, self._loop.time(), self._rng.random())
+            if pause is not None and not _passes(error):
+                _limited.warning(
+                    f"{type(error).__name__}: {error}"[:500],
+                    "%s was open, and cannot be opened again; it is tried on: %s", self.topic, error,
+                    extra={"topic": self.topic},
+                )  # fmt: skip
+            return pause
+        self.trouble = None
         self.life.opened()
         if not self._loss.done():
             self.connection = connection
@@ -106,6 +126,13 @@ class Attachment:
             self._ready.set_exception(AlreadyClosedError(f"{self.topic}: it was closed"))
             self._ready.exception()
         return connection
+
+
+def _passes(error: Exception) -> bool:
+    """Whether waiting is known to help: a broker that is away or not ready, and no login that is refused."""
+    if isinstance(error, RefusedError):
+        return error.retriable
+    return isinstance(error, ConnectionLostError | ClientTimeoutError)
 
 
 async def _closed(_: WireConnection) -> None:

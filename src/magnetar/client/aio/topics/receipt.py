@@ -162,9 +162,9 @@ def no_memory(topic: str, limit: int) -> MemoryFullError:
     return MemoryFullError(topic, limit)
 
 
-def no_receipt(topic: str, producer: str, seconds: float) -> ClientTimeoutError:
-    """Return what becomes of a message whose receipt does not come in time."""
-    return ClientTimeoutError(
-        f"{topic}: a message of producer {producer} got no receipt in {seconds:g} s; is the broker away, its disk full "
-        "or its backlog quota reached?"
-    )
+def no_receipt(topic: str, producer: str, seconds: float, trouble: Exception | None) -> ClientTimeoutError:
+    """Return what becomes of a message whose receipt does not come in time; ``trouble``: why it is not connected."""
+    why = "is the broker away, its disk full or its backlog quota reached?" if trouble is None else (
+        f"it is not connected: {trouble}"
+    )  # fmt: skip
+    return ClientTimeoutError(f"{topic}: a message of producer {producer} got no receipt in {seconds:g} s; {why}")

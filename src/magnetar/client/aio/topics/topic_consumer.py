@@ -350,7 +350,7 @@ class TopicConsumer:
             raise self.failure
         connection = self._attachment.connection
         if connection is None:
-            raise ConnectionLostError(f"{self.topic} is not connected at the moment; try again")
+            raise ConnectionLostError(f"{self.topic} is not connected at the moment{self._attachment.why}; try again")
         return connection
 
     async def last_message_id(self) -> c.CommandGetLastMessageIdResponse:

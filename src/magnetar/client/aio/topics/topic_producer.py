@@ -346,7 +346,7 @@ class TopicProducer:
         now = self._loop.time()
         if expired := queue.expire(now, self._environment.clock.now_ms()):
             seconds = self._options.limits.send_timeout
-            self._tell_failed(expired, receipts.no_receipt(self.topic, self.name, seconds))
+            self._tell_failed(expired, receipts.no_receipt(self.topic, self.name, seconds, self._attachment.trouble))
             self._after_fates()
         if queue.next_deadline != NEVER:
             self._deadline_timer = self._loop.call_at(max(queue.next_deadline, now + 0.001), self._deadline)
