@@ -78,7 +78,7 @@ def broken(
     if error is not None and address.tls and not greeted:
         from magnetar.security.tls import client_tls
 
-        said = client_tls.reason(error, where, words)
+        said = None if client_tls.is_ended(error) else client_tls.reason(error, where, words)
         if said is not None:
             return TlsError(said)
     if error is not None:

@@ -51,11 +51,12 @@ def open_standard_streams() -> None:
     """Have all three, as /dev/null where the shell closed one (``>&-``): the next file that is opened would get its
     number, and what is printed.
     """
-    number = os.open(os.devnull, os.O_RDWR)
-    while number <= 2:
-        os.set_inheritable(number, True)
+    with contextlib.suppress(OSError):  # where there is no /dev/null
         number = os.open(os.devnull, os.O_RDWR)
-    os.close(number)
+        while number <= 2:
+            os.set_inheritable(number, True)
+            number = os.open(os.devnull, os.O_RDWR)
+        os.close(number)
     if sys.stdout is None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import numpy
 import pytest
 
 import magnetar
@@ -187,3 +188,10 @@ def test_whole_numbers_are_taken_for_floats() -> None:
 def test_an_id_that_none_can_have_is_refused_where_it_is_made(numbers: tuple[Any, ...], said: str) -> None:
     with pytest.raises(ValueError, match=f"^MessageId: {said}"):
         magnetar.MessageId(*numbers)
+
+
+def test_an_id_is_made_of_the_numbers_of_a_table() -> None:
+    numbers: Any = numpy.array([-1, 3, 4, 5], numpy.int64)
+    made = magnetar.MessageId(*numbers)
+    assert made == magnetar.MessageId(-1, 3, 4, 5)
+    assert magnetar.MessageId.deserialize(made.serialize()) == made

@@ -188,3 +188,13 @@ def test_a_login_of_tools_is_told_of_their_settings(authority: Authority, shown:
         pytest.raises(TlsError, match="demands a certificate of this client; give authPlugin AuthenticationTls"),
     ):
         Connection(parse_service_url(f"pulsar+ssl://{where}")[0], timeout=5, tls=ClientTls(trust_file=authority.file))
+
+
+@pytest.mark.parametrize(
+    "error", [ssl.SSLEOFError(8, "EOF"), ssl.SSLZeroReturnError(6, "closed"), ConnectionResetError()]
+)
+def test_a_broker_that_stops_in_the_handshake_is_away_and_no_fault_of_certificates(error: OSError) -> None:
+    """A TlsError would end a handle that only has to be opened again."""
+    address = parse_service_url("pulsar+ssl://h:1")[0]
+    assert isinstance(broken(address, error, greeted=False), ConnectionLostError)
+    assert isinstance(unreachable(address, error), ConnectionLostError)

@@ -154,7 +154,7 @@ class Consumption:
         if found.rejected is not None:
             self._damaged.append((place, found.rejected))
         if found.entry is None:
-            self.queue.passed = place
+            self.queue.passed = max(self.queue.passed or place, place)
         else:
             self._put(found.entry)
 
@@ -260,7 +260,7 @@ class Consumption:
     def _reject(self, place: Place, reason: c.ValidationError, count: int) -> None:
         """Have the broker note what nobody will ever read (rule 3.7.8)."""
         self._damaged.append((place, reason))
-        self.queue.passed = place
+        self.queue.passed = max(self.queue.passed or place, place)
         self.counters.rejected += count
         self.permits.free(count)
 

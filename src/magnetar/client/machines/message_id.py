@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import total_ordering
-from typing import ClassVar
+from operator import index
+from typing import ClassVar, SupportsIndex
 
 from magnetar.client.errors import ArgumentError
 from magnetar.model.names import TopicName
@@ -44,7 +46,7 @@ class MessageId:
         Raises ArgumentError about numbers that no id has; it is looked for in ids without a topic, made by hand.
         """
         if not topic:
-            _check(partition, ledger_id, entry_id, batch_index)
+            partition, ledger_id, entry_id, batch_index = _checked(partition, ledger_id, entry_id, batch_index)
         self._partition = partition
         self._ledger = ledger_id
         self._entry = entry_id
@@ -133,17 +135,20 @@ class MessageId:
         return f"MessageId{self}"
 
 
-def _check(partition: object, ledger_id: object, entry_id: object, batch_index: object) -> None:
+def _checked(partition: object, ledger_id: object, entry_id: object, batch_index: object) -> Iterator[int]:
+    """Yield them as they are in an id; rows of a table have numbers of numpy."""
     for name, given, most in (
         ("partition", partition, _MAX_INT),
         ("ledger_id", ledger_id, MAX_LONG),
         ("entry_id", entry_id, MAX_LONG),
         ("batch_index", batch_index, _MAX_INT),
     ):
-        if not isinstance(given, int):
+        if not isinstance(given, SupportsIndex):
             raise ArgumentError(f"MessageId: {name} is a number, and not {type(given).__name__}")
-        if not -most - 1 <= given <= most:
-            raise ArgumentError(f"MessageId: {name} is a number from {-most - 1} to {most}, and not {given}")
+        number = index(given)
+        if not -most - 1 <= number <= most:
+            raise ArgumentError(f"MessageId: {name} is a number from {-most - 1} to {most}, and not {number}")
+        yield number
 
 
 MessageId.earliest = MessageId(-1, -1, -1)

@@ -79,7 +79,8 @@ def reason(error: BaseException, where: str, words: AskerWords = TOOL_WORDS) -> 
 
 def is_ended(error: BaseException) -> bool:
     """Whether a port ended the handshake without a word, as one without TLS does, or a broker that stops just then."""
-    return isinstance(error, ssl.SSLEOFError | ConnectionResetError | ConnectionAbortedError)
+    lost = ConnectionResetError | ConnectionAbortedError
+    return isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ssl.SSLSyscallError | lost)
 
 
 def ended(where: str) -> str:

@@ -91,6 +91,15 @@ def test_a_view_passes_over_what_is_discarded_and_fails_otherwise(broker: Pulsar
             assert {"c0", "s1", "s2", "s3"} == set(view)
 
 
+def test_a_view_of_nothing_but_what_no_key_opens_fails_at_once(broker: PulsarBroker) -> None:
+    """It has failed before it waits: a time-out of the operation longer than this test may take."""
+    with broker.client(operation_timeout_seconds=3600) as client:
+        publish(client, "s")
+        for _ in range(3):
+            with pytest.raises(SealedMessageError, match="is encrypted"):
+                client.create_table_view("t")
+
+
 def test_a_view_that_is_open_fails_at_a_message_that_no_key_opens(broker: PulsarBroker) -> None:
     with broker.client(operation_timeout_seconds=5) as client:
         publish(client, "c")

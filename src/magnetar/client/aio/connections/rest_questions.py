@@ -69,7 +69,7 @@ class RestQuestions:
 
     async def _ask(self, path: str, what: str, subject: str) -> tuple[Address, Any]:
         """Return the address that was asked, and what it or who it named has answered."""
-        service, lost = self._pool.service, None
+        service, lost, mistaken = self._pool.service, None, None
         for address in self._pool.addresses:
             self._pool.check()
             asking = asyncio.get_running_loop().run_in_executor(
@@ -78,15 +78,17 @@ class RestQuestions:
             try:
                 found = await asking
             except RestTlsError as error:
-                raise TlsError(f"{what}: {error}") from None
+                mistaken = TlsError(f"{what}: {error}")
+                continue
             except NotAvailableError as error:
                 lost = ConnectionLostError(f"{what}: {error}")
                 continue
             if service is self._pool.service:
                 self._pool.answered(address)
             return address, found
-        assert lost is not None, "a service URL has at least one address"
-        raise lost
+        error_of_all = lost or mistaken  # one that is away may be back, and is asked again
+        assert error_of_all is not None, "a service URL has at least one address"
+        raise error_of_all
 
 
 def _answer(rest: Rest, path: str, what: str, subject: str) -> Any:

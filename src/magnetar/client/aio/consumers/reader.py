@@ -93,11 +93,12 @@ class Reader(Generic[T]):
         behind = [topic for topic in consumer.topics if await self._is_behind(topic)]
         if not behind or not consumer.asks:
             return bool(behind)
+        ends = {topic: self._ends.get(topic) for topic in behind}
         # What is stored there may be nothing that anybody gets: damaged, or encrypted without a key for it.
         try:
             async with asyncio.timeout(consumer.patience):
                 while not consumer.has_waiting():
-                    if all(self._place(topic) >= order_of(self._ends[topic]) for topic in behind):
+                    if all(end is not None and self._place(topic) >= order_of(end) for topic, end in ends.items()):
                         return False
                     await consumer.heard()
         except TimeoutError:

@@ -64,8 +64,9 @@ class ReadyMessages(Generic[T]):
 
     async def heard(self) -> None:
         """Wait until messages have come, or entries without any. Raises why there will be none any more."""
-        await self._something()
-        if self._ready:
+        if not self._closed and self._failure is None:
+            await self._something()
+        if any(one.waiting for one in self._ready):
             self._wake()  # one who takes messages is to have them
         if self._closed:
             raise self._closed_error()
