@@ -11,9 +11,9 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from magnetar.client.aio.connections.topic_lookup import TopicLookup
+from magnetar.client.aio.connections.topic_lookup import TopicLookup, is_transient
 from magnetar.client.aio.connections.wire_connection import WireConnection
-from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import AlreadyClosedError
 from magnetar.client.machines.handle_life import HandleLife, LifeEvent, LifeState
 from magnetar.runtime.log import RateLimitedLog
 
@@ -99,7 +99,7 @@ class Attachment:
         except Exception as error:
             self.trouble = error
             pause = self.life.failed(error, self._loop.time(), self._rng.random())
-            if pause is not None and not _passes(error):
+            if pause is not None and not is_transient(error):
                 _limited.warning(
                     f"{type(error).__name__}: {error}"[:500],
                     "%s was open, and cannot be opened again; it is tried on: %s", self.topic, error,
@@ -126,13 +126,6 @@ class Attachment:
             self._ready.set_exception(AlreadyClosedError(f"{self.topic}: it was closed"))
             self._ready.exception()
         return connection
-
-
-def _passes(error: Exception) -> bool:
-    """Whether waiting is known to help: a broker that is away or not ready, and no login that is refused."""
-    if isinstance(error, RefusedError):
-        return error.retriable
-    return isinstance(error, ConnectionLostError | ClientTimeoutError)
 
 
 async def _closed(_: WireConnection) -> None:

@@ -158,11 +158,12 @@ class ConnectionPool:
                     await asyncio.get_running_loop().run_in_executor(None, rest.send, "GET", "/")
                 else:
                     (await self._greeted(service, Route(address))).close()
-            except (ClientError, RestTlsError) as error:
-                if isinstance(error, ConnectionLostError | ClientTimeoutError):
-                    continue
-            except NotAvailableError:
+            except RestTlsError:
+                return True
+            except (ConnectionLostError, ClientTimeoutError, NotAvailableError):
                 continue
+            except ClientError:
+                return True
             return True
         return False
 

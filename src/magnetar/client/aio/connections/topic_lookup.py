@@ -183,7 +183,7 @@ class TopicLookup:
             try:
                 return await attempt()
             except (*TRANSIENT, RefusedError) as error:
-                if isinstance(error, RefusedError) and not error.retriable:
+                if not is_transient(error):
                     raise
                 pause = pauses.next(self._rng.random())
                 if loop.time() + pause > deadline:
@@ -192,3 +192,8 @@ class TopicLookup:
                     said = True
                     log.info("%s; trying again for up to %g s", error, self._timeout)
             await self._pool.pause(pause)
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether another attempt may heal it: a broker that is away or not ready, and no login that is refused."""
+    return error.retriable if isinstance(error, RefusedError) else isinstance(error, TRANSIENT)
