@@ -1,10 +1,13 @@
 """For all tests: an example of Hypothesis may take as long as it does, since the machine has other work, too.
 
+A run in the background of a script begins with Ctrl-C ignored; tests that send it have it as a terminal gives it.
 After the run, what the tests have left is searched for secrets. With MAGNETAR_BUILD=compiled, or pure, the other build
 is not tested by mistake.
 """
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 from hypothesis import settings
@@ -30,7 +33,9 @@ settings.load_profile("here")
 
 
 def pytest_configure() -> None:
-    """Refuse to test another build than MAGNETAR_BUILD asks for."""
+    """Refuse to test another build than MAGNETAR_BUILD asks for, and take Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         check_build()
     except NotAllowedError as error:
