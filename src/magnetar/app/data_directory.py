@@ -36,8 +36,17 @@ class DataDirectory:
         self._path = path
         self._lock = -1
         try:
+            self._take()
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self) -> None:
+        path = self._path
+        try:
             make_directory(str(path))
             self._lock = lock_directory(str(path))
+            self._close_to_others()
         except BlockingIOError:
             raise PersistenceError(
                 f"{path} is in use by another process; stop that one or choose another directory"
@@ -47,10 +56,12 @@ class DataDirectory:
                 f"{path} cannot be used as data directory: {error.strerror}; name one on a disk that this user may "
                 "write to"
             ) from error
-        names = sorted(entry.name for entry in path.iterdir())
+
+    def _close_to_others(self) -> None:
+        names = sorted(entry.name for entry in self._path.iterdir())
         facts = [name for name in names if name.removeprefix(_DONE).startswith(_FACTS)]
         # what holds other people's things too keeps its permissions: somebody may have said --data .
-        close_to_others(str(path), facts, itself=set(names) <= {"ledgers", *facts})
+        close_to_others(str(self._path), facts, itself=set(names) <= {"ledgers", *facts})
 
     def metadata(self, files: FileSystem) -> MetadataLog:
         """The small facts, in ``files``; those of an older version's database are taken over once.

@@ -7,7 +7,7 @@ import dataclasses
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -29,7 +29,7 @@ from magnetar.config.settings import Settings
 from magnetar.metadata.measured_store import MeasuredStore
 from magnetar.metadata.resources import Resources
 from magnetar.metadata.store import ABSENT, MetadataStore
-from magnetar.model.errors import BadVersionError, InvalidValueError, MagnetarError, MetadataError, ServerError
+from magnetar.model.errors import BadVersionError, InvalidValueError, MetadataError, ServerError
 from magnetar.model.names import forget_names
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.protocol.codec import encode
@@ -181,7 +181,15 @@ class Broker:
         return number
 
     async def start(self) -> None:
-        """Recover. Raises PersistenceError."""
+        """Recover. Raises PersistenceError; a broker that could not start has given everything back, as :meth:`stop`
+        does."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
         self._start_audit()
         self.store.open()  # before anything is written: the start may be refused
         await self.resources.ensure_defaults()
@@ -211,26 +219,30 @@ class Broker:
         return Listener(self.service, self.connections)
 
     async def stop(self) -> None:
-        """Let every client go, write what waits, release the directory."""
-        if self.backups is not None:
-            await self.backups.close()
-        await self.credential_checks.close()
-        await self.liveness.close()
-        await self.rates.close()
-        await self.upkeep.close()
-        await self.service.partitions.close()
-        await self.service.offloader.close()
-        await self.compaction_monitor.close()
+        """Let every client go, write what waits, release the directory; each step is done whatever another raises."""
+        async with AsyncExitStack() as last:  # what is pushed first is done last
+            last.push_async_callback(self.resources.close)
+            if self.service.authentication is not None:
+                last.push_async_callback(self.service.authentication.close)
+            last.push_async_callback(self.service.tasks.close)
+            if self.service.audit is not None:
+                last.callback(self.service.audit.close)
+            last.push_async_callback(self.store.close)
+            last.callback(self._let_clients_go)
+            last.push_async_callback(self.compaction_monitor.close)
+            last.push_async_callback(self.service.offloader.close)
+            last.push_async_callback(self.service.partitions.close)
+            last.push_async_callback(self.upkeep.close)
+            last.push_async_callback(self.rates.close)
+            last.push_async_callback(self.liveness.close)
+            last.push_async_callback(self.credential_checks.close)
+            if self.backups is not None:
+                await self.backups.close()
+
+    def _let_clients_go(self) -> None:
         self.service.close()
         for connection in list(self.connections):
             connection.close("the broker stops")
-        await self.store.close()
-        if self.service.audit is not None:
-            self.service.audit.close()
-        await self.service.tasks.close()
-        if self.service.authentication is not None:
-            await self.service.authentication.close()
-        await self.resources.close()
 
 
 class Node:
@@ -254,13 +266,20 @@ class Node:
 
     def _make(self, data: Path) -> Broker:
         files = OsFileSystem(str(data / "ledgers"))
-        take(files)
-        try:
+        with ExitStack() as taken:
+            take(files)
+            taken.callback(files.unlock)
             metadata = self._home.metadata(files)
-            return Broker(files, metadata, self.settings, SystemClock(), Random(), committer=SyncProcess, home=data)
-        except BaseException:
-            files.unlock()
-            raise
+            taken.callback(metadata.let_go)
+
+            def committer(spare: Committer) -> Committer:
+                process = SyncProcess(spare)
+                taken.callback(process.close)
+                return process
+
+            made = Broker(files, metadata, self.settings, SystemClock(), Random(), committer=committer, home=data)
+            taken.pop_all()  # all of it is the broker's now
+        return made
 
     async def start(self) -> None:
         """Recover and listen; REST answers a little later, see :meth:`complete`.
@@ -274,7 +293,7 @@ class Node:
             raise
         try:
             await self._listen()
-        except (OSError, MagnetarError):
+        except BaseException:
             await self.stop()
             raise
 
@@ -342,15 +361,16 @@ class Node:
             await self.rest.serving()
 
     async def stop(self) -> None:
-        """Stop listening, then the broker."""
-        await self._tasks.close()
-        # REST finishes what it has begun, and this could take long
-        self.broker.service.partitions.end()
-        if self.rest is not None:
-            await self.rest.close()
-        for acceptor in self._acceptors:
-            acceptor.close()
-        if self._tls is not None:
-            self._tls.handshakes.close()
-        await self.broker.stop()
-        self._home.close()
+        """Stop listening, then the broker; each step is done whatever another raises."""
+        async with AsyncExitStack() as last:  # what is pushed first is done last
+            last.callback(self._home.close)
+            last.push_async_callback(self.broker.stop)
+            if self._tls is not None:
+                last.callback(self._tls.handshakes.close)
+            for acceptor in self._acceptors:
+                last.callback(acceptor.close)
+            if self.rest is not None:
+                last.push_async_callback(self.rest.close)
+            # REST finishes what it has begun, and this could take long
+            last.callback(self.broker.service.partitions.end)
+            await self._tasks.close()

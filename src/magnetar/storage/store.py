@@ -89,6 +89,7 @@ class LedgerStore:
             self, self.keeper, self._reader, settings.segment_bytes, settings.reclaim_bytes_per_second
         )
         self.full_disk = FullDisk(reserve, self.journal, self.cleaner.make_room, self._tasks)
+        self._opened = False
         self.damage: list[str] = []
         """Descriptions of what start-up found unreadable."""
         self.keep_all: str | None = None
@@ -101,21 +102,29 @@ class LedgerStore:
         self.secret = self._owner = secret
 
     def open(self) -> None:
-        """Take the journal, recover, be ready. Raises PersistenceError with the next step in its text."""
+        """Take the journal, recover, be ready. Raises PersistenceError with the next step in its text.
+
+        A store that could not be opened has given the directory back and holds nothing; another one may try again.
+        """
         backend = self._backend
         backend.acquire()
+        self._opened = True
         try:
-            found = recover(backend, self, self._owner, self.full_disk.before_start)
-        except OSError as error:
+            self._begin(recover(backend, self, self._owner, self.full_disk.before_start))
+        except BaseException as error:
+            self._opened = False
+            self.journal.close()  # a group that is scheduled by now is not written any more
             backend.release()
-            raise PersistenceError(
-                f"the data directory cannot be read or repaired: {error}; nothing was lost, start again when that is "
-                "mended"
-            ) from error
-        except BaseException:
-            backend.release()
+            if isinstance(error, OSError):
+                raise PersistenceError(
+                    f"the data directory cannot be read or repaired: {error}; nothing was lost, start again when that "
+                    "is mended"
+                ) from error
             raise
-        backend.remove_unfinished()
+
+    def _begin(self, found: Recovered) -> None:
+        """Go on from what recovery found. Raises OSError."""
+        self._backend.remove_unfinished()
         self._logs = {managed.name: managed for managed in found.logs.values()}
         self.ids = found.ids
         if found.secret is not None:
@@ -124,9 +133,9 @@ class LedgerStore:
         self._name_lost_segments(found)
         self.keeper.start(found)
         self.journal.start(found.segment, found.length, found.sequence, self.secret)
-        self.full_disk.start()
         for managed in self._logs.values():
             managed.finish_trim()
+        self.full_disk.start()  # the last: from here on there may be a task
 
     def _name_lost_segments(self, found: Recovered) -> None:
         """Say which segments are gone, and give no number again that one of them may have given."""
@@ -149,7 +158,14 @@ class LedgerStore:
         log.error("%s", damage)
 
     async def close(self) -> None:
-        """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment."""
+        """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment.
+
+        One that is not open has nothing to write, but may have been given a directory that is locked already.
+        """
+        if not self._opened:
+            self._backend.release()
+            return
+        self._opened = False
         self._reader.close()
         await self.journal.drain()
         self.journal.close()

@@ -159,7 +159,11 @@ class MetadataLog:
         self._rewriting: list[Rewriting] = []
         self._rest_until = 0
         self._tell(found)
-        self._open(found)
+        try:
+            self._open(found)
+        except BaseException:
+            self.let_go()
+            raise
 
     def _tell(self, found: Examined) -> None:
         for text in self.damage:
@@ -254,6 +258,10 @@ class MetadataLog:
             raise
 
     async def close(self) -> None:
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close both files."""
         self._stop_rewriting()
         for copy in self._copies:
             copy.close()
