@@ -15,9 +15,11 @@ import pytest
 from tools.servers.process import Server
 from typer.testing import CliRunner
 
+import magnetar
 from magnetar.cli.messages.produce import command as produce
 from magnetar.cli.sql import command
 from magnetar.client.rest import Rest
+from tests.support.encrypted_entries import pair
 from tests.support.snippets import commands, snippets
 
 
@@ -92,6 +94,31 @@ def test_ends_and_bounds(client: Any, query: Any, topic: str) -> None:
     assert rows(query(f"SELECT value FROM {table} LIMIT 5", "--max-rows", "10", "--json"))[4] == {"value": "4"}
     (shown,) = rows(query(f"SELECT __messageId AS id FROM {table} LIMIT 1", "--json"))
     assert base64.b64decode(shown["id"], validate=True) == ids[0].serialize(), "control characters are not text"
+
+
+def test_encrypted_topics_are_read_with_the_private_key(server: Server, query: Any, topic: str, tmp_path: Path) -> None:
+    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
+    for path, pem in zip((private, public), pair(), strict=True):
+        path.write_text(pem)
+    with magnetar.Client(server.broker_url) as native:
+        reader = magnetar.CryptoKeyReader(str(public), None)
+        native.create_producer(topic, encryption_key="k", crypto_key_reader=reader).send(b"secret")
+        native.create_producer(topic).send(b"plain")
+    text = f'SELECT value FROM "{topic}"'
+    key = "--encryption-key-value", f"file://{private}"
+    assert rows(query(text, *key, "--json")) == [{"value": "secret"}, {"value": "plain"}]
+    assert rows(query(text, "-ca", "discard", "--json")) == [{"value": "plain"}]
+    assert len(rows(query(text, "-ca", "CONSUME", "--json"))) == 2
+    for flags, code, said in (
+        ((), 255, "give --encryption-key-value file:///private.pem, or let --crypto-failure-action be DISCARD or"),
+        (("-ca", "never"), 2, "'never' is none of FAIL, DISCARD, CONSUME"),
+        (("-ekv", f"file://{tmp_path}/not-there.pem"), 2, "--encryption-key-value cannot be read: No such file"),
+        (("-ekv", f"file://{public}"), 2, "private key"),
+        (("-ekv", str(private)), 2, "a key is file:///path"),
+    ):
+        result = query(text, *flags)
+        assert result.exit_code == code and said in result.stderr, (flags, result.stderr, result.exception)
+        assert result.stdout == "" and "PRIVATE KEY" not in result.stderr
 
 
 def test_what_is_refused(query: Any, server: Server, client: Any, topic: str) -> None:

@@ -37,6 +37,13 @@ SchemaType = Annotated[
     str, typer.Option("--schema-type", "-st", help="bytes, or auto_consume: values by schema.", metavar="TYPE")
 ]
 
+PrivateKey = Annotated[
+    str | None, typer.Option("--encryption-key-value", "-ekv", help="The private key: file:///k.pem or data:…")
+]
+CryptoFailure = Annotated[
+    str, typer.Option("--crypto-failure-action", "-ca", help="No key opens it: FAIL, DISCARD or CONSUME.")
+]
+
 
 def connection_flags(
     url: str | None,

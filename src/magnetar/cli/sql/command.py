@@ -17,6 +17,12 @@ from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands, let_go_of_output
 
 app = commands("Query topics with SQL.")
+_FLAGS: Final = (
+    ("failOnDataLoss=false", "--skip-lost"),
+    ("the option 'decryption.privateKey'", "--encryption-key-value file:///private.pem"),
+    ("let 'decryption.onFailure' be skip or consume", "let --crypto-failure-action be DISCARD or CONSUME"),
+)
+"""What errors of Spark's source say, and what it is called here."""
 _PACKAGES: Final = frozenset({"polars", "pyarrow", "numba", "ptars"})
 
 
@@ -42,6 +48,8 @@ def sql(
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON for each row.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     parquet: Annotated[Path | None, typer.Option("--parquet", help="Write this file.", metavar="FILE")] = None,
+    key_value: flags.PrivateKey = None,
+    crypto_failure: flags.CryptoFailure = "FAIL",
     url: flags.Url = None,
     auth_plugin: flags.AuthPlugin = None,
     auth_params: flags.AuthParams = None,
@@ -69,15 +77,17 @@ def sql(
         given = flags.connection_flags(url, auth_plugin, auth_params, trust, context, client_conf, token)
         found = connection(given)
     with _failures():
+        from magnetar.cli.sql.decryption import decryption
         from magnetar.cli.sql.result_forms import check_file, show
         from magnetar.cli.sql.topic_query import Query
         from magnetar.cli.sql.topic_table import place, reading_options
 
         with usage():
             place(start), place(until)
+            keys = decryption(key_value, crypto_failure)
             if parquet is not None:
                 check_file(parquet)
-        options = reading_options(found.service_url, found.login, value, strict=not skip_lost)
+        options = reading_options(found.service_url, found.login, value, keys, strict=not skip_lost)
         query = Query(text=statement, options=options, bounds=bounds, start=start, end=until)
         with interrupts() as signals:
             rows = query.run(signals)
@@ -104,8 +114,15 @@ def _failures() -> Iterator[None]:
             f"magnetar: sql needs {error.name}, which is not installed: from a checkout, pip install '.[sql]'", err=True
         )
     except (MagnetarError, OSError) as error:
-        typer.echo(f"magnetar: {str(error).replace('failOnDataLoss=false', '--skip-lost')}", err=True)
+        typer.echo(f"magnetar: {_with_flags(str(error))}", err=True)
     leave_with(FAILED)
+
+
+def _with_flags(text: str) -> str:
+    """Return an error of Spark's source, which names its options, with the flags that stand for them."""
+    for option, flag in _FLAGS:
+        text = text.replace(option, flag)
+    return text
 
 
 def leave_with(code: int) -> NoReturn:

@@ -21,6 +21,7 @@ from magnetar.columnar.arrow_decoder import METADATA, ArrowDecoder, arrow_schema
 from magnetar.columnar.values import Binary, ValueDecoder
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
+from magnetar.spark.options.encryption_keys import Decryption
 from magnetar.spark.options.offsets import NamedOffset, OffsetSpec, parse_offset
 from magnetar.spark.options.source_options import SourceOptions, open_lookup, source_options
 from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
@@ -42,10 +43,12 @@ def place(text: str) -> OffsetSpec:
     return parse_offset(text)
 
 
-def reading_options(service_url: str, login: ClientLogin, value: str, *, strict: bool) -> SourceOptions:
+def reading_options(
+    service_url: str, login: ClientLogin, value: str, keys: Decryption | None = None, *, strict: bool
+) -> SourceOptions:
     """Return how topics are read; ``strict``: what was trimmed meanwhile is an error."""
     given = {"service.url": service_url, "topic": "t", "value": value, "failOnDataLoss": str(strict).lower()}
-    return dataclasses.replace(source_options(given), login=login)
+    return dataclasses.replace(source_options(given), login=login, decryption=keys)
 
 
 class TopicTable:

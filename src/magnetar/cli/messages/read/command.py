@@ -34,12 +34,8 @@ def read(
     ack_oldest: Annotated[bool, typer.Option("--auto_ack_chunk_q_full", "-ac", hidden=True)] = False,
     schema_type: flags.SchemaType = "bytes",
     pool: Annotated[str | None, typer.Option("--pool-messages", "-pm", hidden=True)] = None,
-    key_value: Annotated[
-        str | None, typer.Option("--encryption-key-value", "-ekv", help="The private key: file:///k.pem or data:…")
-    ] = None,
-    crypto_failure: Annotated[
-        str, typer.Option("--crypto-failure-action", "-ca", help="No key opens it: FAIL, DISCARD or CONSUME.")
-    ] = "FAIL",
+    key_value: flags.PrivateKey = None,
+    crypto_failure: flags.CryptoFailure = "FAIL",
     url: flags.Url = None,
     auth_plugin: flags.AuthPlugin = None,
     auth_params: flags.AuthParams = None,
