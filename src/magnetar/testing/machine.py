@@ -46,6 +46,13 @@ class Machine:
         """Whether the program was started and has neither ended nor been killed."""
         return self._process is not None and self._process.alive and self._main is not None and not self._main.done()
 
+    @property
+    def process(self) -> Process:
+        """The program as it runs."""
+        if self._process is None:
+            raise SimulationError(f"{self.name} is not running")
+        return self._process
+
     def boot(self) -> asyncio.Task[None]:
         """Start the program on the disk as it is. Its failure is the awaiter's, as an exit status would be."""
         if self.running:
@@ -57,10 +64,11 @@ class Machine:
 
     def run(self, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Something the running program does beside its main task; ends with it."""
-        if self._process is None:
+        try:
+            return self.process.start(errand)
+        except SimulationError:
             errand.close()
-            raise SimulationError(f"{self.name} is not running")
-        return self._process.start(errand)
+            raise
 
     def kill(self) -> None:
         """kill -9: the program is gone, the operating system and its page cache are not."""

@@ -123,6 +123,16 @@ class Process:
             raise SimulationError(f"process {self.name} is dead")
         return self._loop.create_task(main, name=name or self.name, context=self._context.copy())
 
+    def waiting(self) -> list[str]:
+        """What it has still to do: its tasks that have not ended, and its timers."""
+        tasks = [task.get_name() for task in self._tasks]
+        timers = [
+            repr(handle)
+            for handle in self._loop._scheduled  # type: ignore[attr-defined]  # a private queue
+            if not handle.cancelled() and handle._context.get(_process) is self
+        ]
+        return tasks + timers
+
     def at_kill(self, callback: Callable[[], None]) -> None:
         """Called, outside the process, once it is dead: the network cuts its connections here."""
         self._at_kill.append(callback)

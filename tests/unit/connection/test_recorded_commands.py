@@ -65,6 +65,30 @@ def test_refusals_and_what_changes_or_reads_data_are_recorded(tmp_path: Path) ->
     assert all(one["address"].startswith("/") and one["reason"] for one in records)
 
 
+def test_every_attempt_to_use_the_transaction_of_another_role_is_recorded(tmp_path: Path) -> None:
+    """By SEND, by ACK and by END_TXN; what merely is not open any more is no attempt."""
+
+    async def simulation(world: World) -> None:
+        await world.boot()
+        await grant(world.machine.broker.resources, namespace={**GRANTS, "other": ["produce", "consume"]})
+        owner, other = await client_of("both"), await client_of("other")
+        begun = await owner.request(c.CommandNewTxn(owner.new_id(), 60_000), c.CommandNewTxnResponse)
+        producer = await other.producer(T)
+        consumer = await other.subscribe(T, "s")
+        for txn in (begun.txn, c.TxnId(0, 99)):
+            with pytest.raises(RawClientError, match="is not open"):
+                await producer.receipt(producer.send(b"x", txn=txn))
+            with pytest.raises(RawClientError):
+                await consumer.ack(c.MessageIdData(0, 0), txn=txn)
+        await world.machine.stop()
+
+    file = tmp_path / "audit.log"
+    run_seed(simulation, 1, settings=replace(SETTINGS, auditLogFile=str(file)), tamper=believing)
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    refused = [(one["role"], one["request"], one["operation"]) for one in records if one["outcome"] == "refused"]
+    assert refused == [("other", "transaction", "use transaction (0,0), which another role began")] * 2
+
+
 def test_an_audit_log_that_cannot_be_written_refuses_the_start(tmp_path: Path) -> None:
     async def simulation(world: World) -> None:
         with pytest.raises(InvalidValueError, match=r"auditLogFile: '.*' cannot be written: No such file or directory"):

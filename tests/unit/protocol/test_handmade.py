@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +74,22 @@ def test_a_message_header_is_what_protobuf_writes(
         expected = CommandMessage(consumer, message_id, redeliveries, tuple(words), known, None, data)
         assert Decoder().feed(frame) == [expected]
         assert codec.encode(expected) == frame  # so what stands at its default is absent
+
+
+@pytest.mark.parametrize("partition", [-1, 0, 1, 127, 128, 2**31 - 1])
+def test_the_partition_is_absent_for_a_topic_without_partitions_alone(partition: int) -> None:
+    """The first partition is number 0 and said, in every way to write a MESSAGE."""
+    message_id = MessageIdData(5, 300, partition)
+    plain = codec.encode(CommandMessage(7, message_id, 0, (), None, None, b"entry"))
+    again = codec.encode(CommandMessage(7, message_id, 2, (6,), None, None, b"entry"))
+    deliveries = Deliveries(7, partition)
+    assert deliveries.header(5, 300, 5) + b"entry" == plain
+    assert deliveries.header(5, 300, 5, 2, (6,)) + b"entry" == again
+    run: list[bytes] = []
+    deliveries.frames(5, [300], [b"entry"], run)
+    alike: list[bytes] = []
+    deliveries.alike(5, 300, [b"entry"], alike)
+    assert b"".join(run) == b"".join(alike) == plain
 
 
 @settings(deadline=None)

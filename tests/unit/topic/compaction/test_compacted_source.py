@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,35 @@ def test_a_reader_finishes_the_view_it_began(tell: Callable[[Story], None]) -> N
         topic.close()
 
     tell(story)
+
+
+@pytest.mark.parametrize("step", [1, 3, 5, 7, 100])
+def test_a_view_in_memory_is_read_from_there_once_its_place_is_found(tmp_path: Path, step: int) -> None:
+    """The place is searched once and follows from what was read last; the end of the view is known without a read."""
+
+    async def story() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), replace(SMALL, cache_bytes=1 << 20))
+        store.open()
+        topic = loaded(store)
+        await publish(topic, *[(f"k{i % 7}", f"{i}") for i in range(21)])
+        source = (await compact(topic)).detached_source()
+        await publish(topic, ("k1", "x"), ("k2", "y"))
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        assert source.cached(0, step, 1 << 20) is None, "where 0 lies in the view is not known yet"
+        source.read(0, step, 1 << 20, answer.set_result)
+        assert (await answer).entries == []
+        got: list[int] = []
+        at = 0
+        while at < source.end:
+            run = source.cached(at, step, 1 << 20)
+            assert run is not None, at
+            got += range(run.first, run.first + len(run.entries))
+            at = run.first + len(run.entries)
+        assert got == list(range(14, 23))
+        topic.close()
+        await store.close()
+
+    asyncio.run(story())
 
 
 def test_trimming_and_expiry_leave_compacted_readers_alone(tell: Callable[[Story], None]) -> None:

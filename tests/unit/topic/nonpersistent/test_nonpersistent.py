@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import (
     nonpersistent_settings,
 )
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
+from magnetar.broker.topic.subscription.subscription_stats import SubscriptionStats
 from magnetar.model.errors import ConsumerBusyError
 from magnetar.model.subscription_types import SubType
 from tests.support.subscription_fakes import FakeConnection
@@ -190,6 +191,45 @@ def test_acknowledgement_redelivery_and_seek_do_nothing_and_answer() -> None:
     assert len(member.connection.passed) == 2
     assert member.connection.closed == 0
     bench.check()
+
+
+@pytest.mark.parametrize("kind", SubType, ids=lambda kind: kind.name)
+def test_statistics_are_what_passed_and_nothing_of_what_is_not_kept(kind: SubType) -> None:
+    """Counters of those who left are in it; of backlogs, acknowledgements and marks there are none (rule 13.8)."""
+    bench = Bench(kind)
+    sub = bench.subscription
+    nothing = SubscriptionStats(
+        type="None", backlog_entries=0, delayed_entries=0, unacked_messages=0, in_replay=0, blocked_on_unacked=False,
+        active_consumer_name="", entries_out=0, messages_out=0, bytes_out=0, messages_redelivered=0, acked_entries=0,
+        expired=0, last_expired_ms=0, jumped=0, last_flow_ms=0, last_sent_ms=0, last_acked_ms=0,
+        last_mark_delete_advanced_ms=0, is_durable=False, allow_out_of_order=False, key_shared_mode="",
+        mark_delete=-1, read_at=0, consumers=[],
+    )  # fmt: skip
+    assert sub.stats() == nothing
+    before = 0
+    for messages in ([(0, 1), (0, 5)], [(0, 2)]):
+        bench.join()
+        bench.flow(0, 50)
+        bench.publish(messages)
+        gone = bench.members[0].consumer
+        sub.acks.take(gone, [0])
+        bench.leave(0)
+        before = gone.last_sent_ms
+    bench.join()
+    bench.flow(0, 4)
+    bench.publish([(0, 3)])
+    (member,) = bench.members
+    flowed, sent = member.consumer.last_flow_ms, member.consumer.last_sent_ms
+    assert flowed > before and sent > flowed
+    (mine,) = sub.stats().consumers
+    assert sub.stats() == replace(
+        nothing, type=kind.name, entries_out=4, messages_out=11, bytes_out=12, last_flow_ms=flowed, last_sent_ms=sent,
+        active_consumer_name=member.name if kind in (SubType.Exclusive, SubType.Failover) else "", consumers=[mine],
+    )  # fmt: skip
+    assert (mine.name, mine.consumer_id, mine.priority, mine.available_permits) == (member.name, 3, 0, 1)
+    assert (mine.entries_out, mine.messages_out, mine.bytes_out, mine.average_messages_per_entry) == (1, 3, 3, 3)
+    assert (mine.last_flow_ms, mine.last_sent_ms, mine.last_acked_ms) == (flowed, sent, 0)
+    assert not (mine.unacked_messages or mine.blocked_on_unacked or mine.messages_redelivered or mine.acked_entries)
 
 
 def test_types_do_not_mix() -> None:
