@@ -13,7 +13,7 @@ INNER = {
         "waiting_bytes",
         *("lend", "acknowledge_up_to", "options", "take_entries", "has_again", "something", "member_of", "several"),
         *("redeliver_all", "come_again", "awaits_receipts", "forked", "on_demand"),
-        *("heard", "patience", "asks", "place_in", "refuse_sealed"),
+        *("heard", "deadline", "asks", "place_in", "refuse_sealed"),
     },
     "Reader": {"consumer", "note", "has_read"},
     "TableView": {"opened", "unlisten"},

@@ -82,7 +82,7 @@ class ClientTransaction:
             self._subscriptions[one] = task
         await asyncio.shield(task)
         ids = ids_in_transaction(message_id, cumulative=kind is c.AckType.Cumulative)
-        ack = asyncio.get_running_loop().create_task(consumer.acknowledge_with_receipt(ids, kind, self.txn_id))
+        ack = asyncio.get_running_loop().create_task(consumer.requests.acknowledge(ids, kind, self.txn_id))
         self._acks.add(ack)
         ack.add_done_callback(self._acknowledged)
         await asyncio.shield(ack)
@@ -179,22 +179,30 @@ class CoordinatorSession:
         return connection
 
     async def add_partition(self, txn: c.TxnId, topic: str) -> None:
-        """Register a topic that the transaction publishes to."""
+        """Register a topic that the transaction publishes to; repeated while the coordinator is away, as `end`."""
         what = f"publish to {topic} in a transaction"
-        connection = await self._at(txn.most)
-        command = c.CommandAddPartitionToTxn(connection.new_request_id(), txn, (topic,))
-        answer = await connection.request(command, c.CommandAddPartitionToTxnResponse, what)
-        if answer.error is not None:
-            raise connection.refused(what, answer.error, answer.message)
+
+        async def ask() -> None:
+            connection = await self._at(txn.most)
+            command = c.CommandAddPartitionToTxn(connection.new_request_id(), txn, (topic,))
+            answer = await connection.request(command, c.CommandAddPartitionToTxnResponse, what)
+            if answer.error is not None:
+                raise connection.refused(what, answer.error, answer.message)
+
+        await self._lookup.patiently(ask)
 
     async def add_subscription(self, txn: c.TxnId, one: c.TxnSubscription) -> None:
-        """Register a subscription on which the transaction acknowledges."""
+        """Register a subscription on which the transaction acknowledges; repeated as `add_partition`."""
         what = f"acknowledge on {one.topic} in a transaction"
-        connection = await self._at(txn.most)
-        command = c.CommandAddSubscriptionToTxn(connection.new_request_id(), txn, (one,))
-        answer = await connection.request(command, c.CommandAddSubscriptionToTxnResponse, what)
-        if answer.error is not None:
-            raise connection.refused(what, answer.error, answer.message)
+
+        async def ask() -> None:
+            connection = await self._at(txn.most)
+            command = c.CommandAddSubscriptionToTxn(connection.new_request_id(), txn, (one,))
+            answer = await connection.request(command, c.CommandAddSubscriptionToTxnResponse, what)
+            if answer.error is not None:
+                raise connection.refused(what, answer.error, answer.message)
+
+        await self._lookup.patiently(ask)
 
     async def end(self, txn: c.TxnId, action: c.TxnAction) -> None:
         """Commit or abort; repeated while the coordinator is away, which changes nothing (rules of group 9)."""

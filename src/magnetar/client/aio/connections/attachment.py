@@ -10,13 +10,15 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from magnetar.client.aio.connections.topic_lookup import TopicLookup, is_transient
 from magnetar.client.aio.connections.wire_connection import WireConnection
-from magnetar.client.errors import AlreadyClosedError
+from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.client.machines.handle_life import HandleLife, LifeEvent, LifeState
 from magnetar.runtime.log import RateLimitedLog
 
+Answer = TypeVar("Answer")
 _limited = RateLimitedLog(logging.getLogger(__name__), burst=1)
 
 
@@ -66,6 +68,39 @@ class Attachment:
             if self._ready.done():
                 self._ready = self._loop.create_future()
             await asyncio.shield(self._ready)
+
+    async def ask(
+        self, what: str, deadline: float, attempt: Callable[[WireConnection, float], Awaitable[Answer]]
+    ) -> Answer:
+        """Return what ``attempt`` returns, made where it is open, and again where it is open next if it is lost then.
+
+        Only for what may be asked twice: whether a request whose answer got lost was carried out is not known. Raises
+        ClientTimeoutError at the deadline, why it never will be open again, and RefusedError.
+        """
+        began = self._loop.time()
+        while True:
+            connection = await self._reached(what, deadline, began)
+            openings = self.life.openings
+            try:
+                return await attempt(connection, deadline)
+            except (ConnectionLostError, RefusedError) as error:
+                if self.connection is connection and self.life.openings == openings:
+                    raise
+                # A topic that is unloaded knows its consumers no more, and says so.
+                if isinstance(error, RefusedError) and not error.retriable:
+                    raise
+
+    async def _reached(self, what: str, deadline: float, began: float) -> WireConnection:
+        """Return where it is open, waiting for that until the deadline."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                while self.connection is None:
+                    await self.reopened(self.life.openings)
+                return self.connection
+        except TimeoutError:
+            raise ClientTimeoutError(
+                f"{what}: {self.topic} was not connected again within {deadline - began:.3g} s{self.why}"
+            ) from None
 
     def on_lost(self, error: Exception) -> None:
         """Note that the broker does not serve it any more; it is opened again."""

@@ -118,12 +118,21 @@ class WireConnection(asyncio.Protocol):
         self._next_handle += 1
         return self._next_handle - 1
 
-    async def request(self, command: Any, expected: type[Answer], what: str, *, patient: bool = False) -> Answer:
+    async def request(
+        self,
+        command: Any,
+        expected: type[Answer],
+        what: str,
+        *,
+        patient: bool = False,
+        deadline: float | None = None,
+    ) -> Answer:
         """Send, await the answer; ``what`` names the request in errors.
 
-        ``patient``: once the broker has said that it will answer later (rule 3.2.4), no time is too long.
+        ``patient``: once the broker has said that it will answer later (rule 3.2.4), no time is too long. ``deadline``:
+        when it must have answered, of the loop's time; by default after the time-out of the operation.
         """
-        return await self.answer(command, self.ask(command), expected, what, patient=patient)
+        return await self.answer(command, self.ask(command), expected, what, patient=patient, deadline=deadline)
 
     def ask(self, command: Any) -> asyncio.Future[c.Command]:
         """Send a request now; what is returned is for `answer`. Raises ConnectionLostError."""
@@ -140,11 +149,14 @@ class WireConnection(asyncio.Protocol):
         what: str,
         *,
         patient: bool = False,
+        deadline: float | None = None,
     ) -> Answer:
         """Await the answer to a request that was sent with `ask`, as `request` does."""
         request_id: int = command.request_id
+        began = self._loop.time()
+        until = began + self._timeout if deadline is None else deadline
         try:
-            async with asyncio.timeout(self._timeout) as bound:
+            async with asyncio.timeout_at(until) as bound:
                 answer = await answered
                 while isinstance(answer, c.CommandProducerSuccess) and not answer.producer_ready:
                     self._answers[request_id] = answered = self._loop.create_future()
@@ -153,7 +165,7 @@ class WireConnection(asyncio.Protocol):
                     answer = await answered
         except TimeoutError:
             raise ClientTimeoutError(
-                f"{what}: the broker at {self.address} did not answer in {self._timeout} s"
+                f"{what}: the broker at {self.address} did not answer in {_seconds(until - began)} s"
             ) from None
         finally:
             if self._answers.pop(request_id, None) is not None:
@@ -334,3 +346,8 @@ class WireConnection(asyncio.Protocol):
         self.consumers.clear()
         for handle in handles:
             handle.on_lost(error)
+
+
+def _seconds(time: float) -> float:
+    """Return a time as errors name it."""
+    return round(max(time, 0.0), 3)

@@ -12,7 +12,7 @@ from typing_extensions import override
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.consumers.letter_producer import OpenOutlet
 from magnetar.client.aio.consumers.prefetch import Prefetch
-from magnetar.client.aio.consumers.seek_position import seek_data
+from magnetar.client.aio.consumers.seek_position import seek_command
 from magnetar.client.aio.consumers.settlement import Settlement
 from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, consumer_stats
@@ -272,7 +272,8 @@ class Consumer(Settlement[T]):
 
         With ``start_message_id_inclusive`` the message itself comes next (rule 5.9.1). Several topics have the ends in
         common (earliest, latest) and times, but no other message (rule 5.9.8). Cancelled, it moves all the same, and
-        the next seek waits for that.
+        the next seek waits for that. While the client connects again it waits for that. Raises ClientTimeoutError after
+        operation_timeout_seconds.
         """
         checked("seek", messageid=messageid)
         self._open()
@@ -289,15 +290,11 @@ class Consumer(Settlement[T]):
 
     async def _seek(self, messageid: MessageId | int) -> None:
         members = self._open()
-        if isinstance(messageid, int):
-            command, start = c.CommandSeek(0, 0, message_publish_time=messageid), None
-        else:
-            place = seek_data(messageid, inclusive=self._options.start_inclusive)
-            command, start = c.CommandSeek(0, 0, message_id=place), messageid
-            if len(members) > 1 and messageid not in (MessageId.earliest, MessageId.latest):
-                if not messageid.topic and messageid.partition() < 0:
-                    raise InvalidValueError("a seek on several topics needs an id that says which, or a time")
-                members = [self._member(messageid)]
+        command, start = seek_command(messageid, inclusive=self._options.start_inclusive)
+        if start is not None and len(members) > 1 and start not in (MessageId.earliest, MessageId.latest):
+            if not start.topic and start.partition() < 0:
+                raise InvalidValueError("a seek on several topics needs an id that says which, or a time")
+            members = [self._member(start)]
         await asyncio.gather(*(one.seek(command, start) for one in members))
 
     def stats(self) -> ConsumptionStatistics:
@@ -310,10 +307,9 @@ class Consumer(Settlement[T]):
         """Whether a message is here already."""
         return any(one.waiting for one in self._ready)
 
-    @property
-    def patience(self) -> float:
-        """The operation's time-out, in seconds."""
-        return self._environment.timeout
+    def deadline(self) -> float:
+        """Return when an operation that begins now has to be over, of the loop's time."""
+        return self._loop.time() + self._environment.timeout
 
     @property
     def asks(self) -> bool:
@@ -334,12 +330,15 @@ class Consumer(Settlement[T]):
             if (left := one.consumption.intake.sealed_left) is not None:
                 one.fail(SealedMessageError(*left, one.topic))
 
-    async def end_of(self, topic: str) -> c.CommandGetLastMessageIdResponse:
+    async def end_of(self, topic: str, deadline: float) -> c.CommandGetLastMessageIdResponse:
         """Return what the broker says about the end of an internal topic."""
-        return await self._members[topic].last_message_id()
+        return await self._members[topic].requests.last_message_id(deadline)
 
     async def get_last_message_id(self) -> MessageId:
-        """Return the id of the last message; of a partitioned topic use `get_last_message_ids`."""
+        """Return the id of the last message; of a partitioned topic use `get_last_message_ids`.
+
+        Waits while the client connects again. Raises ClientTimeoutError after operation_timeout_seconds.
+        """
         ids = await self.get_last_message_ids()
         if len(ids) != 1:
             raise InvalidValueError(f"{self._topic} has {len(ids)} internal topics; ask get_last_message_ids")
@@ -348,8 +347,9 @@ class Consumer(Settlement[T]):
     async def get_last_message_ids(self) -> list[MessageId]:
         """Return the id of the last message of each internal topic."""
         found: list[MessageId] = []
-        for one in self._open():
-            last = (await one.last_message_id()).last_message_id
+        members, deadline = self._open(), self.deadline()
+        for one in members:
+            last = (await one.requests.last_message_id(deadline)).last_message_id
             found.append(MessageId(one.partition, last.ledger, last.entry, last.batch_index, topic=one.topic))
         return found
 

@@ -86,17 +86,21 @@ class Reader(Generic[T]):
         return message_id.entry_id() < 0 or self._place(message_id.topic) >= order_of(message_id)
 
     async def has_message_available(self) -> bool:
-        """Whether a message is stored that was not read yet (rule 6.9.3)."""
+        """Whether a message is stored that was not read yet (rule 6.9.3).
+
+        Waits while the client connects again. Raises ClientTimeoutError after operation_timeout_seconds.
+        """
         consumer = self._consumer
         if consumer.has_waiting():
             return True
-        behind = [topic for topic in consumer.topics if await self._is_behind(topic)]
+        deadline = consumer.deadline()
+        behind = [topic for topic in consumer.topics if await self._is_behind(topic, deadline)]
         if not behind or not consumer.asks:
             return bool(behind)
         ends = {topic: self._ends.get(topic) for topic in behind}
         # What is stored there may be nothing that anybody gets: damaged, or encrypted without a key for it.
         try:
-            async with asyncio.timeout(consumer.patience):
+            async with asyncio.timeout_at(deadline):
                 while not consumer.has_waiting():
                     if all(end is not None and self._place(topic) >= order_of(end) for topic, end in ends.items()):
                         return False
@@ -110,12 +114,12 @@ class Reader(Generic[T]):
         last, place = self._last.get(topic), self._consumer.place_in(topic)
         return place if last is None else max(place, order_of(last.message_id()))
 
-    async def _is_behind(self, topic: str) -> bool:
+    async def _is_behind(self, topic: str, deadline: float) -> bool:
         place = self._place(topic)
         known = self._ends.get(topic)
         if place[0] >= 0 and known is not None and place < order_of(known):
             return True
-        answer = await self._consumer.end_of(topic)
+        answer = await self._consumer.end_of(topic, deadline)
         end = answer.last_message_id
         if end.ledger < 0 or end.entry < 0:
             return False

@@ -7,6 +7,13 @@ from magnetar.client.machines.message_id import MAX_LONG, MessageId
 from magnetar.protocol import commands as c
 
 
+def seek_command(place: MessageId | int, *, inclusive: bool) -> tuple[c.CommandSeek, MessageId | None]:
+    """Return the command of a seek to a message or a publish time, without the ids of who sends it, and the message."""
+    if isinstance(place, int):
+        return c.CommandSeek(0, 0, message_publish_time=place), None
+    return c.CommandSeek(0, 0, message_id=seek_data(place, inclusive=inclusive)), place
+
+
 def seek_data(message_id: MessageId, *, inclusive: bool) -> c.MessageIdData:
     """Return where a broker goes on: with the message if ``inclusive``, otherwise after it.
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
+from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.consumers.ready_messages import ReadyMessages
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
 from magnetar.client.columns.given_rows import GivenRows
@@ -132,15 +133,18 @@ class TableReceiver:
 
 
 async def _schema(one: TopicConsumer, version: bytes) -> SchemaDefinition | None:
-    """Return a version of a topic's schema, None if there is none. Raises RefusedError, ConnectionLostError."""
+    """Return a version of a topic's schema, None if there is none. Raises RefusedError, ClientTimeoutError."""
     topic = TopicName.parse(one.topic).parent.fqn
     what = f"ask for the schema of {topic}"
-    connection = one.connection()
-    command = c.CommandGetSchema(connection.new_request_id(), topic, version)
-    answer = await connection.request(command, c.CommandGetSchemaResponse, what)
-    if answer.error is not None and answer.error is not ServerError.TopicNotFound:
-        raise connection.refused(what, answer.error, answer.message)
-    given = answer.schema
+
+    async def ask(connection: WireConnection, deadline: float) -> c.CommandGetSchemaResponse:
+        command = c.CommandGetSchema(connection.new_request_id(), topic, version)
+        answer = await connection.request(command, c.CommandGetSchemaResponse, what, deadline=deadline)
+        if answer.error is not None and answer.error is not ServerError.TopicNotFound:
+            raise connection.refused(what, answer.error, answer.message)
+        return answer
+
+    given = (await one.requests.patiently(what, ask)).schema
     return None if given is None else SchemaDefinition(given.type, given.schema_data, dict(given.properties))
 
 

@@ -16,6 +16,7 @@ from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.topics.ack_receipts import AckReceipts
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions, left_out, start_data
 from magnetar.client.aio.topics.due_timer import DueTimer
+from magnetar.client.aio.topics.subscription_requests import SubscriptionRequests
 from magnetar.client.aio.topics.version_hold import VersionHold
 from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, UndeliverableError
 from magnetar.client.machines.ack_pace import AckPace
@@ -76,7 +77,7 @@ class TopicConsumer:
         if reading is not None and reading.needs_versions:
             self._hold = VersionHold(topic, reading, environment.lookup, self._take_in)
         self._start, self._inclusive = start, options.start_inclusive
-        self._consumer_id, self._settling = -1, False
+        self._settling = False
         self._due_timer = DueTimer(self._loop, self._redeliver_due)
         delivery = options.delivery
         self._pace = AckPace(delivery.ack_group_time, delivery.ack_group_size, at_once=delivery.ack_receipts)
@@ -91,6 +92,8 @@ class TopicConsumer:
         self._attachment = Attachment(
             topic, environment.lookup, environment.rng, self._open, self.fail, timeout=environment.timeout
         )
+        self.requests = SubscriptionRequests(topic, options.subscription, self._attachment, environment.timeout)
+        """What it asks the broker and waits for."""
 
     async def opened(self) -> None:
         """Wait until it is subscribed for the first time."""
@@ -118,7 +121,7 @@ class TopicConsumer:
             raise
         if connection.lost is not None:
             raise connection.lost
-        self._consumer_id = consumer_id
+        self.requests.consumer_id = consumer_id
         self.consumption.opened(consumer_id)
         self._seeking = False
         self._loop.call_soon(self._settle)
@@ -306,30 +309,32 @@ class TopicConsumer:
             self._chunk_timer.by(self._loop.time() + _CHUNK_PASS)
         self.settle_soon()
 
-    async def acknowledge_with_receipt(self, ids: tuple[c.MessageIdData, ...], kind: c.AckType, txn: c.TxnId) -> None:
-        """Acknowledge in a transaction. Raises RefusedError, ConnectionLostError."""
-        connection = self.connection()
-        ack = c.CommandAck(self._consumer_id, kind, ids, None, (), txn, connection.new_request_id())
-        what = f"acknowledge on {self.topic} in a transaction"
-        answer = await connection.request(ack, c.CommandAckResponse, what)
-        if answer.error is not None:
-            raise connection.refused(what, answer.error, answer.message)
-
     async def seek(self, command: c.CommandSeek, start: MessageId | None) -> None:
         """Move the subscription; what was received before is forgotten, and comes again if that is refused."""
-        connection, openings = self.connection(), self._attachment.life.openings
-        moved = replace(command, consumer_id=self._consumer_id, request_id=connection.new_request_id())
-        self._seeking = True
-        self._settle()  # acknowledgements that wait are older than the seek, and would undo a part of it later
-        self._let_go()
-        self.consumption.restart(None)
+        before, asked = (self._start, self._inclusive), None
+        what = f"seek {self._options.subscription} on {self.topic}"
+
+        async def ask(connection: WireConnection, deadline: float) -> tuple[WireConnection, int]:
+            nonlocal asked
+            asked, openings = connection, self._attachment.life.openings
+            moved = replace(command, consumer_id=self.requests.consumer_id, request_id=connection.new_request_id())
+            self._seeking = True
+            self._settle()  # acknowledgements that wait are older than the seek, and would undo a part of it later
+            self._let_go()
+            if (taken := self.consumption.queue.last_taken) is not None:
+                self._start, self._inclusive = taken, False  # a reader goes on there if the seek comes to nothing
+            begins = None if self._options.durable else left_out(self._start, inclusive=self._inclusive)
+            self.consumption.restart(begins)
+            await connection.request(moved, c.CommandSuccess, what, deadline=deadline)
+            return connection, openings
+
         try:
-            await connection.request(moved, c.CommandSuccess, f"seek {self._options.subscription} on {self.topic}")
+            connection, openings = await self.requests.patiently(what, ask)
         except (RefusedError, ClientTimeoutError):
-            if self._attachment.connection is connection:
-                self._leave(connection)  # what was forgotten comes again
+            if asked is not None and self._attachment.connection is asked:
+                self._leave(asked)  # what was forgotten comes again
             raise
-        self._inclusive, self._start = start is None or self._options.start_inclusive, start or self._start
+        self._inclusive, self._start = start is None or self._options.start_inclusive, start or before[0]
         # A broker may begin with the whole batch that it is to go into, and a reader with the entry of its start.
         within = start is not None and command.message_id is not None and command.message_id.entry == start.entry_id()
         skips = within or not self._options.durable
@@ -339,38 +344,19 @@ class TopicConsumer:
         await self._attachment.reopened(openings)
 
     def _leave(self, connection: WireConnection) -> None:
-        connection.consumers.pop(self._consumer_id, None)
+        connection.consumers.pop(self.requests.consumer_id, None)
         if connection.lost is None:
-            connection.send(c.CommandCloseConsumer(self._consumer_id, connection.new_request_id()))
+            connection.send(c.CommandCloseConsumer(self.requests.consumer_id, connection.new_request_id()))
         self.on_lost(ConnectionLostError(f"{self.topic}: subscribed anew after a seek"))
-
-    def connection(self) -> WireConnection:
-        """Return the connection it is subscribed on. Raises ConnectionLostError, and why it failed."""
-        if self.failure is not None:
-            raise self.failure
-        connection = self._attachment.connection
-        if connection is None:
-            raise ConnectionLostError(f"{self.topic} is not connected at the moment{self._attachment.why}; try again")
-        return connection
-
-    async def last_message_id(self) -> c.CommandGetLastMessageIdResponse:
-        """Return what the broker says about the end of the topic."""
-        connection = self.connection()
-        command = c.CommandGetLastMessageId(self._consumer_id, connection.new_request_id())
-        what = f"ask for the last message of {self.topic}"
-        return await connection.request(command, c.CommandGetLastMessageIdResponse, what)
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription, and with it this consumer."""
-        connection = self.connection()
-        command = c.CommandUnsubscribe(self._consumer_id, connection.new_request_id(), force)
-        await connection.request(command, c.CommandSuccess, f"unsubscribe {self._options.subscription}")
-        connection.consumers.pop(self._consumer_id, None)
+        await self.requests.unsubscribe(force=force)
         await self._attachment.close()
 
     def fail(self, error: Exception) -> None:
         """Give nothing any more."""
-        self.failure = error
+        self.failure = self.requests.failure = error
         self._on_messages(self)
 
     async def close(self) -> None:
@@ -389,8 +375,8 @@ class TopicConsumer:
         self._on_messages, self._on_dead = _ignored, None
         if connection is None or connection.lost is not None:
             return
-        connection.consumers.pop(self._consumer_id, None)
-        command = c.CommandCloseConsumer(self._consumer_id, connection.new_request_id())
+        connection.consumers.pop(self.requests.consumer_id, None)
+        command = c.CommandCloseConsumer(self.requests.consumer_id, connection.new_request_id())
         try:
             await connection.request(command, c.CommandSuccess, f"close the consumer on {self.topic}")
         except (ConnectionLostError, ClientTimeoutError, RefusedError):
