@@ -59,6 +59,8 @@ class ConnectionPool:
         self._turn = itertools.count()
         self._first = 0
         self._opening: dict[tuple[Route, int], asyncio.Task[WireConnection]] = {}
+        self._under_way: set[asyncio.Task[WireConnection]] = set()
+        """Attempts that have not ended, also those to a service that the client has left."""
         self._moved = asyncio.Event()
         self._refusal: Exception | None = None
         self._made: weakref.WeakSet[WireConnection] = weakref.WeakSet()
@@ -120,8 +122,15 @@ class ConnectionPool:
             task = None
         if task is None:
             task = self._opening[key] = asyncio.get_running_loop().create_task(self._open(route))
-            task.add_done_callback(_heard)
+            self._under_way.add(task)
+            task.add_done_callback(self._heard)
         return await asyncio.shield(task)
+
+    def _heard(self, task: asyncio.Task[WireConnection]) -> None:
+        """Look at the exception, which may have no other reader."""
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     async def _open(self, route: Route) -> WireConnection:
         service = self.service
@@ -136,9 +145,11 @@ class ConnectionPool:
         return connection
 
     async def _greeted(self, service: Service, route: Route) -> WireConnection:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout
         connection = await self._connect(service, route.address)
         try:
-            await connection.greet(route.proxy_to)
+            await connection.greet(route.proxy_to, deadline - loop.time())
         except BaseException:
             connection.close()
             raise
@@ -175,17 +186,25 @@ class ConnectionPool:
             return self._dial(made())
         loop = asyncio.get_running_loop()
         context = _context(service, address)
+        seconds = min(self._connect_timeout, self._timeout)
+        reached = False
+
+        def reaching() -> WireConnection:
+            nonlocal reached
+            reached = True
+            return made()
+
         try:
-            async with asyncio.timeout(self._connect_timeout):
+            async with asyncio.timeout(seconds):
                 _, connection = await loop.create_connection(
-                    made,
+                    reaching,
                     address.host,
                     address.port,
                     ssl=context,
                     server_hostname=None if context is None else address.host,
                 )
         except TimeoutError:
-            raise ClientTimeoutError(f"no connection to the broker at {address} in {self._connect_timeout} s") from None
+            raise _silent(loop, address, seconds, reached=reached) from None
         except OSError as error:
             raise unreachable(address, error, service.words) from None
         self._made.add(connection)
@@ -194,15 +213,18 @@ class ConnectionPool:
     def close(self) -> None:
         """Close all connections; nothing is opened any more."""
         self._refusal = self._refusal or AlreadyClosedError("the client is closed")
+        for task in list(self._under_way):
+            task.cancel()
         for task in self._opening.values():
-            if not task.done():
-                task.cancel()
-            elif not task.cancelled() and task.exception() is None:
+            if task.done() and not task.cancelled() and task.exception() is None:
                 task.result().close()
         self._opening.clear()
 
     async def ended(self) -> None:
-        """Wait until the sockets are closed, after `close`: TLS ends with an answer of the broker."""
+        """Wait until the sockets are closed, after `close`: TLS ends with an answer of the broker, and what was being
+        opened with the end of its attempt."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=_END_PATIENCE)
         await asyncio.gather(*(one.gone(_END_PATIENCE) for one in self._made if one.lost is not None))
 
     def forked(self, error: ForkedClientError) -> None:
@@ -224,7 +246,12 @@ def _context(service: Service, address: Address) -> ssl.SSLContext | None:
     return presenting(service.tls or ClientTls(), service.credentials).context()
 
 
-def _heard(task: asyncio.Task[WireConnection]) -> None:
-    """Look at the exception, which may have no other reader."""
-    if not task.cancelled():
-        task.exception()
+def _silent(loop: asyncio.AbstractEventLoop, address: Address, seconds: float, *, reached: bool) -> ClientTimeoutError:
+    """Return what to raise about an address that is silent; ``reached``: a protocol was made for it."""
+    step = "no connection to"
+    if address.tls and reached:
+        # asyncio makes the protocol between the connection and the handshake, uvloop before both
+        step = (
+            "no TLS handshake with" if isinstance(loop, asyncio.BaseEventLoop) else "no connection and handshake with"
+        )
+    return ClientTimeoutError(f"{step} the broker at {address} in {seconds:g} s")

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from magnetar.client.address import Address
 from magnetar.client.aio.connections.connection_pool import ConnectionPool
-from magnetar.client.errors import ClientError, ConnectionLostError, RefusedError, TlsError
+from magnetar.client.errors import ClientError, ClientTimeoutError, ConnectionLostError, RefusedError, TlsError
 from magnetar.client.lookup_answer import REDIRECTS_MAX, Route, broker_address, too_many_redirects
 from magnetar.client.rest import Rest, RestAnswer, RestTlsError, login_advice, login_refusal, path_of
 from magnetar.model.errors import NotAvailableError, ServerError
@@ -69,14 +69,24 @@ class RestQuestions:
 
     async def _ask(self, path: str, what: str, subject: str) -> tuple[Address, Any]:
         """Return the address that was asked, and what it or who it named has answered."""
-        service, lost, mistaken = self._pool.service, None, None
+        service, mistaken = self._pool.service, None
+        lost: ClientError | None = None
         for address in self._pool.addresses:
             self._pool.check()
             asking = asyncio.get_running_loop().run_in_executor(
                 None, _answer, service.rest(address, self._seconds), path, what, subject
             )
+            bound = asyncio.timeout(self._seconds)  # of HTTP each step has so long
             try:
-                found = await asking
+                async with bound:
+                    found = await asking
+            except TimeoutError:
+                if not bound.expired():
+                    raise
+                shown = service.credentials
+                silent = "" if shown.method is None or shown.key_pair is not None else f", or {shown} has not come"
+                lost = ClientTimeoutError(f"{what}: REST at {address} did not answer in {self._seconds:g} s{silent}")
+                continue
             except RestTlsError as error:
                 mistaken = TlsError(f"{what}: {error}")
                 continue

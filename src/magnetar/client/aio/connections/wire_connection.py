@@ -91,16 +91,30 @@ class WireConnection(asyncio.Protocol):
         self._next_handle = 0
         self._showing: asyncio.Task[None] | None = None
 
-    async def greet(self, proxy_to: str | None) -> None:
-        """Send CONNECT and await CONNECTED. Raises ConnectionLostError, RefusedError, ClientTimeoutError."""
-        self._shown = await self._credential_data(None)
+    async def greet(self, proxy_to: str | None, patience: float) -> None:
+        """Send CONNECT and await CONNECTED, for so many seconds.
+
+        Raises ConnectionLostError, RefusedError, ClientTimeoutError naming what was silent.
+        """
+        began = self._loop.time()
+        bound = asyncio.timeout_at(began + patience)
+        try:
+            async with bound:
+                self._shown = await self._credential_data(None)
+        except TimeoutError:
+            if not bound.expired():
+                raise  # of whoever gives the credentials
+            raise ClientTimeoutError(
+                f"no login to the broker at {self.address} in {_seconds(patience)} s: {self._credentials} has not "
+                "come; is its source away?"
+            ) from None
         self.send(connect_command(self._credentials.method, self._shown, proxy_to))
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout_at(began + patience):
                 await asyncio.shield(self._greeted)
         except TimeoutError:
             raise ClientTimeoutError(
-                f"the broker at {self.address} did not answer CONNECT in {self._timeout} s"
+                f"the broker at {self.address} did not answer CONNECT in {_seconds(patience)} s"
             ) from None
         self._pinger = self._loop.call_later(self._patience, self._keep_alive)
 
