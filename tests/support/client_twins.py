@@ -16,7 +16,7 @@ INNER = {
         *("heard", "deadline", "asks", "place_in", "refuse_sealed"),
     },
     "Reader": {"consumer", "note", "has_read"},
-    "TableView": {"opened", "unlisten"},
+    "TableView": {"opened", "unlisten", "at_close"},
     "ClientTransaction": {"check_use", "publishes_to", "watch", "acknowledges"},
 }
 """Methods that are called on the loop only: parts of the client itself, and what must not be awaited."""

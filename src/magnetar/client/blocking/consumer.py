@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, Final, Generic, Never, Protocol
+from typing import Any, Final, Generic, Protocol
 
 from magnetar.client.aio.client_transaction import ClientTransaction as AioTransaction
 from magnetar.client.aio.consumers.consumer import Consumer as AioConsumer
@@ -19,10 +19,10 @@ from magnetar.client.aio.handlers.termination import sigterm_calls
 from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics
 from magnetar.client.blocking.hand_over import HandOver
-from magnetar.client.blocking.listener_pool import Listener, ListenerPool, ListenerTurns
+from magnetar.client.blocking.listener_pool import Listener, ListenerPool, ListenerTurns, refuse_receive
 from magnetar.client.blocking.loop_thread import LoopThread
 from magnetar.client.blocking.transaction import ClientTransaction, twin_of
-from magnetar.client.errors import AlreadyClosedError, ArgumentError, ClientError
+from magnetar.client.errors import AlreadyClosedError, ClientError
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_id import MessageId
 
@@ -65,7 +65,7 @@ class Consumer(Generic[T]):
         thread.closes_with(self, twin)
         self._listening: ListenerTurns | None = None
         if listener is not None and pool is not None:
-            self._take = _refuse_receive
+            self._take = refuse_receive
             self._listening = ListenerTurns(pool, self._hand_over, self, listener)
 
     def __enter__(self) -> Consumer[T]:
@@ -121,7 +121,7 @@ class Consumer(Generic[T]):
 
     async def _batch(self, *given: Any) -> list[Message[T]]:
         if self._listening is not None:
-            _refuse_receive()
+            refuse_receive()
         return await self.twin.batch_receive(*given)
 
     def _untaken(self, messages: list[Message[T]]) -> None:
@@ -144,7 +144,7 @@ class Consumer(Generic[T]):
 
     async def _table(self, max_rows: int, max_wait: float, metadata: str) -> Any:
         if self._listening is not None:
-            _refuse_receive()
+            refuse_receive()
         return await self.twin.receive_table(max_rows, max_wait, metadata=metadata)
 
     def acknowledge_table(self, table: Any, *, cumulative: bool = False) -> None:
@@ -388,13 +388,9 @@ class Consumer(Generic[T]):
         self._closed = True
         if self._acks:
             self._thread.post(self._cross_acks)
-        self._thread.end(self.twin.close)
-        self._hand_over.forget()
-        if self._listening is not None:
-            self._listening.end()
-
-
-def _refuse_receive(_timeout_millis: int | None = None) -> Never:
-    raise ArgumentError(
-        "the message_listener of this consumer gets its messages; receive and a listener exclude each other"
-    )
+        try:
+            self._thread.end(self.twin.close)
+        finally:
+            self._hand_over.forget()
+            if self._listening is not None:
+                self._listening.end()

@@ -7,9 +7,10 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Never
 
 from magnetar.client.blocking.hand_over import HandOver
+from magnetar.client.errors import ArgumentError
 from magnetar.client.machines.message import Message
 
 Listener = Callable[[Any, Message], object]
@@ -93,6 +94,13 @@ class ListenerTurns:
             except BaseException:  # also SystemExit: it would end the thread, and with it other listeners
                 _LOG.exception("a listener failed; message %s stays unacknowledged", message.message_id())
         self._turns.put(self._run)
+
+
+def refuse_receive(_timeout_millis: int | None = None) -> Never:
+    """Raise ArgumentError: a consumer with a listener is not to be received from."""
+    raise ArgumentError(
+        "the message_listener of this consumer gets its messages; receive and a listener exclude each other"
+    )
 
 
 def _stop(all_turns: list[queue.SimpleQueue[Callable[[], object] | None]]) -> None:

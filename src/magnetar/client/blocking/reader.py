@@ -107,7 +107,10 @@ class Reader(Generic[T]):
 
     def close(self) -> None:
         """Close; the broker forgets it. Closing twice is no error."""
-        self._thread.end(self.twin.close)
-        self._hand_over.forget()
-        if self._listening is not None:
-            self._listening.end()
+        self._thread.may_wait()
+        try:
+            self._thread.end(self.twin.close)
+        finally:
+            self._hand_over.forget()
+            if self._listening is not None:
+                self._listening.end()

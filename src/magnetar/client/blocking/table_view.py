@@ -10,6 +10,7 @@ import logging
 import queue
 import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from typing_extensions import override
@@ -38,6 +39,7 @@ class TableView(Mapping[str, Any]):
         self._thread = thread
         thread.closes_with(self, twin)
         self._changes: list[_Changes] = []
+        twin.at_close.append(partial(_end, self._changes))
 
     def __enter__(self) -> TableView:
         return self
@@ -130,6 +132,15 @@ class TableView(Mapping[str, Any]):
 
     def close(self) -> None:
         """Close; the broker forgets it, and listeners hear nothing more. Closing twice is no error (rule 6.1.7)."""
-        self._thread.end(self.twin.close)
-        for changes in self._changes:
-            changes.put(None)
+        self._thread.may_wait()
+        try:
+            self._thread.end(self.twin.close)
+        finally:
+            _end(self._changes)
+
+
+def _end(listened: list[_Changes]) -> None:
+    """End the threads of listeners after the changes that have come."""
+    for changes in listened:
+        changes.put(None)
+    listened.clear()

@@ -46,6 +46,11 @@ class TableView(Mapping[str, Any]):
         self._advanced = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def at_close(self) -> list[Callable[[], object]]:
+        """What is called when it is closed, by itself or with its client."""
+        return self._reader.consumer.at_close
+
     async def opened(self) -> None:
         """Read what is stored; then go on in the background. Raises as `Reader.read_next`."""
         read = 0
