@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from magnetar.storage.log import checkpoint, records
+from magnetar.storage.log import checkpoint_head, records
 from magnetar.storage.metadata_log import metadata_scan
 from tests.damage.cases import Directory, damaged, judged, made
 
@@ -54,7 +54,7 @@ def test_a_build_without_its_checks_is_noticed(
         monkeypatch.setattr(records, "crc32c", lambda data, crc=0: 0)
         directories = [made(1, killed=False), made(2, killed=True), made(7, killed=True)]
     elif checked == "checkpoints":
-        monkeypatch.setattr(checkpoint, "require_owner", lambda found, owner: None)
+        monkeypatch.setattr(checkpoint_head, "require_owner", lambda head, owner: None)
     elif checked == "metadata":
         monkeypatch.setattr(metadata_scan, "_body", lambda line, instance: line[9:])
     else:

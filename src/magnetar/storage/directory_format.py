@@ -6,12 +6,15 @@ damage; so the question comes first, and every program that opens a directory as
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.file_names import checkpoint_names
 from magnetar.storage.backends.files import FileSystem
-from magnetar.storage.log import checkpoint, records
+from magnetar.storage.log import records
+from magnetar.storage.log.checkpoint_head import FORMAT, START_BYTES, format_in, head_of
+from magnetar.storage.metadata_log.metadata_copy import directory_secrets
 from magnetar.storage.metadata_log.metadata_scan import COPIES, NewerFormatError, instance_of
 
 _HEAD_BYTES: Final = 1 << 16
@@ -21,15 +24,11 @@ _HEAD_BYTES: Final = 1 << 16
 def refuse_newer(files: FileSystem) -> None:
     """Raises PersistenceError if a newer version of magnetar wrote the directory. Nothing is changed.
 
-    What cannot be read says nothing: damage is named by those who read all of it.
+    What cannot be read says nothing: damage is named by those who read all of it. So is what another directory's broker
+    wrote.
     """
     names = files.names()
-    for name in reversed(checkpoint_names(names)):
-        try:
-            checkpoint.head_of(_content(files, name))
-            break
-        except (records.RecordError, ValueError, OSError):
-            continue  # the one before it is used then
+    _refuse_newer_checkpoint(files, checkpoint_names(names)[::-1])
     for name in COPIES:
         if name in names:
             try:
@@ -38,6 +37,36 @@ def refuse_newer(files: FileSystem) -> None:
                 raise PersistenceError(f"the metadata of this directory is of {error}; nothing was changed") from error
             except OSError:
                 continue
+
+
+def _refuse_newer_checkpoint(files: FileSystem, newest_first: list[str]) -> None:
+    """Look at the heads; only when one of them names a newer format is a checkpoint read whole."""
+    for at, name in enumerate(newest_first):
+        try:
+            found = format_in(_content(files, name, START_BYTES))
+        except OSError:
+            continue
+        if found is not None and found <= FORMAT:
+            continue
+        owner = _owner(files)
+        for one in newest_first[: at + 1]:
+            try:
+                head_of(_content(files, one), owner)
+                return  # it is whole, and what a start uses
+            except (records.RecordError, OSError):
+                continue  # the one before it is used then
+
+
+def _owner(files: FileSystem) -> int | None:
+    """The directory's secret, if its files do not contradict each other."""
+    names, said = files.names(), set()
+    for name in COPIES:
+        if name in names:
+            with suppress(OSError, NewerFormatError):
+                said.add(instance_of(_content(files, name, _HEAD_BYTES)))
+    found, known = directory_secrets(files), sorted(number for number in said if number is not None)
+    own = [secret for secret in found if secret in known] or found or known
+    return own[0] if len(own) == 1 else None
 
 
 def _content(files: FileSystem, name: str, most: int | None = None) -> bytes:

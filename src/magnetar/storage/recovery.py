@@ -19,12 +19,12 @@ from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.ledgers.span_table import ExtentPlace
 from magnetar.storage.log import checkpoint, cursor_records, records
+from magnetar.storage.log.checkpoint_head import readable
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import ExtentOffsets, Span
 from magnetar.storage.log.segment_scan import SegmentScan
 
 log = logging.getLogger(__name__)
-
 
 NAMELESS: Final = "persistent://lost/found/log-{}"
 """Entries of a log that nothing names any more are kept as this topic: it can be read and deleted like any other."""
@@ -111,7 +111,7 @@ def recover(
     segments = backend.segments()
     found.checkpoint_number, image, damaged = checkpoint.find(backend, owner)
     if image is not None:
-        _Replay(found, factory).image(image)
+        readable(_Replay(found, factory).image, image, _named([found.checkpoint_number]))
     elif segments and segments[0] != 1:
         raise PersistenceError(
             f"no readable checkpoint, and {segment_name(1)} is gone: the state cannot be rebuilt. "

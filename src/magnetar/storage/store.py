@@ -115,7 +115,7 @@ class LedgerStore:
             self._opened = False
             self.journal.close()  # a group that is scheduled by now is not written any more
             backend.release()
-            if isinstance(error, OSError):
+            if isinstance(error, OSError | records.RecordError):
                 raise PersistenceError(
                     f"the data directory cannot be read or repaired: {error}; nothing was lost, start again when that "
                     "is mended"

@@ -168,19 +168,22 @@ class _Verification:
             )
 
     def _checkpoints(self) -> checkpoint.Checkpoint | None:
-        newest = None
+        newest, damaged = None, []
         for name in checkpoint_names(self._names):
             try:
-                found = checkpoint.decode(self._content(name))
-                checkpoint.require_owner(found, self._owner)
-            except (records.RecordError, ValueError, KeyError, struct.error) as error:
-                self._damaged(f"{name}: {error}")
+                found = checkpoint.decode(self._content(name), self._owner)
+            except records.RecordError as error:
+                damaged.append(f"{name}: {error}")
                 continue
-            newest = found
+            for text in damaged:
+                self._damaged(f"{text}; a start uses a newer one and does not read it")
+            newest, damaged = found, []
             cursors = sum(len(log.cursors) for log in found.logs)
             feature_states = sum(len(log.feature_states) for log in found.logs)
             what = f"{len(found.logs)} logs, {cursors} cursors, {feature_states} feature states"
             self._say(f"{name}: up to segment {found.head['segment']}, {what}")
+        for text in damaged:
+            self._damaged(f"{text}; a start sets it aside")
         return newest
 
     def _border(self, number: int) -> None:

@@ -203,7 +203,7 @@ class DirectorySnapshot(FrozenFiles):
         for name in checkpoint_names(os.listdir(self.path)):
             try:
                 image = checkpoint.decode(self.freeze(name).content())
-            except (records.RecordError, ValueError, KeyError):
+            except records.RecordError:
                 continue
             covered = image.head["segment"]
             durable = max([image.head["sequence"] - 1, *(one.about["annexes"] for one in image.logs)])

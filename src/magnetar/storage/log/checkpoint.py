@@ -17,18 +17,17 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.journal_backend import JournalBackend
 from magnetar.storage.log import cursor_records, records
+from magnetar.storage.log.checkpoint_head import MAGIC, head_of, is_number, readable
 
 log = logging.getLogger(__name__)
 
-_MAGIC: Final = b"MGTRCKP1"
 _U32: Final = struct.Struct("<I")
 _FEATURE_STATE: Final = struct.Struct("<HHI")
+_LEDGER_VALUES: Final = 8
+"""How many values a ledger has at least."""
 KEPT: Final = 2
-FORMAT: Final = 2
-"""The format of the whole directory; without the number it is 1. 2: extents that were moved."""
 
 
 class CursorImage(NamedTuple):
@@ -99,45 +98,50 @@ def _parse_feature_state(body: bytes) -> FeatureStateImage:
 def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
     """The content of a checkpoint file."""
     text = json.dumps(head, separators=(",", ":")).encode()
-    parts = [_MAGIC, _U32.pack(len(text)), text]
+    parts = [MAGIC, _U32.pack(len(text)), text]
     for blob in logs:
         parts += (_U32.pack(len(blob)), blob)
     body = b"".join(parts)
     return body + _U32.pack(crc32c(body))
 
 
-def head_of(data: bytes) -> tuple[dict[str, Any], int]:
-    """The head of a whole checkpoint, and where it ends.
-
-    Raises RecordError if the bytes are not a whole one, PersistenceError if it is of a newer format: what stands after
-    the head may then look like damage, and is none.
-    """
-    if len(data) < 16 or not data.startswith(_MAGIC) or _U32.unpack(data[-4:])[0] != crc32c(data[:-4]):
-        raise records.RecordError("the checkpoint's checksum does not match")
-    (size,) = _U32.unpack_from(data, 8)
-    head = json.loads(data[12 : 12 + size])
-    if head.get("format", 1) > FORMAT:
-        raise PersistenceError(
-            f"the directory was written by a newer version of magnetar (format {head['format']}, this one knows up to "
-            f"{FORMAT}): use that version; nothing was changed"
-        )
-    return head, 12 + size
-
-
-def decode(data: bytes) -> Checkpoint:
+def decode(data: bytes, owner: int | None = None) -> Checkpoint:
     """The inverse of :func:`encode`. Raises as :func:`head_of` does."""
-    head, at = head_of(data)
+    head, at = head_of(data, owner)
     logs = []
     while at < len(data) - 4:
-        (size,) = _U32.unpack_from(data, at)
-        logs.append(_decode_log(data[at + 4 : at + 4 + size]))
-        at += 4 + size
+        blob = _sized(data, at)
+        logs.append(readable(_decode_log, blob, "a log in the checkpoint"))
+        at += 4 + len(blob)
     return Checkpoint(head, logs)
+
+
+def _sized(data: bytes, at: int) -> bytes:
+    """What stands behind its length. Raises RecordError."""
+    if at + 4 <= len(data):
+        (size,) = _U32.unpack_from(data, at)
+        if at + 4 + size <= len(data):
+            return data[at + 4 : at + 4 + size]
+    raise records.RecordError("a log in the checkpoint is cut off")
+
+
+def _require_log(about: Any) -> None:
+    """Raises ValueError, TypeError, LookupError if that is no log's JSON."""
+    numbers = [about["id"], about["end"], about["index"], about["annexes"], *about.get("hidden", (0, 0))]
+    if not (
+        isinstance(about["name"], str)
+        and isinstance(about["properties"], dict)
+        and all(type(number) is int for number in numbers)
+        and all(len(span) == 5 and all(map(is_number, span)) for span in about["spans"])
+        and all(isinstance(ledger, list) and len(ledger) >= _LEDGER_VALUES for ledger in about["ledgers"])
+    ):
+        raise ValueError("it does not say what a log has to say")
 
 
 def _decode_log(blob: bytes) -> LogImage:
     (size,) = _U32.unpack_from(blob, 0)
     about = json.loads(blob[4 : 4 + size])
+    _require_log(about)
     at = 4 + size
     (count,) = _U32.unpack_from(blob, at)
     at += 4
@@ -185,10 +189,8 @@ def find(backend: JournalBackend, owner: int | None = None) -> Found:
     damaged: dict[int, Exception] = {}
     for number in reversed(numbers):
         try:
-            found = decode(backend.read_checkpoint(number))
-            require_owner(found, owner)
-            return Found(number, found, damaged)
-        except (records.RecordError, ValueError, KeyError, struct.error) as error:
+            return Found(number, decode(backend.read_checkpoint(number), owner), damaged)
+        except records.RecordError as error:
             damaged[number] = error
     return Found(numbers[-1] if numbers else 0, None, damaged)
 
@@ -198,9 +200,3 @@ def set_aside(backend: JournalBackend, damaged: Mapping[int, Exception]) -> None
     for number, error in damaged.items():
         kept = backend.reject_checkpoint(number)
         log.error("checkpoint-%016x is damaged (%s); kept as %s, the one before it is used", number, error, kept)
-
-
-def require_owner(found: Checkpoint, owner: int | None) -> None:
-    """Raises RecordError if another directory's broker wrote it."""
-    if owner is not None and found.head["secret"] != owner:
-        raise records.RecordError("it belongs to another broker's directory")

@@ -8,10 +8,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
+from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import File, FileSystem
 from magnetar.storage.backends.journal_backend import segment_name
-from magnetar.storage.log import checkpoint, records
+from magnetar.storage.log import records
+from magnetar.storage.log.checkpoint_head import head_of
 from magnetar.storage.metadata_log.metadata_scan import Head, MetadataChange, change_line, head_line
 
 _LOOKED_AT: Final = 64
@@ -166,8 +168,8 @@ def directory_secrets(files: FileSystem) -> list[int]:
             found[records.parse_segment_header(header).secret] += 1
     if len(found) != 1:
         for name in checkpoint_names(names):
-            with suppress(OSError, records.RecordError, ValueError, KeyError):
-                found[checkpoint.decode(_read(files, name, None)).head["secret"]] += 1
+            with suppress(OSError, records.RecordError, PersistenceError):  # one of a newer version has no say here
+                found[head_of(_read(files, name, None))[0]["secret"]] += 1
     return [secret for secret, _ in found.most_common()]
 
 

@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from magnetar.storage.log import records
+from magnetar.storage.log.checkpoint_head import is_number
 
 COPIES: Final = ("metadata-a", "metadata-b")
 FORMAT: Final = 1
@@ -107,13 +108,15 @@ def _parse_head(line: bytes) -> Head | None:
         return None
     try:
         fields = json.loads(body)
-        if fields["magnetar"] != "metadata":
+        if fields["magnetar"] != "metadata" or not is_number(fields["format"], 1 << 16):
             return None
         if fields["format"] > FORMAT:
             raise NewerFormatError(f"format {fields['format']}; this version of magnetar reads up to {FORMAT}")
-        return Head(int(fields["instance"], 16), fields["records"], fields["through"], fields["doubt"])
-    except (ValueError, KeyError, TypeError):
+        head = Head(int(fields["instance"], 16), fields["records"], fields["through"], fields["doubt"])
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
+    good = is_number(head.instance, 1 << 32) and is_number(head.records) and is_number(head.through)
+    return head if good and (head.doubt is None or isinstance(head.doubt, str)) else None
 
 
 def _parse_change(line: bytes, instance: int) -> MetadataChange | None:

@@ -18,6 +18,7 @@ from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.entry_reader import EntryReader
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log import checkpoint
+from magnetar.storage.log.checkpoint_head import FORMAT
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span, index_bytes
 from magnetar.storage.recovery import Recovered
@@ -161,7 +162,7 @@ class SegmentKeeper:
     def _head(self, segment: int, length: int, sequence: int) -> dict[str, Any]:
         home = self._home
         head = {
-            "format": checkpoint.FORMAT, "segment": segment, "length": length, "sequence": sequence, "ids": home.ids,
+            "format": FORMAT, "segment": segment, "length": length, "sequence": sequence, "ids": home.ids,
             "secret": home.secret,
         }  # fmt: skip
         if home.discarded:
