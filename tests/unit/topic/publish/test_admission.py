@@ -1,0 +1,255 @@
+"""Who may publish to a topic at the same time, one newcomer after the other (rules 3.1.2, 3.1.6, 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from magnetar.broker.topic.publish.producer import Producer, ProducerInfo
+from magnetar.broker.topic.publish.producers import ProducerLimits, Producers
+from magnetar.model.errors import MagnetarError, ProducerBusyError, ProducerFencedError, ServiceNotReadyError
+from magnetar.protocol.commands import ProducerAccessMode
+
+SHARED, EXCLUSIVE = ProducerAccessMode.Shared, ProducerAccessMode.Exclusive
+WAITING, FENCING = ProducerAccessMode.WaitForExclusive, ProducerAccessMode.ExclusiveWithFencing
+NO_LIMITS = ProducerLimits()
+
+
+class Epoch:
+    """An epoch that is durable when the test says so."""
+
+    def __init__(self) -> None:
+        self.current: int | None = None
+        self.moves: list[Callable[[], None]] = []
+
+    def move(self, epoch: int, done: Callable[[], None]) -> None:
+        self.current = epoch
+        self.moves.append(done)
+
+    def durable(self) -> None:
+        moves, self.moves = self.moves, []
+        for done in moves:
+            done()
+
+
+class Connection:
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.closed = self.fenced = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def fence(self) -> None:
+        self.fenced += 1
+
+
+class Door:
+    """The producers of one topic, and what each newcomer was answered."""
+
+    def __init__(self, limits: ProducerLimits = NO_LIMITS) -> None:
+        self.epoch = Epoch()
+        self.producers = Producers("t", self.epoch)
+        self.limits = limits
+        self.answers: dict[str, list[MagnetarError | None]] = {}
+
+    def newcomer(self, name: str, mode: ProducerAccessMode, **more: Any) -> Producer:
+        session, address = more.get("session", name), more.get("address", f"10.0.0.{name}:1")
+        info = ProducerInfo(
+            more.get("id", 1), name, True, more.get("epoch", 0), mode, False, address, "", "", {}, False
+        )
+        log: Any = type("NoLog", (), {"append": None})
+        return Producer(info, log, cast(Any, Connection(session)))
+
+    def come(self, name: str, mode: ProducerAccessMode, topic_epoch: int | None = None, **more: Any) -> Producer:
+        producer = self.newcomer(name, mode, **more)
+        answers = self.answers.setdefault(name, [])
+        admitted = self.producers.admit(producer, topic_epoch, self.limits, answers.append)
+        assert admitted == (producer in list(self.producers))
+        return producer
+
+    def names(self) -> list[str]:
+        return [producer.info.name for producer in self.producers]
+
+
+def connection(producer: Producer) -> Connection:
+    return cast(Connection, producer.connection)
+
+
+def test_shared_producers_are_many_each_with_a_name_of_its_own() -> None:
+    door = Door()
+    first = door.come("a", SHARED)
+    door.come("b", SHARED)
+    assert door.answers == {"a": [None], "b": [None]}
+    with pytest.raises(ProducerBusyError, match="Producer with name 'a' is already connected to topic 't'"):
+        door.come("a", SHARED, session="another")
+    assert (door.names(), door.producers.holder("a"), door.producers.connected("c")) == (["a", "b"], first, False)
+    door.producers.remove(first)
+    assert (door.names(), first.open, door.producers.connected("a")) == (["b"], False, False)
+    door.come("a", SHARED)
+    door.producers.remove(first)
+    assert door.names() == ["b", "a"], "an earlier producer of that name is not this one"
+
+
+@pytest.mark.parametrize(
+    ("session", "producer_id", "epoch", "replaces"),
+    [("same", 1, 1, True), ("same", 1, 0, False), ("same", 2, 1, False), ("another", 1, 1, False)],
+)
+@pytest.mark.parametrize("mode", [SHARED, EXCLUSIVE])
+def test_a_later_life_on_the_same_connection_takes_the_place_of_the_earlier_one(
+    mode: ProducerAccessMode, session: str, producer_id: int, epoch: int, replaces: bool
+) -> None:
+    """The same id there, with a higher epoch (rule 3.1.2)."""
+    door = Door()
+    earlier = door.come("p", mode, session="same", id=1, epoch=0)
+    if replaces:
+        later = door.come("p", mode, session=session, id=producer_id, epoch=epoch)
+        assert (list(door.producers), earlier.open) == ([later], False)
+        door.epoch.durable()
+        assert door.answers["p"] == ([None] if mode is EXCLUSIVE else [None, None])
+    else:
+        with pytest.raises((ProducerBusyError, ProducerFencedError)):
+            door.come("p", mode, session=session, id=producer_id, epoch=epoch)
+        assert (list(door.producers), earlier.open) == ([earlier], True)
+
+
+@pytest.mark.parametrize("mode", [EXCLUSIVE, WAITING, FENCING])
+def test_an_exclusive_one_is_answered_when_its_epoch_is_durable_and_then_alone(mode: ProducerAccessMode) -> None:
+    door = Door()
+    owner = door.come("a", mode)
+    assert (door.answers["a"], owner.topic_epoch, door.epoch.current) == ([], 0, 0)
+    for other in (SHARED, EXCLUSIVE):
+        with pytest.raises((ProducerBusyError, ProducerFencedError), match="existing exclusive producer: a"):
+            door.come("b", other)
+    door.epoch.durable()
+    assert (door.answers["a"], door.names()) == ([None], ["a"])
+    door.producers.remove(owner)
+    assert door.come("b", SHARED).topic_epoch == 0
+    assert door.answers["b"] == [None], "shared ones are answered at once"
+
+
+def test_an_exclusive_one_does_not_come_where_shared_ones_are_but_waits_or_throws_them_out() -> None:
+    door = Door()
+    shared = [door.come(name, SHARED) for name in "ab"]
+    with pytest.raises(ProducerFencedError, match="Topic has existing shared producers"):
+        door.come("x", EXCLUSIVE)
+    waiting = door.come("w", WAITING)
+    assert (door.producers.waiting, door.names()) == (1, ["a", "b"])
+    assert door.producers.with_waiting() == [*shared, waiting]
+    for mode in (SHARED, EXCLUSIVE):
+        with pytest.raises((ProducerBusyError, ProducerFencedError), match="existing exclusive producer: null"):
+            door.come("c", mode)
+    owner = door.come("f", FENCING)
+    assert (door.names(), door.producers.waiting) == (["f"], 0)
+    assert [(one.open, connection(one).fenced, connection(one).closed) for one in shared] == [(False, 1, 0)] * 2
+    (refused,) = door.answers["w"]
+    assert isinstance(refused, ProducerFencedError) and str(refused).endswith("Fenced out")
+    assert (waiting.open, connection(waiting).fenced) == (False, 0)
+    door.epoch.durable()
+    assert (door.answers["f"], owner.topic_epoch) == ([None], 0)
+
+
+def test_who_waits_comes_first_come_first_served_when_the_last_before_it_has_left() -> None:
+    door = Door()
+    first, second = door.come("a", SHARED), door.come("b", SHARED)
+    for name in "xyz":
+        door.come(name, WAITING)
+    door.producers.remove(first)
+    assert (door.names(), door.producers.waiting) == (["b"], 3)
+    door.producers.remove(second)
+    assert (door.names(), door.producers.waiting, door.answers["x"]) == (["x"], 2, [])
+    door.epoch.durable()
+    assert door.answers["x"] == [None]
+    (x,) = door.producers
+    y = door.producers.with_waiting()[1]
+    door.producers.remove(y)
+    assert (door.producers.waiting, y.open, door.answers["y"]) == (1, False, []), "it has left the queue"
+    door.producers.remove(x)
+    door.epoch.durable()
+    assert (door.names(), door.answers["z"], [one.topic_epoch for one in door.producers]) == (["z"], [None], [1])
+
+
+def test_who_leaves_before_its_epoch_is_durable_is_not_answered() -> None:
+    door = Door()
+    owner = door.come("a", EXCLUSIVE)
+    door.producers.remove(owner)
+    later = door.come("b", EXCLUSIVE)
+    door.epoch.durable()
+    assert (door.answers, door.names(), later.topic_epoch) == ({"a": [], "b": [None]}, ["b"], 1)
+
+
+def test_fencing_refuses_the_one_whose_epoch_is_not_durable_yet() -> None:
+    door = Door()
+    entering = door.come("a", EXCLUSIVE)
+    door.come("b", FENCING)
+    (refused,) = door.answers["a"]
+    assert isinstance(refused, ProducerFencedError)
+    assert (door.names(), entering.open, connection(entering).fenced) == (["b"], False, 0)
+    door.epoch.durable()
+    assert door.answers["b"] == [None] and len(door.answers["a"]) == 1
+
+
+@pytest.mark.parametrize(("had", "fits"), [(None, True), (0, False), (1, True), (2, True)])
+@pytest.mark.parametrize("mode", [EXCLUSIVE, WAITING, FENCING])
+def test_who_comes_with_an_epoch_that_is_over_is_refused(mode: ProducerAccessMode, had: int | None, fits: bool) -> None:
+    """An epoch that it had keeps its number, a new one is the next (rule 3.2.5)."""
+    door = Door()
+    door.epoch.current = 1
+    if fits:
+        assert door.come("a", mode, had).topic_epoch == (2 if had is None else had)
+        return
+    with pytest.raises(ProducerFencedError, match="Current epoch: 1, Producer epoch: 0"):
+        door.come("a", mode, had)
+    assert door.names() == []
+
+
+def test_who_waited_too_long_is_refused_and_the_next_one_comes() -> None:
+    door = Door()
+    shared = door.come("s", SHARED)
+    door.epoch.current = 5
+    door.come("late", WAITING, 4)
+    door.come("next", WAITING, 5)
+    door.producers.remove(shared)
+    door.epoch.durable()
+    (refused,) = door.answers["late"]
+    assert isinstance(refused, ProducerFencedError)
+    assert (door.names(), door.answers["next"], door.producers.waiting) == (["next"], [None], 0)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+@pytest.mark.parametrize("what", ["producers", "same_address"])
+def test_limits_hold_to_the_number(what: str, most: int) -> None:
+    """0 is no limit; the address counts without its port (rules 3.1.6, 4.8)."""
+    door = Door(ProducerLimits(**{what: most}))
+    for number in range(most or 5):
+        door.come(f"{number}", SHARED, address=f"10.0.0.1:{number}")
+    text = "max producers limit" if what == "producers" else "max same address producers limit"
+    if most:
+        with pytest.raises(ProducerBusyError, match=f"Topic 't' reached {text}"):
+            door.come("more", SHARED, address="10.0.0.1:99")
+        assert len(door.producers) == most
+    if what == "same_address":
+        door.come("elsewhere", SHARED, address="10.0.0.2:1")
+    door.come("owner", FENCING, address="10.0.0.1:100")
+    assert door.names() == ["owner"], "nobody is left to be counted"
+
+
+def test_who_is_let_go_is_told_and_who_waits_has_to_ask_again() -> None:
+    door = Door()
+    shared = [door.come(name, SHARED) for name in "ab"]
+    waiting = door.come("w", WAITING)
+    door.producers.close(shared[0])
+    assert (door.names(), connection(shared[0]).closed, connection(shared[1]).closed) == (["b"], 1, 0)
+    door.producers.close_all()
+    assert (len(door.producers), door.producers.waiting) == (0, 0)
+    assert (connection(shared[1]).closed, shared[1].open, connection(waiting).closed) == (1, False, 0)
+    (refused,) = door.answers["w"]
+    assert isinstance(refused, ServiceNotReadyError) and "Topic is temporarily unavailable" in str(refused)
+    entering = door.come("x", EXCLUSIVE)
+    door.producers.close_all()
+    assert isinstance(door.answers["x"][0], ServiceNotReadyError)
+    assert (entering.open, connection(entering).closed) == (False, 0)
+    door.come("y", SHARED)
+    assert door.answers["y"] == [None]
