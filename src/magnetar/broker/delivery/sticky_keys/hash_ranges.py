@@ -57,8 +57,8 @@ class HashRanges:
             heapify(heap)
         while True:
             minus_size, lower = heap[0]
-            at = bisect_left(uppers, lower - minus_size)
-            if at < len(uppers) and uppers[at] == lower - minus_size and (uppers[at - 1] if at else 0) == lower:
+            at = bisect_left(uppers, lower - minus_size)  # there always is one: the topmost bound is RANGE_SIZE
+            if uppers[at] == lower - minus_size and (uppers[at - 1] if at else 0) == lower:
                 return at
             heappop(heap)
 
