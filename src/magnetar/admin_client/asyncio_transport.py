@@ -63,10 +63,12 @@ async def _exchange(rest: Rest, request: AdminRequest) -> RestAnswer:
     address = urlsplit(rest.url)
     secured = address.scheme == "https"
     headers, context = await asyncio.to_thread(_login, rest, secured=secured)
+    opened = False
     try:
         reader, writer = await asyncio.open_connection(
             address.hostname, address.port or (443 if secured else 80), ssl=context
         )
+        opened = True
         try:
             writer.write(_written(rest, request, headers))
             await writer.drain()
@@ -74,7 +76,7 @@ async def _exchange(rest: Rest, request: AdminRequest) -> RestAnswer:
         finally:
             writer.transport.abort()
     except OSError as error:
-        raise unavailable(rest.url, error) from error
+        raise unavailable(rest.url, error, opened=opened) from error
 
 
 def _login(rest: Rest, *, secured: bool) -> tuple[Mapping[str, str], ssl.SSLContext | None]:

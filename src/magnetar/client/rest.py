@@ -25,6 +25,8 @@ from magnetar.security.credentials.certificate import presenting
 from magnetar.security.credentials.method import NOBODY, ClientCredentials
 
 if TYPE_CHECKING:
+    import ssl
+
     from magnetar.security.tls.client_tls import ClientTls
 
 PATIENCE: Final = 600.0
@@ -122,7 +124,10 @@ class Rest:
         except urllib.error.HTTPError as refused:
             found = _found(refused.code, refused.headers, refused.read(_REASON_MAX))
         except OSError as error:
-            raise unavailable(self.url, error, self.words) from error
+            cause = error.reason if isinstance(error, urllib.error.URLError) else error
+            if isinstance(cause, _UnopenedError):
+                raise unavailable(self.url, cause.cause, self.words) from error
+            raise unavailable(self.url, error, self.words, opened=True) from error
         except http.client.HTTPException as error:
             raise NotAvailableError(f"{self.url} does not answer as HTTP does: {type(error).__name__}") from error
         if len(found.content) > ANSWER_MAX:
@@ -136,8 +141,7 @@ class Rest:
         from magnetar.security.tls.client_tls import ClientTls
 
         tls = presenting(self.tls or ClientTls(), self.credentials)
-        secured = urllib.request.HTTPSHandler(context=tls.context())
-        return urllib.request.build_opener(_NoRedirect, secured)
+        return urllib.request.build_opener(_NoRedirect, _Https(tls.context()))
 
 
 def _found(http_status: int, headers: Message, content: bytes) -> RestAnswer:
@@ -170,8 +174,8 @@ def login_advice(refused: RestAnswer, credentials: ClientCredentials, words: Ask
     return advice(kind, None, credentials, words)
 
 
-def unavailable(url: str, error: OSError, words: AskerWords = TOOL_WORDS) -> NotAvailableError:
-    """Return what to raise about an address that does not answer."""
+def unavailable(url: str, error: OSError, words: AskerWords = TOOL_WORDS, *, opened: bool = False) -> NotAvailableError:
+    """Return what to raise about an address that does not answer; ``opened``: there was a connection, TLS agreed."""
     from magnetar.security.tls import client_tls
 
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -181,12 +185,43 @@ def unavailable(url: str, error: OSError, words: AskerWords = TOOL_WORDS) -> Not
         )
     if not isinstance(cause, OSError):
         return NotAvailableError(f"{url} does not answer: {cause}")
+    said = str(cause) or type(cause).__name__
     if url.startswith("https:") and client_tls.is_ended(cause):
-        return NotAvailableError(client_tls.ended(url))
-    said = client_tls.reason(cause, url, words)
-    if said is not None:
-        return RestTlsError(said)
-    return NotAvailableError(f"{url} does not answer: {str(cause) or type(cause).__name__}")
+        if not opened:
+            return NotAvailableError(client_tls.ended(url))
+        return NotAvailableError(
+            f"{url} closed the connection before it answered: {said}; try again, and if it stays so, it may demand a "
+            f"certificate of this client: give {words.certificate}"
+        )
+    mistaken = client_tls.reason(cause, url, words)
+    return NotAvailableError(f"{url} does not answer: {said}") if mistaken is None else RestTlsError(mistaken)
+
+
+class _UnopenedError(OSError):
+    """A connection that failed before there was one, with TLS before the end of its handshake."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class _Connection(http.client.HTTPSConnection):
+    @override
+    def connect(self) -> None:
+        try:
+            super().connect()
+        except OSError as error:
+            raise _UnopenedError(error) from error
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(context=context)
+        self._tls = context
+
+    @override
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, req, context=self._tls)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

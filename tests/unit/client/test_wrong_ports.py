@@ -7,6 +7,7 @@ import gc
 import re
 import socket
 import ssl
+import struct
 import threading
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
@@ -17,6 +18,8 @@ from typing import Any
 import pytest
 import uvloop
 
+from magnetar.admin_client.asyncio_transport import _exchange
+from magnetar.admin_client.request import request_of
 from magnetar.client.address import parse_service_url
 from magnetar.client.aio.authentication import AuthenticationTLS
 from magnetar.client.aio.client import Client
@@ -24,6 +27,8 @@ from magnetar.client.blocking.client import Client as BlockingClient
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ConnectionLostError, TlsError
 from magnetar.client.handshake import broken, unreachable
+from magnetar.client.rest import Rest
+from magnetar.model.errors import NotAvailableError
 from magnetar.security.tls.client_tls import ClientTls
 from tests.support.certificates import Authority, Issued
 from tests.support.scripted_broker import Link, scripted_broker
@@ -198,3 +203,32 @@ def test_a_broker_that_stops_in_the_handshake_is_away_and_no_fault_of_certificat
     address = parse_service_url("pulsar+ssl://h:1")[0]
     assert isinstance(broken(address, error, greeted=False), ConnectionLostError)
     assert isinstance(unreachable(address, error), ConnectionLostError)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_reset_after_the_handshake_is_no_port_without_tls(late: bool, authority: Authority, shown: Issued) -> None:
+    """Whether TLS was agreed before decides what is said, by threads and on a loop."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(shown.certificate_file, shown.key_file)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(2):
+                peer = listener.accept()[0]
+                peer.settimeout(10)
+                if late:
+                    peer = context.wrap_socket(peer, server_side=True)
+                peer.recv(1 << 16)
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                peer.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        said = "closed the connection before it answered" if late else "ended the TLS handshake: no TLS there"
+        rest = Rest(url, tls=ClientTls(trust_file=authority.file))
+        with pytest.raises(NotAvailableError, match=said):
+            rest.ask("GET", "/admin/v2/clusters")
+        with pytest.raises(NotAvailableError, match=said):
+            asyncio.run(_exchange(rest, request_of("brokers.list", {}, {})))
+        thread.join(10)
