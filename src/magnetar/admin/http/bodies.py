@@ -24,6 +24,7 @@ from magnetar.runtime.tasks import TaskGroup
 BODY_BYTES_MAX: Final = 1 << 20
 """Longer bodies are refused before they fill memory; no administrative body comes near this length."""
 
+_TOO_LARGE: Final = "body of more than {} bytes, which is what this path takes"
 _NO_BODY: Final = "magnetar.no_body"
 """In the scope of a request for the head of an answer alone."""
 _AT_ONCE_MAX: Final = 64 << 10
@@ -40,11 +41,14 @@ class BodyTooLargeError(MagnetarError):
 
 async def raw_body(request: Request, most: int = BODY_BYTES_MAX) -> bytes:
     """Return the body as it was sent. Raises BodyTooLargeError."""
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > most:
+        raise BodyTooLargeError(_TOO_LARGE.format(most))  # nothing of it is waited for
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most:
-            raise BodyTooLargeError(f"body of more than {most} bytes")
+            raise BodyTooLargeError(_TOO_LARGE.format(most))
     return bytes(body)
 
 

@@ -20,6 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from magnetar.admin.http.authentication import CERTIFICATE
+from magnetar.runtime.connections.lingering_close import LINGER_BYTES, LINGER_SECONDS, LingeringTransport
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.security.authentication.peer_certificate import verified_certificate
 
@@ -99,10 +100,13 @@ class HttpConnection(H11Protocol):
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._unsent = 0
+        self._passed_over = 0
+        """Bytes of a body that came after its answer."""
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn takes no other
-        super().connection_made(transport)
+        self._lingering = LingeringTransport(transport)
+        super().connection_made(self._lingering)
         certificate = verified_certificate(transport)
         if certificate is not None:
             self.app_state = {**self.app_state, CERTIFICATE: certificate}
@@ -152,14 +156,21 @@ class HttpConnection(H11Protocol):
             self.transport.resume_reading()
 
     def _take(self, data: bytes) -> None:
+        # whatever closes the connection within: somebody who has sent a part of a request goes on with it
+        self._lingering.patient = True
         super().data_received(data)
         if self._handed_over:
             return
         waiting = self.conn.their_state
+        self._lingering.patient = waiting in (h11.SEND_BODY, h11.ERROR)
         self._head_lines = self._head_lines + data.count(b"\n") if waiting is h11.IDLE else 0
         if self._head_lines > HEAD_LINES_MAX:
             self._refuse(431, f"the head has more than {HEAD_LINES_MAX} lines: send fewer headers")
         elif waiting in (h11.IDLE, h11.SEND_BODY):
+            if waiting is h11.SEND_BODY and self.cycle.response_complete:
+                self._passed_over += len(data)
+                if self._passed_over > LINGER_BYTES:
+                    self.transport.abort()
             if self._reading is None:
                 self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
         else:
@@ -174,6 +185,15 @@ class HttpConnection(H11Protocol):
             msg = f"the request line and the headers have more than {HEAD_MAX} bytes: send a shorter query or token"
         self._refuse(status, msg)
 
+    @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
+            # what is left of the body is passed over, so that the answer is seen and the connection can go on
+            self._passed_over = 0
+            self._request_whole()
+            self._reading = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
     def _refuse(self, status: int, reason: str) -> None:
         if self.cycle is not None:
             self.cycle.disconnected = True  # what the application still answers goes nowhere
@@ -187,6 +207,7 @@ class HttpConnection(H11Protocol):
             error.__traceback__ = None
             self.transport.abort()
             return
+        self._lingering.patient = True
         self.transport.close()
 
     @override
@@ -220,6 +241,7 @@ class HttpConnection(H11Protocol):
             self._writing = None
             found.pause_writing()
         self._heir = found
+        self._lingering.patient = bool(self.conn.trailing_data[0])
         found.begin(event.method, event.target, self.headers, self.conn.trailing_data[0])
 
     def _request_whole(self) -> None:

@@ -22,6 +22,7 @@ from websockets.frames import Frame
 from websockets.http11 import Request
 from websockets.protocol import Protocol as FrameProtocol
 
+from magnetar.runtime.connections.lingering_close import LingeringTransport
 from magnetar.runtime.connections.shared_reads import SharedReads
 
 ROUND: Final = 500
@@ -238,6 +239,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     @override
     async def send(self, message: Any) -> None:
         await super().send(message)
+        if self.handshake_complete and isinstance(self.transport, LingeringTransport):
+            self.transport.patient = False  # only the answer to a handshake is waited for
         if message["type"] == "websocket.send":
             await self.writable.wait()  # the sender counts a frame until the peer has taken it
         if self.writable.is_set():

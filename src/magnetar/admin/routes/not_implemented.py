@@ -19,8 +19,9 @@ from magnetar.admin.http.router import RestRoute
 from magnetar.model.errors import NotAvailableError
 
 _SHOWN = 200
+_UPLOADING: Final = ("POST", "PUT")
 _PASSED_OVER_MAX: Final = 256 << 20
-"""Bytes of a body that nobody wants."""
+"""Bytes of a package that somebody uploads to a route of Pulsar. Elsewhere the answer comes first."""
 _METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 KINDS: Final = ("refused", "not applicable")
 V1_ANTI_AFFINITY: Final = "/admin/namespaces/{cluster}/antiAffinity/{group}"
@@ -104,7 +105,6 @@ async def _pass_over(request: Request) -> None:
 
 
 async def _unknown(request: Request) -> Response:
-    await _pass_over(request)
     path = request.scope["path"]
     matching = [(template, methods) for form, template, methods in known_routes() if form.matches(path)]
     for template, methods in matching:
@@ -112,6 +112,8 @@ async def _unknown(request: Request) -> Response:
             found = refusal_of(request.method, template)
             if found is None:
                 raise NotAvailableError(f"{request.method} {template} is not available yet in magnetar")
+            if request.method in _UPLOADING:
+                await _pass_over(request)
             raise NotAvailableError(f"{request.method} {template} is not available in magnetar: {found.reason}")
     if matching:
         allowed = sorted(set().union(*(methods for _, methods in matching)))
