@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.throttling.rate_limit import LimitLevel
+from magnetar.broker.throttling.rate_limit import LimitLevel, RateAmounts
+from magnetar.broker.throttling.shared_limits import BrokerRates
 from magnetar.broker.topic.subscription.dispatch_rates import DispatchRates
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.subscription_types import SubType
@@ -128,16 +129,20 @@ def test_who_waits_for_a_limit_goes_on_when_it_is_raised_or_taken_away() -> None
     simulated(scenario)
 
 
-def test_a_limit_that_did_not_change_keeps_what_it_has_given() -> None:
+@pytest.mark.parametrize("kind", ["topic", "own", "both"])
+def test_a_limit_that_did_not_change_keeps_what_it_has_given(kind: str) -> None:
     """Another policy is no way to get the tokens of a second twice; nor is another subscription."""
 
     async def scenario(place: LoadedTopic) -> None:
         topic = place.topic
-        slow = DispatchRate(messages=50, period_s=36_000)
-        topic.set_policies(TopicPolicies(dispatch_rate=slow, subscription_dispatch_rate=slow))
+        slow, none = DispatchRate(messages=50, period_s=36_000), DispatchRate()
+        policies = TopicPolicies(
+            dispatch_rate=none if kind == "own" else slow, subscription_dispatch_rate=none if kind == "topic" else slow
+        )
+        topic.set_policies(policies)
         connection = subscribed(topic, "s")
         for ttl in range(1, 4):
-            topic.set_policies(TopicPolicies(dispatch_rate=slow, subscription_dispatch_rate=slow, message_ttl_s=ttl))
+            topic.set_policies(policies._replace(message_ttl_s=ttl))
             topic.create_subscription(f"s{ttl}", 0)
             topic.shared_limits_changed()
             await asyncio.sleep(1)
@@ -146,8 +151,23 @@ def test_a_limit_that_did_not_change_keeps_what_it_has_given() -> None:
         await place.durable()
         again = subscribed(topic, "s")
         await asyncio.sleep(1)
-        assert again.ordinals == [], "the topic's holds for it, too"
-        assert levels(topic, "s") == [(S, 50), (T, 50)]
+        assert len(again.ordinals) == (5 if kind == "own" else 0), "the topic's holds for it, too"
+
+    simulated(scenario)
+
+
+def test_the_brokers_limit_holds_beside_the_topics_and_goes_with_its_setting() -> None:
+    async def scenario(place: LoadedTopic) -> None:
+        topic = place.topic
+        topic.create_subscription("s", 0)
+        topic._shared.set_rates(BrokerRates(dispatch=RateAmounts(messages=7)), topic.shared_limits_changed)
+        assert levels(topic, "s") == [(LimitLevel.BROKER, 7)]
+        topic.set_policies(TopicPolicies(dispatch_rate=TOPIC, subscription_dispatch_rate=OWN))
+        topic.create_subscription("later", 0)
+        for name in ("s", "later"):
+            assert levels(topic, name) == [(S, 4), (T, 10), (LimitLevel.BROKER, 7)]
+        topic._shared.set_rates(BrokerRates(), topic.shared_limits_changed)
+        assert levels(topic, "s") == [(S, 4), (T, 10)]
 
     simulated(scenario)
 
@@ -166,13 +186,14 @@ def test_a_deleted_subscriptions_limit_is_not_the_next_ones() -> None:
     simulated(scenario)
 
 
-def test_a_rate_relative_to_publishing_grows_with_it() -> None:
+@pytest.mark.parametrize("least", [1, 10])
+def test_a_rate_relative_to_publishing_grows_with_it(least: int) -> None:
     """``relativeToPublishRate``: so many on top of what was published in the last second."""
 
     async def scenario(place: LoadedTopic) -> None:
         published = [0, 0]
         topic = place.topic
-        relative = DispatchRate(messages=10, relative_to_publish_rate=True)
+        relative = DispatchRate(messages=least, relative_to_publish_rate=True)
         rates = DispatchRates(
             topic.subscriptions,
             TopicPolicies(dispatch_rate=relative),
@@ -189,9 +210,9 @@ def test_a_rate_relative_to_publishing_grows_with_it() -> None:
             await asyncio.sleep(1.001)
             limit.room()
 
-        for messages, allowed in ((0, 10), (7, 17), (30, 40), (0, 10)):
+        for messages, added in ((0, 0), (7, 7), (30, 30), (0, 0)):
             await second(messages, 1000)
-            assert (limit.amounts.messages, limit.amounts.bytes) == (allowed, 0)
+            assert (limit.amounts.messages, limit.amounts.bytes) == (least + added, 0)
         rates.close()
         assert topic.subscriptions.added is None
 
