@@ -70,6 +70,50 @@ def test_an_unawaited_ack_that_rode_along_does_not_stop_later_writes(tmp_path: P
     asyncio.run(main())
 
 
+def test_it_counts_each_group_that_was_written_and_no_other(tmp_path: Path) -> None:
+    """From 0 on: groups, their entries and their bytes; what waits is counted until it is decided, either way."""
+
+    async def main() -> None:
+        made: list[Held] = []
+
+        def hold(spare: Committer) -> Held:
+            made.append(Held(spare))
+            return made[0]
+
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings(), committer=hold)
+        store.open()
+        journal, waiting = store.journal, made[0].waiting
+
+        def counted() -> tuple[int, int, int, int]:
+            return journal.writes, journal.latency.entries, journal.pending_bytes, journal.moved_bytes
+
+        assert (counted(), journal.bytes_written, journal.length, journal.pending_bytes) == ((0, 0, 0, 0), 0, 0, 0)
+        managed = store.open_log("a")
+        managed.on_failed = lambda extent, error: None
+        await journal.drain()
+        assert counted() == (1, 0, 0, 0)
+        before = journal.bytes_written
+        assert 0 < before <= journal.length
+        for number, sizes in enumerate(((10,), (20, 30), (1,)), 2):
+            for size in sizes:
+                managed.append(bytes(size), 1, None)
+            assert counted() == (number - 1, managed.end, sum(sizes), 0)
+            await asyncio.sleep(0)
+            waiting.pop()(None)
+            await asyncio.sleep(0)  # latencies are counted after the receipts
+            assert counted() == (number, managed.end, 0, 0)
+            assert journal.bytes_written > before + sum(sizes)
+            before = journal.bytes_written
+        managed.append(bytes(40), 1, None)
+        await asyncio.sleep(0)
+        waiting.pop()(OSError("refused"))
+        assert counted() == (4, 4, 0, 0)
+        assert journal.bytes_written == before
+        await store.close()
+
+    asyncio.run(main())
+
+
 def test_what_was_put_into_outboxes_is_written_before_the_group_is_counted(tmp_path: Path) -> None:
     """Nobody's receipt waits for statistics, and nobody's statistics are lost by another's mistake."""
 
