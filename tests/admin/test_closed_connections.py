@@ -22,13 +22,13 @@ import uvloop
 
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
-from tests.support.async_websocket import CONTINUATION, KEY, PRODUCER, TEXT, door, frame, handshake
+from tests.support.async_websocket import KEY, PRODUCER, door, handshake
 from tests.support.real_broker import HOST, real_broker
+from tests.support.websocket_frames import CLOSE, CONTINUATION, TEXT, ws_frame
 
 T = "persistent://public/default/t"
 _NOISE: Final = {"dict", "tuple"}
 """The collector forgets those that hold nothing which could refer to anything."""
-_CLOSE: Final = 8
 
 
 SOCKETS: Final = {
@@ -50,13 +50,13 @@ OVER_HTTP: Final[dict[str, Sequence[bytes]]] = {
         for kind, (path, message) in SOCKETS.items()
         for what, said in {
             "at once": [],
-            "after a message": [frame(TEXT, message)],
-            "with a close frame": [frame(TEXT, message), frame(_CLOSE, b"\x03\xe8")],
-            "in a frame": [frame(TEXT, b"x" * 1000)[:500]],
-            "between frames": [frame(TEXT, b"x", last=False) + frame(CONTINUATION, b"y", last=False)],
+            "after a message": [ws_frame(TEXT, message)],
+            "with a close frame": [ws_frame(TEXT, message), ws_frame(CLOSE, b"\x03\xe8")],
+            "in a frame": [ws_frame(TEXT, b"x" * 1000)[:500]],
+            "between frames": [ws_frame(TEXT, b"x", last=False) + ws_frame(CONTINUATION, b"y", last=False)],
             "after a broken frame": [b"\xff\xff\xff"],
-            "after bad text": [frame(TEXT, b"\xff\xfe")],
-            "after nonsense": [frame(TEXT, b"nonsense")],
+            "after bad text": [ws_frame(TEXT, b"\xff\xfe")],
+            "after nonsense": [ws_frame(TEXT, b"nonsense")],
         }.items()
     },
     "a socket without a key": [handshake(PRODUCER).replace(KEY.encode(), b"")],

@@ -24,9 +24,10 @@ from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.frames import with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
 from tests.hostile.raw import HOST, TOPIC, Raw, command, send_frame
-from tests.hostile.raw_websocket import CONSUMER, PRODUCER, READER, TEXT, RawWebSocket, ws_frame
+from tests.hostile.raw_websocket import CONSUMER, PRODUCER, READER, RawWebSocket
 from tests.hostile.victim import Target
 from tests.support.certificates import Authority
+from tests.support.websocket_frames import TEXT, ws_frame
 
 ON_THE_LOOP = {"re2", "re2._re2", "cramjam", "cramjam.cramjam", "google.protobuf.descriptor_pb2"}
 """Single libraries of 2 to 7 ms, and of megabytes that most brokers do without."""

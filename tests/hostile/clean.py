@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import pulsar  # type: ignore[import-untyped]  # the official client carries no types
 
-from tests.hostile.raw_websocket import PRODUCER, READER, TEXT, RawWebSocket, ws_frame
+from tests.hostile.raw_websocket import PRODUCER, READER, RawWebSocket
 from tests.hostile.victim import Target
+from tests.support.websocket_frames import TEXT, ws_frame
 
 _PATIENCE_MS: Final = 20_000
 _KINDS: Final = (

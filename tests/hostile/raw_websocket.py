@@ -1,37 +1,20 @@
-"""Frames of a WebSocket without a client's scruples: any opcode with any content, over one blocking socket."""
+"""A WebSocket over one blocking socket, frame by frame."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import socket
-import struct
 import threading
 from typing import Any, Final
 
 from tests.hostile.raw import HOST
+from tests.support.websocket_frames import TEXT
 
-CONTINUATION: Final = 0
-TEXT: Final = 1
-BINARY: Final = 2
-PING: Final = 9
-PONG: Final = 10
 PRODUCER: Final = "/ws/v2/producer/persistent/public/default/"
 CONSUMER: Final = "/ws/v2/consumer/persistent/public/default/"
 READER: Final = "/ws/v2/reader/persistent/public/default/"
 _READ: Final = 1 << 20
-
-
-def ws_frame(opcode: int, data: bytes = b"", *, last: bool = True) -> bytes:
-    """One frame; its mask is zero."""
-    size = len(data)
-    if size < 126:
-        length = bytes([0x80 | size])
-    elif size < 1 << 16:
-        length = b"\xfe" + struct.pack(">H", size)
-    else:
-        length = b"\xff" + struct.pack(">Q", size)
-    return bytes([0x80 * last | opcode]) + length + bytes(4) + data
 
 
 class RawWebSocket:

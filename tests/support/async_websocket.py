@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import struct
 
 from tests.support.real_broker import HOST, RealBroker
 
-TEXT, CONTINUATION, PING = 1, 0, 9
 KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 PRODUCER = "/ws/v2/producer/persistent/public/default/t"
-
-
-def frame(opcode: int, data: bytes = b"", *, last: bool = True) -> bytes:
-    size = len(data)
-    if size < 126:
-        length = bytes([0x80 | size])
-    elif size < 1 << 16:
-        length = b"\xfe" + struct.pack(">H", size)
-    else:
-        length = b"\xff" + struct.pack(">Q", size)
-    return bytes([0x80 * last | opcode]) + length + bytes(4) + data
 
 
 def door(broker: RealBroker) -> int:

@@ -25,8 +25,9 @@ from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.aio.topics.topic_consumer import TopicConsumer
 from magnetar.client.aio.topics.topic_producer import TopicProducer
 from magnetar.client.machines.consumption import Consumption
-from tests.support.async_websocket import TEXT, answer, frame, opened
+from tests.support.async_websocket import answer, opened
 from tests.support.real_broker import RealBroker, run_on_broker
+from tests.support.websocket_frames import TEXT, ws_frame
 
 PARTS = (
     WebSocketConnection, Socket, InnerTransport, Listener, Session, Client, WireConnection, Consumer, Producer,
@@ -54,9 +55,9 @@ def test_nothing_of_it_is_left(tmp_path: Path, path: str, abruptly: bool) -> Non
     async def one(broker: RealBroker) -> None:
         reader, writer = await opened(broker, path)
         if "producer" in path:
-            writer.write(frame(TEXT, b'{"payload":"eA=="}'))
+            writer.write(ws_frame(TEXT, b'{"payload":"eA=="}'))
         else:
-            writer.write(frame(TEXT, b'{"type":"isEndOfTopic"}'))
+            writer.write(ws_frame(TEXT, b'{"type":"isEndOfTopic"}'))
         assert await asyncio.wait_for(reader.read(10), 20)
         if abruptly:
             writer.transport.abort()
@@ -66,7 +67,7 @@ def test_nothing_of_it_is_left(tmp_path: Path, path: str, abruptly: bool) -> Non
     async def scenario(broker: RealBroker) -> None:
         reader, writer = await opened(broker)
         for _ in range(5):
-            writer.write(frame(TEXT, b'{"payload":"eA=="}'))
+            writer.write(ws_frame(TEXT, b'{"payload":"eA=="}'))
             await answer(reader)
         writer.close()
         await broker.ask("PUT", "/admin/v2/persistent/public/default/t/subscription/s", "earliest")
@@ -95,7 +96,7 @@ def test_a_websocket_has_one_connection_inside(tmp_path: Path) -> None:
         gc.collect()
         before = there()
         reader, writer = await opened(broker)
-        writer.write(frame(TEXT, b'{"payload":"eA=="}'))
+        writer.write(ws_frame(TEXT, b'{"payload":"eA=="}'))
         assert (await answer(reader))["result"] == "ok"
         after = there()
         assert [after[kind] - before[kind] for kind in ("Session", "WireConnection", "InnerTransport")] == [1, 1, 2]

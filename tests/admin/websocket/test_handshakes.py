@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.async_websocket import KEY, PRODUCER, TEXT, answer, door, frame, handshake
+from tests.support.async_websocket import KEY, PRODUCER, answer, door, handshake
 from tests.support.minted_secrets import kept, signing_key, token
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
+from tests.support.websocket_frames import TEXT, ws_frame
 from tests.support.websocket_peers import PROVIDER
 
 
@@ -108,9 +109,9 @@ def test_frames_behind_the_handshake_wait_for_its_answer(tmp_path: Path) -> None
     async def scenario(broker: RealBroker) -> None:
         for between in (0.0, 0.001):
             reader, writer = await asyncio.open_connection(HOST, door(broker))
-            writer.write(handshake(PRODUCER) + frame(TEXT, b'{"payload":"eA==","context":"1"}'))
+            writer.write(handshake(PRODUCER) + ws_frame(TEXT, b'{"payload":"eA==","context":"1"}'))
             await asyncio.sleep(between)
-            writer.write(frame(TEXT, b'{"payload":"eA==","context":"2"}'))
+            writer.write(ws_frame(TEXT, b'{"payload":"eA==","context":"2"}'))
             assert b" 101 " in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
             assert [(await asyncio.wait_for(answer(reader), 10))["context"] for _ in range(2)] == ["1", "2"]
             writer.close()
@@ -188,7 +189,7 @@ def test_frames_behind_a_handshake_are_all_taken(tmp_path: Path) -> None:
     async def scenario(broker: RealBroker) -> None:
         reader, writer = await asyncio.open_connection(HOST, door(broker))
         sent = [json.dumps({"payload": "eA==", "context": str(number)}) + "\n" * 40 for number in range(40)]
-        writer.write(handshake(PRODUCER) + b"".join(frame(TEXT, one.encode()) for one in sent))
+        writer.write(handshake(PRODUCER) + b"".join(ws_frame(TEXT, one.encode()) for one in sent))
         await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
         for number in range(40):
             assert (await asyncio.wait_for(answer(reader), 10))["context"] == str(number)

@@ -14,8 +14,9 @@ from magnetar.admin.http.websocket_connection import ROUND, WebSocketConnection
 from magnetar.broker.connection import listener
 from magnetar.broker.connection.bounds import unfinished_frames
 from magnetar.broker.connection.bounds.turns import Turns
-from tests.support.async_websocket import CONTINUATION, PING, TEXT, answer, door, frame, opened
+from tests.support.async_websocket import answer, door, opened
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
+from tests.support.websocket_frames import CONTINUATION, PING, TEXT, ws_frame
 
 SOME = 20_000
 
@@ -67,7 +68,7 @@ def test_a_flood_of_frames_is_handled_a_few_at_a_time(tmp_path: Path) -> None:
         reader, writer = await opened(broker)
         message = base64.b64encode(b"x").decode()
         with rounds() as worked:
-            writer.write(frame(PING, b"x") * SOME + frame(TEXT, b'{"payload": "%s"}' % message.encode()))
+            writer.write(ws_frame(PING, b"x") * SOME + ws_frame(TEXT, b'{"payload": "%s"}' % message.encode()))
             got = await reader.readexactly(3 * SOME)
             assert got == b"\x8a\x01x" * SOME
             assert (await answer(reader))["result"] == "ok"
@@ -82,10 +83,10 @@ def test_a_message_in_thousands_of_frames_is_one_message(tmp_path: Path) -> None
     async def scenario(broker: RealBroker) -> None:
         reader, writer = await opened(broker)
         text = b'{"payload": "%s", "context": "1"}' % base64.b64encode(bytes(6000))
-        parts = [frame(TEXT, text[:1], last=False)]
+        parts = [ws_frame(TEXT, text[:1], last=False)]
         for i in range(1, len(text) - 1):
-            parts += [frame(CONTINUATION, text[i : i + 1], last=False), frame(CONTINUATION, last=False)]
-        parts.append(frame(CONTINUATION, text[-1:]))
+            parts += [ws_frame(CONTINUATION, text[i : i + 1], last=False), ws_frame(CONTINUATION, last=False)]
+        parts.append(ws_frame(CONTINUATION, text[-1:]))
         with rounds() as worked:
             writer.write(b"".join(parts))
             said = await answer(reader)
@@ -135,9 +136,9 @@ def test_half_messages_share_the_budget_of_all_connections(tmp_path: Path) -> No
             half = [await opened(broker) for _ in range(16)]
             assert budget.most < 12_000_000
             for _, writer in half:
-                writer.write(frame(TEXT, b"x" * 1_000_000)[:-1])
+                writer.write(ws_frame(TEXT, b"x" * 1_000_000)[:-1])
             reader, writer = await opened(broker)
-            writer.write(frame(TEXT, b'{"payload": "%s"}' % base64.b64encode(bytes(300_000))))
+            writer.write(ws_frame(TEXT, b'{"payload": "%s"}' % base64.b64encode(bytes(300_000))))
             assert (await asyncio.wait_for(answer(reader), 20))["result"] == "ok"
             for _ in range(200):
                 if budget.bytes <= budget.most:
@@ -161,11 +162,11 @@ def test_a_frame_with_very_many_values_is_refused(tmp_path: Path) -> None:
     async def scenario(broker: RealBroker) -> None:
         reader, writer = await opened(broker)
         many = {str(number): "" for number in range(30_000)}
-        writer.write(frame(TEXT, json.dumps({"payload": "", "properties": many}).encode()))
+        writer.write(ws_frame(TEXT, json.dumps({"payload": "", "properties": many}).encode()))
         said = await answer(reader)
         assert said["result"] == "send-error:3"
         assert "more than 20000 values" in said["errorMsg"]
-        writer.write(frame(TEXT, json.dumps({"payload": "", "properties": {"commas": "," * 30_000}}).encode()))
+        writer.write(ws_frame(TEXT, json.dumps({"payload": "", "properties": {"commas": "," * 30_000}}).encode()))
         assert (await answer(reader))["result"] == "ok"
         writer.close()
 

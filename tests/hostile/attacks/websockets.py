@@ -7,20 +7,9 @@ import json
 import time
 from typing import Final
 
-from tests.hostile.raw_websocket import (
-    BINARY,
-    CONSUMER,
-    CONTINUATION,
-    PING,
-    PONG,
-    PRODUCER,
-    READER,
-    TEXT,
-    RawWebSocket,
-    drained,
-    ws_frame,
-)
+from tests.hostile.raw_websocket import CONSUMER, PRODUCER, READER, RawWebSocket, drained
 from tests.hostile.victim import Target
+from tests.support.websocket_frames import BINARY, CONTINUATION, PING, PONG, TEXT, ws_frame
 
 _MESSAGE_MAX: Final = 1_000_000
 """Just below what a message may have by default."""
