@@ -194,6 +194,11 @@ class HttpConnection(H11Protocol):
             self._request_whole()
             self._reading = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
+    @override
+    def shutdown(self) -> None:
+        if not self.transport.is_closing():
+            super().shutdown()
+
     def _refuse(self, status: int, reason: str) -> None:
         if self.cycle is not None:
             self.cycle.disconnected = True  # what the application still answers goes nowhere

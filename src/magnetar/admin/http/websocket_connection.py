@@ -246,6 +246,11 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         if self.writable.is_set():
             self._moved = self.loop.time()
 
+    @override
+    def shutdown(self) -> None:
+        if not self.transport.is_closing():  # what is said already is not said again
+            super().shutdown()
+
     def _abort(self) -> None:
         self.transport.abort()
 

@@ -20,7 +20,10 @@ LINGER_BYTES: Final = 16 << 20
 
 
 class LingeringTransport(asyncio.Transport):
-    """A transport as it is, but for :meth:`close`, which lets a peer that is still sending read its answer."""
+    """A transport as it is, but for :meth:`close`, which lets a peer that is still sending read its answer.
+
+    Until it is gone the connection counts as one, towards the limits of connections too.
+    """
 
     def __init__(self, plain: asyncio.Transport) -> None:
         super().__init__()
@@ -53,7 +56,8 @@ class LingeringTransport(asyncio.Transport):
 
     @override
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.plain.write(data)
+        if not self._closing:
+            self.plain.write(data)
 
     @override
     def pause_reading(self) -> None:
@@ -105,7 +109,17 @@ class _Drain(asyncio.Protocol):
         self._transport = transport
         self._owner = owner
         self._left = LINGER_BYTES
-        self._end = asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.abort)
+        self._unsent = transport.get_write_buffer_size()
+        self._end = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """End it, unless the peer is still taking what it was answered."""
+        unsent = self._transport.get_write_buffer_size()
+        if 0 < unsent < self._unsent:
+            self._unsent = unsent
+            self._end = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._look)
+        else:
+            self._transport.abort()
 
     @override
     def data_received(self, data: bytes) -> None:
