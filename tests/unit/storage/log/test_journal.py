@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import File, OsFileSystem
@@ -110,6 +112,32 @@ def test_it_counts_each_group_that_was_written_and_no_other(tmp_path: Path) -> N
         assert counted() == (4, 4, 0, 0)
         assert journal.bytes_written == before
         await store.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("logs", [1, 15, 16, 17, 40])
+def test_whoever_waits_for_the_end_is_told_however_many_logs_are_in_a_group(tmp_path: Path, logs: int) -> None:
+    """Many extents go another way than few, and all of them are durable, numbered and answered."""
+
+    async def main() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings())
+        store.open()
+        many = [store.open_log(f"log {number}") for number in range(logs)]
+        told: list[int] = []
+        for number, managed in enumerate(many):
+            managed.on_durable = partial(lambda number, extent: told.append(number), number)
+        async with asyncio.timeout(60):
+            await store.journal.drain()
+            for entries in (1, 2):
+                told.clear()
+                for managed in many:
+                    managed.append(b"x", 1, None)
+                await store.journal.drain()
+                assert sorted(told) == list(range(logs))
+                assert [managed.end for managed in many] == [entries] * logs
+                assert store.journal.pending_bytes == 0
+            await store.close()
 
     asyncio.run(main())
 
