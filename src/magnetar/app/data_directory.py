@@ -14,7 +14,13 @@ from typing import Final
 
 from magnetar.metadata.sqlite import BESIDE, only_refuses, read_records, refuse_older
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.directory import close_to_others, lock_directory, make_directory, sync_directory
+from magnetar.storage.backends.directory import (
+    close_to_others,
+    lock_directory,
+    make_directory,
+    no_file,
+    sync_directory,
+)
 from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.directory_format import refuse_newer
@@ -131,5 +137,8 @@ class DataDirectory:
 
 
 def older_facts(path: Path) -> bool:
-    """Whether an older version's database stands in a data directory. Raises OSError."""
+    """Whether an older version's database stands in a data directory. Raises OSError, PersistenceError."""
+    words = no_file(str(path / _FACTS))
+    if words is not None:
+        raise PersistenceError(words)
     return (path / _FACTS).exists() and not only_refuses(str(path / _FACTS))

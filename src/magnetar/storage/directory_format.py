@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.file_names import checkpoint_names
+from magnetar.storage.backends.file_names import checkpoint_names, is_known_name
 from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.log import records
 from magnetar.storage.log.checkpoint_head import FORMAT, START_BYTES, format_in, head_of
@@ -21,12 +21,24 @@ _HEAD_BYTES: Final = 1 << 16
 """More than the first line of the metadata has."""
 
 
+def require_files(files: FileSystem) -> None:
+    """Raises PersistenceError if something else stands where a file of the broker belongs. Nothing is changed.
+
+    It would pass for a file that is missing, and what it stands for would be written anew or done without.
+    """
+    for name, words in files.no_files().items():
+        if is_known_name(name):
+            raise PersistenceError(words)
+
+
 def refuse_newer(files: FileSystem) -> None:
-    """Raises PersistenceError if a newer version of magnetar wrote the directory. Nothing is changed.
+    """Raises PersistenceError if a newer version of magnetar wrote the directory, or if something else stands where a
+    file belongs. Nothing is changed.
 
     What cannot be read says nothing: damage is named by those who read all of it. So is what another directory's broker
     wrote.
     """
+    require_files(files)
     names = files.names()
     _refuse_newer_checkpoint(files, checkpoint_names(names)[::-1])
     for name in COPIES:

@@ -20,6 +20,7 @@ from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.backends.journal_backend import index_name, segment_name
 from magnetar.storage.backends.newest_segment import NAME as NEWEST
 from magnetar.storage.backends.newest_segment import noted_newest
+from magnetar.storage.directory_format import require_files
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.log.segment import SegmentIndex
@@ -73,7 +74,10 @@ class VerifyReport:
 
 
 def verify(files: FileSystem, *, elsewhere: bool = True) -> VerifyReport:
-    """Read the whole directory. Raises PersistenceError while a broker uses it, or if it is of a newer format.
+    """Read the whole directory.
+
+    Raises PersistenceError while a broker uses it, if it is of a newer format, or if something else stands where a file
+    belongs.
 
     ``elsewhere``: metadata that are not here may be in an older version's file.
     """
@@ -82,6 +86,7 @@ def verify(files: FileSystem, *, elsewhere: bool = True) -> VerifyReport:
     except BlockingIOError:
         raise PersistenceError("the data directory is in use; stop the broker first") from None
     try:
+        require_files(files)
         return _Verification(files, elsewhere).run()
     finally:
         files.unlock()

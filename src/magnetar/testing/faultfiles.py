@@ -254,6 +254,9 @@ class FaultFileSystem:
     def names(self) -> list[str]:
         return sorted(self._disk.directory.live)
 
+    def no_files(self) -> dict[str, str]:
+        return {}
+
     def space(self) -> tuple[int, int]:
         free = self._disk.free_bytes()
         return (_ENDLESS, _ENDLESS) if free is None else (free, self._disk.faults.capacity_bytes or 0)

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
+from magnetar.storage.backends.directory import no_file
 from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import File
 from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer, segment_name
@@ -147,10 +148,14 @@ class FrozenFiles:
         self._files.clear()
 
     def freeze(self, name: str) -> _FrozenFile:
-        """Open a file for reading as it is now. Raises FileNotFoundError."""
+        """Open a file for reading as it is now. Raises FileNotFoundError, PersistenceError if it is none."""
         found = self._files.get(name)
         if found is None:
-            found = self._files[name] = _FrozenFile(os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC))
+            words = no_file(str(self.path / name))
+            if words is not None:
+                raise PersistenceError(words)
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+            found = self._files[name] = _FrozenFile(os.open(self.path / name, flags))
         return found
 
     # the interface that recovery uses
@@ -161,6 +166,9 @@ class FrozenFiles:
 
     def names(self) -> list[str]:
         return sorted(self._files)
+
+    def no_files(self) -> dict[str, str]:
+        return {}
 
     def space(self) -> tuple[int, int]:
         return 0, 0

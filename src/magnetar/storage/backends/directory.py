@@ -26,6 +26,9 @@ _NO_LOCKS_HERE: Final = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
 """What file systems say that lock files only (NFS)."""
 
 
+_NO_FILES: Final = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"))
+
+
 def make_directory(path: str, mode: int = PRIVATE_DIRECTORY) -> None:
     """Create what is missing of ``path`` and make all names on the way to it durable. Raises OSError.
 
@@ -54,6 +57,25 @@ def is_directory(path: str) -> bool:
         raise PersistenceError(
             f"{path} cannot be looked at: {error.strerror}; run this as the user that the broker runs as"
         ) from None
+
+
+def no_file(path: str) -> str | None:
+    """What stands there instead of a file of the broker, and what to do; None if it is a file, or nothing at all."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        if not os.path.islink(path):
+            return None  # nothing, or something that nobody lets us look at: who opens it hears why
+        why = "which is not there" if error.errno == errno.ENOENT else f"which leads nowhere ({error.strerror})"
+        what = f"a symbolic link to {os.readlink(path)}, {why}"
+    else:
+        if stat.S_ISREG(mode):
+            return None
+        what = next((words for test, words in _NO_FILES if test(mode)), "a device") + " and no file"
+    return (
+        f"{path} is {what}: put the file back, or mount the disk that holds it; if it never was the broker's, move it "
+        "away. Nothing was changed"
+    )
 
 
 def lies_below(path: str, above: str) -> bool:
@@ -94,6 +116,8 @@ def close_to_others(directory: str, names: Iterable[str], *, itself: bool = True
     ]:
         with suppress(OSError):
             found = os.stat(path)
+            if path != directory and not stat.S_ISREG(found.st_mode):
+                continue  # somebody else's
             if stat.S_IMODE(found.st_mode) & _OTHERS and found.st_uid == os.geteuid():
                 os.chmod(path, mode)
                 changed.append(path)

@@ -11,6 +11,14 @@ from magnetar.storage.backends.journal_backend import index_name, segment_name
 
 _SEGMENT_NAME: Final = re.compile("segment-([0-9a-f]{16})")
 _CHECKPOINT_NAME: Final = re.compile("checkpoint-([0-9a-f]{16})")
+_KNOWN_NAME: Final = re.compile(
+    r"(segment-[0-9a-f]{16}(\.index)?|checkpoint-[0-9a-f]{16}|metadata-[ab]|newest|reserve)(\.new)?"
+)
+
+
+def is_known_name(name: str) -> bool:
+    """Whether a file of that name is read or written by a broker; what an operator put beside them is not."""
+    return _KNOWN_NAME.fullmatch(name) is not None
 
 
 def segment_numbers(names: Iterable[str]) -> list[int]:

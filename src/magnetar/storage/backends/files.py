@@ -20,6 +20,7 @@ from magnetar.storage.backends.directory import (
     close_to_others,
     lock_directory,
     make_directory,
+    no_file,
     sync_directory,
 )
 from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer, is_full
@@ -108,6 +109,10 @@ class FileSystem(Protocol):
 
     def names(self) -> list[str]:
         """The files in the directory, sorted."""
+        ...
+
+    def no_files(self) -> dict[str, str]:
+        """Names in the directory at which something else stands; and in words what it is, and what to do."""
         ...
 
     def space(self) -> tuple[int, int]:
@@ -229,6 +234,13 @@ def _same(one: os.stat_result, other: os.stat_result) -> bool:
     return (one.st_ino, one.st_dev) == (other.st_ino, other.st_dev)
 
 
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False  # a symbolic link that leads to itself
+
+
 class OsFileSystem:
     """A directory of the operating system, created if missing; only its owner can read it unless ``shared``.
 
@@ -238,7 +250,8 @@ class OsFileSystem:
     def __init__(self, path: str, *, shared: bool = False, only_read: bool = False) -> None:
         self.path = path
         self._only_read = only_read
-        self._access = os.O_CLOEXEC | (os.O_RDONLY if only_read else os.O_RDWR)
+        # O_NONBLOCK: a named pipe that stands for a file is not waited for
+        self._access = os.O_CLOEXEC | os.O_NONBLOCK | (os.O_RDONLY if only_read else os.O_RDWR)
         self._shared = shared
         self._file_mode = 0o640 if shared else PRIVATE_FILE
         self._locks: list[int] = []
@@ -261,10 +274,15 @@ class OsFileSystem:
             if create or error.errno != errno.EROFS:
                 raise
             # the file system turned read-only under the broker: what is on it can be read still
-            return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
 
     def names(self) -> list[str]:
-        return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())
+        return sorted(entry.name for entry in os.scandir(self.path) if _is_file(entry))
+
+    def no_files(self) -> dict[str, str]:
+        others = sorted(entry.name for entry in os.scandir(self.path) if not _is_file(entry))
+        found = {name: no_file(os.path.join(self.path, name)) for name in others}
+        return {name: words for name, words in found.items() if words is not None}
 
     def space(self) -> tuple[int, int]:
         found = os.statvfs(self.path)
