@@ -32,6 +32,8 @@ REAL: Final = (
 """What else `make test` runs against a broker: processes and real sockets, too slow to judge each fault."""
 _TESTS_MAX: Final = 300
 _SECONDS_MAX: Final = 10.0
+_BESIDE_MAX: Final = 5.0
+"""Seconds for tests near a line that runs with the import."""
 _OTHER_SECONDS_MAX: Final = 120.0
 _REAL_SECONDS_MAX: Final = 150.0
 
@@ -57,7 +59,11 @@ class Choice:
         self._map = found
 
     def for_fault(self, fault: Fault) -> Chosen:
-        """Tests to run, in that order. A line of a module or class is run by the tests that import it."""
+        """Tests to run, in that order.
+
+        A line of a module or class is run by the tests that import it, of which the map knows the first alone: so quick
+        ones that stand near judge it as well, whatever they pass.
+        """
         first, last = fault.lines
         passing = self._map.passing(fault.path, range(first, last + 1))
         below = fault.path
@@ -68,6 +74,10 @@ class Choice:
         firsts = self._firsts(passing)
         ordered = sorted(passing - real, key=lambda test: (test not in firsts, self._order(test, fault)))
         tests, seconds = self._first(ordered, _SECONDS_MAX)
+        if not fault.in_function:
+            beside = [test for test in self._map.tests if test not in tests and self._order(test, fault)[0] < 2]
+            quick, more = self._first(sorted(beside, key=lambda test: self._map.tests[test].processor), _BESIDE_MAX)
+            tests, seconds = tests + quick, seconds + more
         rest = [test for test in ordered if test not in set(tests)]
         return Chosen(
             tests,

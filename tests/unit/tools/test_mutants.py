@@ -137,6 +137,8 @@ def test_tests_are_chosen_by_the_lines_they_pass_near_and_quick_ones_first(tmp_p
                 "tests/unit/test_varints.py::near": (6, 0b010),
                 "tests/unit/test_x.py::other": (0.1, 0b100),
                 "tests/wire/test_x.py::real": (0.1, 0b010),
+                "tests/unit/protocol/test_x.py::passes_nothing": (0.1, 0),
+                "tests/unit/test_x.py::passes_nothing": (0.1, 0),
             },
         )
     )
@@ -151,7 +153,10 @@ def test_tests_are_chosen_by_the_lines_they_pass_near_and_quick_ones_first(tmp_p
     assert found.real == ["tests/wire/test_x.py::real"]
     assert found.passing == 6
     assert choice.for_fault(_fault(2)).tests == []
-    assert choice.for_fault(_fault(2, in_function=False)).passing == 7
+    found = choice.for_fault(_fault(2, in_function=False))
+    assert found.passing == 7
+    assert "tests/unit/protocol/test_x.py::passes_nothing" in found.tests, "near what runs with the import"
+    assert "tests/unit/test_x.py::passes_nothing" not in found.tests
 
 
 def test_lines_are_followed_when_the_product_has_changed(tmp_path: Path) -> None:

@@ -42,6 +42,52 @@ def test_a_non_durable_cursor_remembers_no_changes_for_a_record() -> None:
     assert cursor.remaining_indexes(1) == (0b10,)
 
 
+class Touched:
+    """A journal that notes who asked for a record and renders none."""
+
+    def __init__(self) -> None:
+        self.touched = 0
+
+    def touch(self, cursor: Cursor, durable: Callable[[], None] | None = None) -> None:
+        self.touched += 1
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_record_says_what_changed_since_the_one_before_it(whole: bool) -> None:
+    """Whether that was of everything (the first one, and after one that was lost) or of a change."""
+    journal = Touched()
+    cursor = Cursor(Ends(), 1, "s", -1, cast("Any", journal))
+    if not whole:
+        cursor.render()
+    cursor.acknowledge_indexes(3, (0b10,), 2)
+    cursor.acknowledge((7,))
+    assert journal.touched == 2
+    kind = RecordKind.CURSOR if whole else RecordKind.ACKS
+    assert parse_record(cursor.render(), 0).kind == kind
+    cursor.acknowledge_indexes(5, (0b01,), 2)
+    state, _ = parse_cursor_state(parse_record(cursor.render(), 0).body)
+    assert (state.ranges, [ordinal for ordinal, _ in state.partial]) == ([], [5])
+    cursor.acknowledge((9,))
+    state, _ = parse_cursor_state(parse_record(cursor.render(), 0).body)
+    assert (list(state.ranges), list(state.partial)) == ([(9, 10)], [])
+    cursor.lost()
+    assert parse_record(cursor.render(), 0).kind == RecordKind.CURSOR
+    cursor.acknowledge_until(20)
+    assert cursor.render() == mark_delete_record(1, 1, 20)
+    assert (cursor.times_written, cursor.times_lost) == (5 + (not whole), 1)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_mark_beyond_everything_is_a_short_record(whole: bool) -> None:
+    cursor = Cursor(Ends(), 1, "s", -1, cast("Any", Touched()))
+    if not whole:
+        cursor.render()
+    cursor.acknowledge_indexes(3, (0b10,), 2)
+    cursor.render()
+    cursor.acknowledge_until(3)
+    assert cursor.render() == mark_delete_record(1, 1, 3)
+
+
 def test_the_last_partly_acknowledged_batch_switches_the_question_off() -> None:
     """``has_partial_batches`` is what lets delivery go in slices; it went back to False only by the batch's own ack."""
     cursor = Cursor(Ends(), 1, "reader", -1, None)
