@@ -153,6 +153,47 @@ def test_a_result_that_is_too_late_or_of_another_place_is_refused() -> None:
     simulated(scenario)
 
 
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_deleting_the_subscription_removes_every_view_that_was_made(runs: int) -> None:
+    """Also one that is still being read, and the first one of all."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        for _ in range(runs):
+            compactor = await place.compact()
+            await all_of(compactor.detached_source(), 0, 9, step=1)
+            place.append("k0", "again")
+            await place.durable()
+        assert len(logs(place.store)) >= 1
+        place.topic.delete_subscription(COMPACTION_SUBSCRIPTION, lambda: None)
+        await place.durable()
+        assert logs(place.store) == []
+        assert (await place.compact()).view is not None
+        assert len(logs(place.store)) == 1
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_what_a_crash_left_of_a_run_goes_when_the_topic_is_loaded(runs: int) -> None:
+    """Also of the first run of all."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        compactor = place.topic.compaction()
+        compactor.plan()
+        for _ in range(runs):
+            await place.compact()
+        half = place.store.open_log(compactor._name(runs + 1))
+        half.append(b"not all of it", 1, None)
+        await place.durable()
+        assert len(logs(place.store)) == runs + 1
+        await place.restart()
+        assert (place.topic.compaction().view is None) == (runs == 0)
+        await place.durable()
+        assert len(logs(place.store)) == runs
+
+    simulated(scenario)
+
+
 def test_deleting_the_subscription_ends_it_and_removes_everything() -> None:
     async def scenario(place: LoadedTopic) -> None:
         compactor = place.topic.compaction()
