@@ -23,6 +23,7 @@ from magnetar.storage.log.checkpoint_head import readable
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import ExtentOffsets, Span
 from magnetar.storage.log.segment_scan import SegmentScan
+from magnetar.storage.lost_blocks import begun_but_hollow, blocks_missing, gap_after
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,8 @@ class Recovered:
         """How much of it counts."""
         self.hollow = False
         """It was read, and no whole block is in it."""
+        self.blocks_lost = False
+        """Of what was read some is unreadable: which numbers were given there is unknown."""
         self.sequence = 0
         """Sequence for the next block."""
         self.secret: int | None = None
@@ -70,31 +73,6 @@ class Recovered:
         self.ids = [0, 0, 0]
         """Highest log, ledger and cursor id ever seen."""
         self.damage: list[str] = []
-
-
-def gap_after(covered: int, segments: Iterable[int]) -> str | None:
-    """Which segment is missing of those that must be replayed, after what a checkpoint covers; in words."""
-    for expected, number in enumerate((number for number in segments if number > covered), covered + 1):
-        if number != expected:
-            return (
-                f"{segment_name(expected)} is missing although {segment_name(number)} exists: restore it, or the "
-                "newest checkpoint if one was damaged; starting without it would lose acknowledged messages"
-            )
-    return None
-
-
-def newest_lost(noted: int | None, newest: int, *, hollow: bool) -> str | None:
-    """What it means that the segment that was ``noted`` as begun is gone, or has no whole block, in words.
-
-    ``newest``: the newest that there is, or that a checkpoint covers. None if all is well.
-    """
-    if noted is None or noted < newest or (noted == newest and not hollow):
-        return None
-    what = "has no readable block, not even its first," if noted == newest else "is missing:"
-    return (
-        f"{segment_name(noted)}, the newest, {what} what was written since the segment before it is lost. "
-        "Put it back before the broker starts again; after that start it cannot be used any more"
-    )
 
 
 def recover(
@@ -130,7 +108,8 @@ def recover(
     noted = backend.noted_newest()
     for i, number in enumerate(young):
         limit, before = _border(backend, young[i + 1]) if i + 1 < len(young) else (None, None)
-        _scan(backend, number, limit, before, replay, begun=number == noted)
+        last = i + 1 == len(young)
+        _scan(backend, number, limit, before, replay, begun=number == noted, last=last)
     if young:
         backend.sync()
     replay.settle()
@@ -155,8 +134,9 @@ def _border(backend: JournalBackend, number: int) -> tuple[int | None, int | Non
 
 
 def _scan(
-    backend: JournalBackend, number: int, limit: int | None, before: int | None, replay: _Replay, *, begun: bool
-) -> None:
+    backend: JournalBackend, number: int, limit: int | None, before: int | None, replay: _Replay, *, begun: bool,
+    last: bool = True,
+) -> None:  # fmt: skip
     found = replay.found
     file = backend.open(number)
     try:
@@ -169,7 +149,15 @@ def _scan(
                 replay.record(number, block.offset, raw)
         found.sequence = scan.sequence + 1
         found.secret = scan.secret
-        found.damage += scan.damage
+        lost = scan.damage
+        if not lost and begun and scan.hollow and not last:  # the newest of all is named by who opens the store
+            lost = [begun_but_hollow(number)]
+        elif before is not None and before > found.sequence:
+            lost = [*lost, blocks_missing(number, found.sequence, before)]
+        for text in lost[len(scan.damage) :]:
+            log.error("%s", text)
+        found.damage += lost
+        found.blocks_lost |= bool(lost)
         found.scanned.append(number)
         found.hollow = scan.hollow
         found.length = scan.length

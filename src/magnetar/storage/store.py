@@ -27,7 +27,8 @@ from magnetar.storage.log import records
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
 from magnetar.storage.log.write_group import Failed
-from magnetar.storage.recovery import Recovered, newest_lost, recover
+from magnetar.storage.lost_blocks import newest_lost
+from magnetar.storage.recovery import Recovered, recover
 from magnetar.storage.space.full_disk import FullDisk
 from magnetar.storage.space.segment_cleaner import SegmentCleaner
 from magnetar.storage.space.segment_keeper import SegmentKeeper
@@ -138,7 +139,7 @@ class LedgerStore:
         self.full_disk.start()  # the last: from here on there may be a task
 
     def _name_lost_segments(self, found: Recovered) -> None:
-        """Say which segments are gone, and give no number again that one of them may have given."""
+        """Say which segments are gone, and give no number again that they or unreadable blocks may have given."""
         present = set(self._backend.segments())
         for number in sorted(set(self.occupancy.numbers()) - present):
             spans = self.occupancy.spans(number)
@@ -149,9 +150,11 @@ class LedgerStore:
         lost = newest_lost(noted, found.segment, hollow=found.hollow)
         if noted is not None and lost is not None:
             self._name(lost)
-            found.segment, found.length = noted, 0
-            found.sequence += _LOST_SEQUENCES
+            found.segment, found.length, found.hollow, found.blocks_lost = noted, 0, True, True
+        if found.blocks_lost:
             found.ids[:] = [number + _LOST_IDS for number in found.ids]
+            if found.hollow:  # otherwise whole blocks after those that are lost say how far they counted
+                found.sequence += _LOST_SEQUENCES
 
     def _name(self, damage: str) -> None:
         self.damage.append(damage)

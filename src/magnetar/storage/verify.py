@@ -25,9 +25,9 @@ from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.log.segment import SegmentIndex
 from magnetar.storage.log.segment_scan import SegmentScan
+from magnetar.storage.lost_blocks import begun_but_hollow, blocks_missing, gap_after, newest_lost
 from magnetar.storage.metadata_log.metadata_log import examine
 from magnetar.storage.metadata_log.metadata_scan import COPIES
-from magnetar.storage.recovery import gap_after, newest_lost
 
 
 class FoundExtent(NamedTuple):
@@ -106,6 +106,8 @@ class _Verification:
         self._noted = noted_newest(self._files)
         self._hollow = False
         """The last segment that was read has no whole block."""
+        self._next = (0, 0)
+        """The segment after the one that was read last, and the sequence of the block that comes next."""
         self._owner: int | None = None
         """The directory's secret, if the metadata say it."""
 
@@ -126,7 +128,7 @@ class _Verification:
         for number in numbers:
             self._border(number)
         for number in numbers:
-            self._segment(number)
+            self._segment(number, last=number == numbers[-1])
             if index_name(number) in self._names:
                 self._index(number)
             else:
@@ -202,7 +204,7 @@ class _Verification:
             file.close()
         self._lengths[number - 1] = header.previous_length
 
-    def _segment(self, number: int) -> None:
+    def _segment(self, number: int, *, last: bool) -> None:
         found = self._extents[number] = {}
         blocks = entries = 0
         file = self._files.open(segment_name(number))
@@ -210,6 +212,8 @@ class _Verification:
             begun = number == self._noted
             scan = SegmentScan(None, number, file, self._lengths.get(number), secret=self._owner, begun=begun)
             for block in scan:
+                if not blocks:
+                    self._follows(number, block.sequence)
                 blocks += 1
                 for raw in block.records:
                     self._let_go.note(raw)
@@ -226,6 +230,15 @@ class _Verification:
         if scan.torn is not None:
             self._say(scan.torn)
         self._report.damage += scan.damage
+        if begun and scan.hollow and not last and not scan.damage:
+            self._damaged(begun_but_hollow(number))
+        self._next = (number + 1, scan.sequence + 1 if blocks else self._next[1])
+
+    def _follows(self, number: int, sequence: int) -> None:
+        """What the first block of a segment says of the one before it, if its header says nothing."""
+        following, expected = self._next
+        if following == number and number - 1 not in self._lengths and sequence > expected:
+            self._damaged(blocks_missing(number - 1, expected, sequence))
 
     def _index(self, number: int) -> None:
         name = index_name(number)

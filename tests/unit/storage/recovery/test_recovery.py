@@ -147,7 +147,7 @@ def test_entries_of_a_log_whose_birth_was_damaged_are_kept_under_another_name() 
         kept = store._logs["persistent://lost/found/log-2"]
         assert await read(kept, 1) == numbered(1, 3)  # entry 0 was in the damaged block
         again = store.open_log("a")
-        assert again.id == 3
+        assert again.id > 2, "2 is the other's, and the damaged block may have given more"
         await append(store, again, *numbered(10, 40, 100))
         await store.close()
         store = opened(files)

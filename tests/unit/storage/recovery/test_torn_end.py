@@ -25,7 +25,7 @@ def left(files: FaultFileSystem, limit: int | None) -> bytes:
     """The file when recovery has been through it."""
     file = files.open(segment_name(1), create=True)
     file.append([WHOLE + TORN])
-    found = SimpleNamespace(secret=None, sequence=0, damage=[], scanned=[], length=0)
+    found = SimpleNamespace(secret=None, sequence=0, damage=[], blocks_lost=False, scanned=[], length=0)
     replay = cast(Any, SimpleNamespace(found=found, record=lambda number, offset, raw: None))
     recovery._scan(LocalJournal(files), 1, limit, None, replay, begun=False)
     assert (found.sequence, found.scanned, found.length) == (1, [1], len(WHOLE))

@@ -1,0 +1,139 @@
+"""What stands in blocks that are gone had numbers: they are never given again, and that the blocks are gone is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
+from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.log import records
+from magnetar.storage.store import LedgerStore
+from magnetar.storage.verify import verify
+from magnetar.testing.faultfiles import FaultFileSystem
+from tests.support.store_lives import append, disk, killed, numbered, opened, run
+
+Numbers = tuple[int, int, int]
+
+
+async def born(store: LedgerStore, name: str) -> Numbers:
+    """Ids of a new log, its ledger and its cursor; an entry is in it."""
+    log = store.open_log(name)
+    await append(store, log, b"first")
+    cursor = log.open_cursor("s", 0)
+    await store.journal.drain()
+    return log.id, log.table.ledgers[-1].id, cursor.id
+
+
+async def filled(files: FaultFileSystem) -> tuple[FaultFileSystem, dict[int, list[Numbers]], int]:
+    """Segments that are all replayed, a log born in each; their numbers by segment, and the newest segment."""
+    store = opened(files)
+    numbers: dict[int, list[Numbers]] = {}
+    for i in range(6):
+        found = await born(store, f"log {i}")
+        numbers.setdefault(store.journal.segment, []).append(found)
+        await append(store, store.open_log("a"), *numbered(i, i + 1, 700))
+    newest = store.journal.segment
+    files = await killed(store, files)
+    for name in checkpoint_names(files.names()):
+        files.remove(name)
+    return files, numbers, newest
+
+
+def overwritten(files: FaultFileSystem, number: int, content: bytes) -> None:
+    file = files.open(segment_name(number), create=True)
+    file.truncate(0)
+    file.append([content])
+    file.sync()
+    file.close()
+    files.sync()
+
+
+def content(files: FaultFileSystem, number: int) -> bytes:
+    file = files.open(segment_name(number))
+    return file.read(0, file.size())
+
+
+async def none_is_given_again(files: FaultFileSystem, numbers: dict[int, list[Numbers]]) -> None:
+    checked = verify(files)
+    assert checked.damage
+    store = opened(files)
+    assert store.damage, "and the start says so"
+    given = [one for each in numbers.values() for one in each]
+    new = await born(store, "new")
+    for kind in range(3):
+        assert new[kind] > max(one[kind] for one in given), (new, given)
+    await store.close()
+
+
+@pytest.mark.parametrize("left", [0, 20, records.SEGMENT_HEADER_SIZE, "zeros", "header and zeros"])
+def test_a_segment_between_others_is_hollow(left: int | str) -> None:
+    async def main() -> None:
+        files, numbers, newest = await filled(disk())
+        whole = content(files, newest - 1)
+        hollow = {
+            "zeros": bytes(len(whole)),
+            "header and zeros": whole[: records.SEGMENT_HEADER_SIZE].ljust(len(whole), b"\0"),
+        }.get(str(left), whole[: left if isinstance(left, int) else 0])
+        # what came later is of older logs only: nothing there says which numbers were given
+        overwritten(files, newest, content(files, newest)[: records.SEGMENT_HEADER_SIZE])
+        overwritten(files, newest - 1, hollow)
+        await none_is_given_again(files, numbers)
+
+    run(main())
+
+
+def test_a_block_is_damaged_in_which_logs_were_born() -> None:
+    async def main() -> None:
+        files, numbers, newest = await filled(disk())
+        data = bytearray(content(files, newest))
+        last = data.rfind(records.BLOCK_MAGIC.to_bytes(4, "little"))
+        data[records.SEGMENT_HEADER_SIZE + 40 : last] = b"\xff" * (last - records.SEGMENT_HEADER_SIZE - 40)
+        overwritten(files, newest, bytes(data))
+        await none_is_given_again(files, numbers)
+
+    run(main())
+
+
+@pytest.mark.parametrize("hollow", [b"", bytes(2000), bytes(9000)], ids=["empty", "zeros", "pages of zeros"])
+@pytest.mark.parametrize("begun", [b"", bytes(20)], ids=["empty", "torn"])
+def test_the_newest_that_was_begun_is_hollow_and_another_has_no_head_yet(hollow: bytes, begun: bytes) -> None:
+    """A kill left the file of the next one, which says nothing of the one before it."""
+
+    async def main() -> None:
+        files, numbers, newest = await filled(disk())
+        assert newest == segment_numbers(files.names())[-1]
+        overwritten(files, newest, hollow)
+        overwritten(files, newest + 1, begun)
+        await none_is_given_again(files, numbers)
+
+    run(main())
+
+
+def test_a_hollow_segment_stands_before_one_whose_head_is_damaged() -> None:
+    """The blocks are numbered: some are missing before the first that is there."""
+
+    async def main() -> None:
+        files, numbers, newest = await filled(disk())
+        overwritten(files, newest - 1, b"")
+        data = content(files, newest)
+        overwritten(files, newest, bytes(8) + data[8:])
+        words = segment_name(newest - 1)
+        assert any(words in one for one in verify(files).damage), verify(files).damage
+        store = opened(files)
+        assert any(words in one for one in store.damage), store.damage
+        await store.close()
+        del numbers
+
+    run(main())
+
+
+def test_numbers_go_on_where_nothing_was_lost() -> None:
+    async def main() -> None:
+        files, numbers, _ = await filled(disk())
+        given = [one for each in numbers.values() for one in each]
+        store = opened(files)
+        assert store.damage == []
+        assert (await born(store, "new"))[0] == max(one[0] for one in given) + 1
+        await store.close()
+
+    run(main())
