@@ -271,8 +271,8 @@ def test_what_is_refused(broker: LiveBroker) -> None:
     """By name, before anything is opened; a full queue and a closed client say so (rule 6.1.7)."""
 
     async def body(client: aio.Client) -> None:
-        with pytest.raises(aio.NotBuiltError, match="lazy_start_partitioned_producers is not"):
-            await client.create_producer("t", lazy_start_partitioned_producers=True)
+        with pytest.raises(aio.NotBuiltError, match="broker_consumer_stats_cache_time_ms=1000 is not built"):
+            await client.subscribe("t", "s", broker_consumer_stats_cache_time_ms=1_000)
         with pytest.raises(TypeError, match="nonsense"):
             await client.create_producer("t", nonsense=1)
         producer = await client.create_producer("t", max_pending_messages=2)

@@ -11,7 +11,7 @@ import pytest
 from tools.servers.process import Server
 
 from magnetar import aio
-from magnetar.client.aio import client as client_module
+from magnetar.client.aio import reader_client
 from magnetar.model.errors import InvalidValueError
 
 
@@ -87,7 +87,7 @@ def test_a_compacted_topic_of_which_the_last_message_is_gone(server: Server, top
 
 def test_partitions_that_are_added(server: Server, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Views and readers of a topic with partitions take up new ones from their beginning (rule 6.8.4)."""
-    monkeypatch.setattr(client_module, "GROWTH_PERIOD", 0.05)
+    monkeypatch.setattr(reader_client, "GROWTH_PERIOD", 0.05)
     asked(server, "PUT", f"{topic}/partitions", 1)
 
     async def all_of_it() -> None:

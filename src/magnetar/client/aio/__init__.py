@@ -22,6 +22,7 @@ In reading order:
 * ``schema_choice``      what a schema means that is given
 * ``not_built``          what the official client has beyond this one
 * ``client_life``        the part of a client that is about its connections
+* ``reader_client``      the part that opens readers and table views
 * ``client``             what opens all of them
 
 Everything runs on one event loop and in one task at a time between two awaits. A call that is cancelled leaves what it

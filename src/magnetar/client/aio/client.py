@@ -11,20 +11,19 @@ from typing import Any, Final, Unpack
 
 from magnetar.client.aio.authentication import Authentication
 from magnetar.client.aio.client_environment import UNBOUNDED, ClientBounds, Environment
-from magnetar.client.aio.client_life import ClientLife
 from magnetar.client.aio.client_transaction import ClientTransaction, CoordinatorSession
 from magnetar.client.aio.connections.connection_pool import Dial
-from magnetar.client.aio.connections.internal_topics import internal_topics, partitions_of
+from magnetar.client.aio.connections.internal_topics import partitions_of
 from magnetar.client.aio.connections.wire_connection import KEEP_ALIVE
 from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.aio.consumers.letter_producer import LetterAddress
 from magnetar.client.aio.consumers.letter_topics import with_letter_topics, with_retries
-from magnetar.client.aio.consumers.reader import Reader
 from magnetar.client.aio.consumers.topic_discovery import Find, follow, topics_by_pattern, with_shared_queue
 from magnetar.client.aio.interceptors.consumer_interceptor import ConsumerInterceptor
 from magnetar.client.aio.interceptors.intercepted_consumer import InterceptedConsumer
 from magnetar.client.aio.interceptors.intercepted_producer import InterceptedProducer
 from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterceptor
+from magnetar.client.aio.not_built import refuse_stats_cache
 from magnetar.client.aio.open_handles import OpenHandles
 from magnetar.client.aio.options import (
     compiled,
@@ -32,23 +31,23 @@ from magnetar.client.aio.options import (
     message_sealer,
     message_unsealer,
     producer_options,
-    reader_options,
     topic_names,
 )
 from magnetar.client.aio.parameters import check_opening, checked
 from magnetar.client.aio.producers.producer import Producer
+from magnetar.client.aio.reader_client import GROWTH_PERIOD, ReaderClient
 from magnetar.client.aio.schema_choice import GivenSchema, T, schema_of_producer
 from magnetar.client.aio.services.client_connections import ClientConnections
 from magnetar.client.aio.services.service_info import TlsChoices
 from magnetar.client.aio.services.service_switch import GivenService, ServiceSwitch
+from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.aio.topics.delivery_options import DeliveryParameters, delivery_options
-from magnetar.client.aio.views.table_view import TableView
+from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction, ProducerCryptoFailureAction
 from magnetar.client.encryption.crypto_key_reader import KeySource
 from magnetar.client.encryption.message_sealer import RETRY, MessageSealer
-from magnetar.client.errors import ArgumentError
 from magnetar.client.login import ClientLogin
-from magnetar.client.machines.message_id import MessageId
+from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.outgoing.batching_type import BatchingType
 from magnetar.client.machines.outgoing.partition_router import (
     HashingScheme,
@@ -57,6 +56,7 @@ from magnetar.client.machines.outgoing.partition_router import (
     PartitionsRoutingMode,
 )
 from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
+from magnetar.client.machines.redelivery.dead_letter_policy import ConsumerDeadLetterPolicy
 from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy, RegexSubscriptionMode
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import KeySharedMeta, SubType
@@ -65,16 +65,13 @@ from magnetar.protocol.compression import CompressionType
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.security.credentials.method import ClientCredentials
 
-GROWTH_PERIOD: Final = 60.0
-"""Seconds between two questions whether a topic has gained partitions (rule 6.8.4)."""
-
 _OF_ONE_CLIENT: Final = frozenset(
     {"self", "__class__", "clock", "rng", "dial", "opening_timeout_seconds", "bounds", "for_threads"}
 )
 """Parameters that a twin does not get; ``__class__`` is a local where ``super`` is called."""
 
 
-class Client(ClientLife):
+class Client(ReaderClient):
     """A client of one cluster; use it as an asynchronous context manager, within one event loop."""
 
     def __init__(
@@ -123,18 +120,16 @@ class Client(ClientLife):
             tls_allow_insecure_connection, tls_validate_hostname, tls_private_key_file_path, tls_certificate_file_path
         )
         switch = ServiceSwitch(service_url, authentication, tls_trust_certs_file_path, tls)
-        self._rng = rng or random.Random()
+        chance = rng or random.Random()
         connections = ClientConnections(
-            switch, self._rng, timeout=operation_timeout_seconds, connect_timeout_ms=connection_timeout_ms,
+            switch, chance, timeout=operation_timeout_seconds, connect_timeout_ms=connection_timeout_ms,
             keep_alive=keep_alive_interval_seconds, per_broker=connections_per_broker, listener=listener_name,
             backoff_ms=(initial_backoff_interval_ms, max_backoff_interval_ms), dial=dial,
         )  # fmt: skip
-        time = clock or SystemClock()
-        super().__init__(connections, OpenHandles(stats_interval_in_seconds), time)
-        self._lookup = connections.lookup
         opening = opening_timeout_seconds or operation_timeout_seconds
         memory = PendingBytes(memory_limit_bytes, threads=for_threads)
-        self._environment = Environment(self._lookup, time, self._rng, opening, bounds, memory, self._home)
+        environment = Environment(connections.lookup, clock or SystemClock(), chance, opening, bounds, memory)
+        super().__init__(connections, OpenHandles(stats_interval_in_seconds), environment)
         self._coordinator = CoordinatorSession(self._lookup)
 
     def twin(self) -> Client:
@@ -158,13 +153,14 @@ class Client(ClientLife):
         batching_max_publish_delay_ms: float = 10,
         chunking_enabled: bool = False,
         message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution,
-        *,
+        lazy_start_partitioned_producers: bool = False,
         properties: Mapping[str, str] | None = None,
         batching_type: BatchingType = BatchingType.Default,
         encryption_key: str | None = None,
         crypto_key_reader: KeySource | None = None,
         access_mode: c.ProducerAccessMode = c.ProducerAccessMode.Shared,
         message_router: MessageRouter | None = None,
+        *,
         key_based_batching: bool = False,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
         txn_enabled: bool = False,
@@ -176,8 +172,10 @@ class Client(ClientLife):
     ) -> Producer[T]:
         """Open a producer on a topic, on all its partitions if it has some.
 
-        ``schema`` is registered, and makes bytes of values. Raises RefusedError, ConnectionLostError and
-        ClientTimeoutError once operation_timeout_seconds are over, NotBuiltError, InvalidValueError.
+        ``schema`` is registered, and makes bytes of values. ``lazy_start_partitioned_producers``: one partition is
+        opened at once, each other one when it gets its first message (not with an exclusive access mode). Raises
+        RefusedError, ConnectionLostError and ClientTimeoutError once operation_timeout_seconds are over,
+        InvalidValueError.
         """
         check_opening("create_producer", locals())
         name = TopicName.parse(topic).fqn
@@ -195,14 +193,26 @@ class Client(ClientLife):
             batching_max_publish_delay_ms=batching_max_publish_delay_ms, chunking_enabled=chunking_enabled,
             properties=properties, access_mode=access_mode, sealer=sealer, key_based_batching=key_based_batching,
             txn_enabled=txn_enabled, initial_subscription_name=initial_subscription_name,
+            lazy_start_partitioned_producers=lazy_start_partitioned_producers,
         )  # fmt: skip
         partitions = await partitions_of(self._lookup, name)
         router = PartitionRouter(
             message_routing_mode, hashing_scheme, self._rng.random(), options.limits.routing, router=message_router
         )
+        made: Callable[..., Producer[Any]] = Producer if not interceptors else InterceptedProducer.of(interceptors)
+        return await self._opened(made, name, partitions, options, router)
+
+    async def _opened(
+        self,
+        made: Callable[..., Producer[Any]],
+        name: str,
+        partitions: int,
+        options: ProducerOptions,
+        router: PartitionRouter,
+    ) -> Producer[Any]:
+        sealer = options.sealer
         if sealer is not None:
             await self._renew(sealer)
-        made: Callable[..., Producer[Any]] = Producer if not interceptors else InterceptedProducer.of(interceptors)
         producer = made(name, partitions, self._environment, options.over(partitions), router)
         await producer.opened()
         await self._open.keep(producer)
@@ -230,39 +240,48 @@ class Client(ClientLife):
         receiver_queue_size: int = 1_000,
         max_total_receiver_queue_size_across_partitions: int = 50_000,
         consumer_name: str | None = None,
-        *,
+        unacked_messages_timeout_ms: float | None = None,
+        broker_consumer_stats_cache_time_ms: int = 30_000,
+        negative_ack_redelivery_delay_ms: float = 60_000,
         is_read_compacted: bool = False,
         properties: Mapping[str, str] | None = None,
-        pattern_auto_discovery_period: float = 60,
         initial_position: c.InitialPosition = c.InitialPosition.Latest,
         crypto_key_reader: KeySource | None = None,
         replicate_subscription_state_enabled: bool = False,
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
+        start_message_id_inclusive: bool = False,
+        batch_receive_policy: ConsumerBatchReceivePolicy | None = None,
         key_shared_policy: ConsumerKeySharedPolicy | KeySharedMeta | None = None,
         batch_index_ack_enabled: bool = False,
         regex_subscription_mode: str = RegexSubscriptionMode.PersistentOnly,
+        dead_letter_policy: ConsumerDeadLetterPolicy | None = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        is_pattern_topic: bool = False,
+        *,
+        pattern_auto_discovery_period: float = 60,
         priority_level: int | None = None,
         subscription_properties: Mapping[str, str] | None = None,
         durable: bool = True,
-        start_message_id_inclusive: bool = False,
-        is_pattern_topic: bool = False,
         interceptors: Sequence[ConsumerInterceptor] = (),
         **other: Unpack[DeliveryParameters],
     ) -> Consumer[T]:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
         ``receiver_queue_size`` 0 fetches a message when it is asked for; ``start_message_id_inclusive``: a seek goes on
-        with the message it names, and not after it; ``is_pattern_topic``: a text is a pattern; ``other`` is about
-        acknowledgement and redelivery. Raises as `create_producer`.
+        with the message it names; ``is_pattern_topic``: a text is a pattern. Raises as `create_producer`.
         """
         topic = compiled(topic) if is_pattern_topic is True else topic
         check_opening("subscribe", locals(), DeliveryParameters.__annotations__)
+        refuse_stats_cache(broker_consumer_stats_cache_time_ms)
         options = consumer_options(
             subscription_name=subscription_name, consumer_type=consumer_type, schema=schema,
             receiver_queue_size=receiver_queue_size, consumer_name=consumer_name,
-            delivery=delivery_options(SubType(consumer_type), self._rng, **other),
+            delivery=delivery_options(
+                SubType(consumer_type), self._rng, negative_ack_redelivery_delay_ms=negative_ack_redelivery_delay_ms,
+                unacked_messages_timeout_ms=unacked_messages_timeout_ms, dead_letter_policy=dead_letter_policy,
+                batch_receive_policy=batch_receive_policy, **other,
+            ),
             is_read_compacted=is_read_compacted, properties=properties, initial_position=initial_position,
             replicate_subscription_state_enabled=replicate_subscription_state_enabled,
             max_pending_chunked_message=max_pending_chunked_message,
@@ -273,17 +292,8 @@ class Client(ClientLife):
             unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
         )  # fmt: skip
         made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
-        find: Find
-        if isinstance(topic, re.Pattern):
-            name, period = topic.pattern, max(pattern_auto_discovery_period, 1.0)
-            matching = topics_by_pattern(self._lookup, name, regex_subscription_mode, self._environment.bounds.topics)
-            find = with_retries(options, matching, self._internal)
-        else:
-            names, period = topic_names(topic), GROWTH_PERIOD
-            options = await with_letter_topics(options, names[0], self._lookup.exists)
-            every = [*names, *options.delivery.retry_topics]
-            name, find = ",".join(names), lambda: self._internal(every)
-        self._begin()
+        found = await self._found(topic, options, pattern_auto_discovery_period, regex_subscription_mode)
+        name, find, period, options = found
         topics = await find()
         options = with_shared_queue(options, len(topics), max_total_receiver_queue_size_across_partitions)
         consumer = made(name, self._environment, options, self._open_outlet)
@@ -292,9 +302,19 @@ class Client(ClientLife):
         self._open.watch(consumer, lambda: follow(consumer, find, leave=isinstance(topic, re.Pattern)), period)
         return consumer
 
-    async def _internal(self, names: Sequence[str], *, create: bool = True) -> list[str]:
+    async def _found(
+        self, topic: str | Sequence[str] | re.Pattern[str], options: ConsumerOptions, pattern_period: float, mode: str
+    ) -> tuple[str, Find, float, ConsumerOptions]:
+        """Return a name for what is subscribed to, how its topics are found and how often, and the options for it."""
         self._begin()
-        return await internal_topics(self._lookup, names, create=create)
+        if isinstance(topic, re.Pattern):
+            matching = topics_by_pattern(self._lookup, topic.pattern, mode, self._environment.bounds.topics)
+            find = with_retries(options, matching, self._internal)
+            return topic.pattern, find, max(pattern_period, 1.0), options
+        names = topic_names(topic)
+        options = await with_letter_topics(options, names[0], self._lookup.exists)
+        every = [*names, *options.delivery.retry_topics]
+        return ",".join(names), lambda: self._internal(every), GROWTH_PERIOD, options
 
     async def _open_outlet(self, address: LetterAddress) -> Producer:
         """Open the producer of a consumer's letters, with which it is closed."""
@@ -305,84 +325,6 @@ class Client(ClientLife):
         )  # fmt: skip
         self._open.release(producer)
         return producer
-
-    async def create_reader(
-        self,
-        topic: str | Sequence[str],
-        start_message_id: MessageId,
-        schema: GivenSchema[T] = None,
-        receiver_queue_size: int = 1_000,
-        reader_name: str | None = None,
-        subscription_role_prefix: str | None = None,
-        is_read_compacted: bool = False,
-        crypto_key_reader: KeySource | None = None,
-        start_message_id_inclusive: bool = False,
-        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
-        *,
-        subscription_name: str | None = None,
-        interceptors: Sequence[ConsumerInterceptor] = (),
-        **other: Any,
-    ) -> Reader[T]:
-        """Open a reader on a topic or several, on all their partitions. Raises as `create_producer`.
-
-        On several topics ``start_message_id`` is the earliest or the latest.
-        """
-        check_opening("create_reader", locals())
-        names = topic_names(topic)
-        if len(names) > 1 and start_message_id not in (MessageId.earliest, MessageId.latest):
-            raise ArgumentError("a reader of several topics begins at MessageId.earliest or MessageId.latest")
-        prefix = "reader" if subscription_role_prefix is None else f"{subscription_role_prefix}-reader"
-        subscription_name = subscription_name or f"{prefix}-{self._rng.getrandbits(40):010x}"
-        options = reader_options(
-            start_message_id=start_message_id, schema=schema, receiver_queue_size=receiver_queue_size,
-            reader_name=reader_name, subscription_name=subscription_name,
-            is_read_compacted=is_read_compacted, start_message_id_inclusive=start_message_id_inclusive,
-            unsealer=message_unsealer(crypto_key_reader, crypto_failure_action),
-        )  # fmt: skip
-        made: Callable[..., Consumer[Any]] = Consumer if not interceptors else InterceptedConsumer.of(interceptors)
-        consumer = made(",".join(names), self._environment, options)
-        topics = await self._internal(names)
-        await consumer.add(topics)
-        reader = Reader[T](consumer, start_message_id)
-        await self._open.keep(consumer)
-        if topics != names:
-
-            async def grow() -> None:
-                now = await self._internal(names, create=False)
-                await consumer.add([one for one in now if one not in consumer.topics], MessageId.earliest)
-
-            self._open.watch(consumer, grow, GROWTH_PERIOD)
-        if start_message_id == MessageId.latest and start_message_id_inclusive:
-            last = await consumer.get_last_message_ids()
-            if len(last) == 1 and last[0].entry_id() >= 0:
-                await reader.seek(last[0])
-        return reader
-
-    async def create_table_view(
-        self,
-        topic: str,
-        subscription_name: str | None = None,
-        schema: c.Schema | None = None,
-        *,
-        crypto_key_reader: KeySource | None = None,
-        crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
-    ) -> TableView:
-        """Open a view of the last value of each key, once it has everything that is stored.
-
-        It needs memory for all keys and values. Raises as `create_reader`.
-        """
-        checked("create_table_view", **locals())
-        reader = await self.create_reader(
-            topic, MessageId.earliest, schema, is_read_compacted=True, subscription_name=subscription_name,
-            crypto_key_reader=crypto_key_reader, crypto_failure_action=crypto_failure_action,
-        )  # fmt: skip
-        view = TableView(reader, self._environment.timeout)
-        try:
-            await view.opened()
-        except BaseException:
-            await reader.close()
-            raise
-        return view
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
         """Return the internal topics: the partitions, or the topic itself."""

@@ -17,12 +17,12 @@ from magnetar.runtime.clock import Clock
 class ClientLife:
     """A client from its first connection to its last."""
 
-    def __init__(self, connections: ClientConnections, handles: OpenHandles, clock: Clock) -> None:
+    def __init__(self, connections: ClientConnections, handles: OpenHandles, clock: Clock, home: HomeLoop) -> None:
         self.clock = clock
         """What its messages and time-outs are dated by."""
         self._connections = connections
         self._open = handles
-        self._home = HomeLoop()
+        self._home = home
         opened_here(self)
 
     async def __aenter__(self) -> Self:

@@ -74,6 +74,7 @@ def producer_options(
     batching_type: BatchingType,
     txn_enabled: bool,
     initial_subscription_name: str | None,
+    lazy_start_partitioned_producers: bool,
     sealer: MessageSealer | None,
 ) -> ProducerOptions:
     """Return what a producer is opened with; the parameters are those of `Client.create_producer`.
@@ -110,6 +111,7 @@ def producer_options(
         pending_across=across,
         sealer=sealer,
         initial_subscription=initial_subscription_name,
+        lazy=lazy_start_partitioned_producers and access_mode == c.ProducerAccessMode.Shared,
     )
 
 

@@ -173,6 +173,7 @@ PARAMETERS: Final[Mapping[str, ExpectedArgument]] = {
     "batching_max_publish_delay_ms": _MILLIS,
     "chunking_enabled": TRUTH,
     "message_routing_mode": kinds.one_of(PartitionsRoutingMode, "PartitionsRoutingMode"),
+    "lazy_start_partitioned_producers": TRUTH,
     "properties": _PROPERTIES,
     "encryption_key": _NAME.or_none(),
     "encryption_keys": ExpectedArgument(

@@ -31,9 +31,11 @@ from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailu
 from magnetar.client.encryption.crypto_key_reader import KeySource
 from magnetar.client.errors import ArgumentError
 from magnetar.client.login import ClientLogin
+from magnetar.client.machines.batch_receive_policy import ConsumerBatchReceivePolicy
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.batching_type import BatchingType
 from magnetar.client.machines.outgoing.partition_router import HashingScheme, MessageRouter, PartitionsRoutingMode
+from magnetar.client.machines.redelivery.dead_letter_policy import ConsumerDeadLetterPolicy
 from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy, RegexSubscriptionMode
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol import commands as c
@@ -140,13 +142,14 @@ class Client:
         batching_max_publish_delay_ms: float = 10,
         chunking_enabled: bool = False,
         message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution,
-        *,
+        lazy_start_partitioned_producers: bool = False,
         properties: Mapping[str, str] | None = None,
         batching_type: BatchingType = BatchingType.Default,
         encryption_key: str | None = None,
         crypto_key_reader: KeySource | None = None,
         access_mode: c.ProducerAccessMode = c.ProducerAccessMode.Shared,
         message_router: MessageRouter | None = None,
+        *,
         key_based_batching: bool = False,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
         txn_enabled: bool = False,
@@ -174,7 +177,9 @@ class Client:
         receiver_queue_size: int = 1_000,
         max_total_receiver_queue_size_across_partitions: int = 50_000,
         consumer_name: str | None = None,
-        *,
+        unacked_messages_timeout_ms: float | None = None,
+        broker_consumer_stats_cache_time_ms: int = 30_000,
+        negative_ack_redelivery_delay_ms: float = 60_000,
         is_read_compacted: bool = False,
         properties: Mapping[str, str] | None = None,
         pattern_auto_discovery_period: float = 60,
@@ -183,14 +188,17 @@ class Client:
         replicate_subscription_state_enabled: bool = False,
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
+        start_message_id_inclusive: bool = False,
+        batch_receive_policy: ConsumerBatchReceivePolicy | None = None,
         key_shared_policy: ConsumerKeySharedPolicy | KeySharedMeta | None = None,
         batch_index_ack_enabled: bool = False,
         regex_subscription_mode: str = RegexSubscriptionMode.PersistentOnly,
+        dead_letter_policy: ConsumerDeadLetterPolicy | None = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        *,
         priority_level: int | None = None,
         subscription_properties: Mapping[str, str] | None = None,
         durable: bool = True,
-        start_message_id_inclusive: bool = False,
         is_pattern_topic: bool = False,
         interceptors: Sequence[ConsumerInterceptor] = (),
         **other: Unpack[DeliveryParameters],
@@ -198,8 +206,7 @@ class Client:
         """Subscribe to a topic with all its partitions, to several topics, or to those that a pattern matches.
 
         ``receiver_queue_size`` 0 fetches a message when it is asked for; ``start_message_id_inclusive``: a seek goes on
-        with the message it names, and not after it; ``is_pattern_topic``: a text is a pattern; ``other`` is about
-        acknowledgement and redelivery. Raises as `create_producer`.
+        with the message it names; ``is_pattern_topic``: a text is a pattern. Raises as `create_producer`.
         """
         checked("subscribe", message_listener=message_listener)
         opening = self.twin.subscribe(**_given(locals(), leaving_out=_LISTENERS))

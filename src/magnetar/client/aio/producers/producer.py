@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.parameters import check_message, checked, whole_number
 from magnetar.client.aio.statistics.handle_stats import ProducerStatistics, producer_stats
+from magnetar.client.aio.topics.lazy_partition import LazyPartition
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.aio.topics.receipt import FateToken, Receipt
 from magnetar.client.aio.topics.topic_producer import TopicProducer
@@ -42,10 +43,15 @@ class Producer(Generic[T]):
         self._router = router
         name = TopicName.parse(topic)
         topics = [one.fqn for one in name.partitions(partitions)] if partitions else [topic]
-        self._producers = [TopicProducer(one, environment, options) for one in topics]
+        eager = range(len(topics)) if not options.lazy else [router.first(len(topics))]
+        self._producers: list[TopicProducer | LazyPartition] = [
+            TopicProducer(one, environment, options) if number in eager else self._lazy(one)
+            for number, one in enumerate(topics)
+        ]
         self._values = options.values
+        only = self._producers[0]
         plain = len(self._producers) == 1 and options.values is None
-        self._only = self._producers[0] if plain else None
+        self._only = only if plain and isinstance(only, TopicProducer) else None
         """The one for all messages; None where there are several or values have a schema, and when it is closed."""
         self._tables: TableSender | None = None
         self._loop = asyncio.get_running_loop()
@@ -69,10 +75,16 @@ class Producer(Generic[T]):
         """How many topics it publishes to: the partitions, or one."""
         return len(self._producers)
 
+    def _lazy(self, topic: str) -> LazyPartition:
+        return LazyPartition(topic, self._environment, self._options, self._put_in_place)
+
+    def _put_in_place(self, lazy: LazyPartition, opened: TopicProducer) -> None:
+        self._producers[self._producers.index(lazy)] = opened
+
     async def opened(self) -> None:
-        """Wait until all partitions are open. Raises why one is not, and then none stays open."""
+        """Wait until all partitions are open, but for lazy ones. Raises why one is not, and then none stays open."""
         try:
-            await asyncio.gather(*(one.opened() for one in self._producers))
+            await asyncio.gather(*(one.opened() for one in self._producers if isinstance(one, TopicProducer)))
         except BaseException:
             await self.close()
             raise
@@ -89,14 +101,14 @@ class Producer(Generic[T]):
 
     def producer_name(self) -> str:
         """Return the name, given or made by the broker."""
-        return self._producers[0].name
+        return next((one.name for one in self._producers if one.name), "")
 
     def last_sequence_id(self) -> int:
         """Return the highest sequence id that was confirmed, -1 if there is none."""
         return max(one.last_sequence_id for one in self._producers)
 
     def is_connected(self) -> bool:
-        """Whether all partitions are open at a broker at the moment."""
+        """Whether all partitions are open at a broker at the moment, but for lazy ones without messages."""
         return not self._closed and all(one.connected for one in self._producers)
 
     async def send(
@@ -300,7 +312,7 @@ class Producer(Generic[T]):
         for one in self._producers:
             await one.room()
 
-    def _choose(self, message: OutgoingMessage) -> TopicProducer:
+    def _choose(self, message: OutgoingMessage) -> TopicProducer | LazyPartition:
         if self._closed:
             raise AlreadyClosedError(f"{self._topic}: the producer is closed")
         count = len(self._producers)
@@ -312,7 +324,12 @@ class Producer(Generic[T]):
         """Take up partitions that the topic has gained."""
         name = TopicName.parse(self._topic)
         for number in range(len(self._producers), partitions):
-            one = TopicProducer(name.partition(number).fqn, self._environment, self._options)
+            topic = name.partition(number).fqn
+            if self._options.lazy:
+                self._producers.append(self._lazy(topic))
+                self._only = None
+                continue
+            one = TopicProducer(topic, self._environment, self._options)
             try:
                 await one.opened()
             except BaseException:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 
 from magnetar.client.aio.client_environment import Environment
+from magnetar.client.aio.topics.lazy_partition import LazyPartition
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.aio.topics.topic_producer import TopicProducer
 from magnetar.client.columns.given_tables import batches_of, definition_of
@@ -93,7 +94,7 @@ class TableSender:
     def __init__(
         self,
         topic: str,
-        producers: Sequence[TopicProducer],
+        producers: Sequence[TopicProducer | LazyPartition],
         environment: Environment,
         options: ProducerOptions,
         router: PartitionRouter,
@@ -147,6 +148,8 @@ class TableSender:
 
     async def _send_rows(self, rows: Rows, first_row: int, sent: _Sent) -> None:
         one = self._producers[max(rows.partition, 0)]
+        if isinstance(one, LazyPartition):
+            one = await one.opened()
         picked, start, turn = rows.picked, 0, 0
         ids = np.zeros(len(picked), np.int64)
         packing = None

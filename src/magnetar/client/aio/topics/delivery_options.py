@@ -45,23 +45,17 @@ class DeliveryOptions:
 
 
 class DeliveryParameters(TypedDict, total=False):
-    """Parameters of `Client.subscribe` about acknowledgement and redelivery; docs/client-retries.md explains them."""
+    """Parameters of `Client.subscribe` about acknowledgement and redelivery that the official Python client has not;
+    docs/client-retries.md explains them."""
 
-    negative_ack_redelivery_delay_ms: float
-    """60,000 by default, 100 at least."""
     negative_ack_redelivery_backoff: RedeliveryBackoff | None
     """By the redelivery count, instead of a fixed delay."""
-    unacked_messages_timeout_ms: float | None
-    """A message that the application has had for so long comes again; None or 0 is off, 1,000 the least."""
     ack_timeout_tick_ms: float
     """1,000 by default: what is over the time-out is looked for so often."""
     ack_timeout_redelivery_backoff: RedeliveryBackoff | None
-    """Is added to the time-out."""
+    """Is added to ``unacked_messages_timeout_ms``."""
     retry_enable: bool
     """Subscribe to a retry letter topic, too, and permit `Consumer.reconsume_later`."""
-    dead_letter_policy: ConsumerDeadLetterPolicy | None
-    batch_receive_policy: ConsumerBatchReceivePolicy | None
-    """When `Consumer.batch_receive` returns."""
     ack_group_time_ms: float
     """Acknowledgements wait so long for others; 0, the default, is the end of the turn of the loop."""
     max_ack_group_size: int
@@ -86,7 +80,12 @@ def delivery_options(
     max_ack_group_size: int = 1_000,
     ack_receipt_enabled: bool = False,
 ) -> DeliveryOptions:
-    """Return what belongs to `DeliveryParameters`. Raises InvalidValueError."""
+    """Return what belongs to `DeliveryParameters` and their like with official names.
+
+    ``negative_ack_redelivery_delay_ms``: 100 at least. ``unacked_messages_timeout_ms``: a message that the application
+    has had for so long comes again; None or 0 is off, 1,000 the least. ``batch_receive_policy``: when
+    `Consumer.batch_receive` returns. Raises InvalidValueError.
+    """
     if not _NACK_DELAY_MIN_MS <= negative_ack_redelivery_delay_ms <= DELAY_MAX_MS:
         raise InvalidValueError(
             f"negative_ack_redelivery_delay_ms {negative_ack_redelivery_delay_ms} is below {_NACK_DELAY_MIN_MS}, "

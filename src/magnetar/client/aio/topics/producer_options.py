@@ -31,6 +31,8 @@ class ProducerOptions:
     """Messages that wait on all partitions together at most; 0: no such bound."""
     initial_subscription: str | None = None
     """A subscription that is made with the topic, at its beginning."""
+    lazy: bool = False
+    """Whether a partition is opened when it gets its first message."""
     sealer: MessageSealer | None = None
     """Encrypts; None: messages go out in clear."""
 
@@ -41,3 +43,23 @@ class ProducerOptions:
             return self
         share = max(min(most, self.pending_across // partitions), 1)
         return replace(self, limits=replace(self.limits, pending_messages=share))
+
+    def command(
+        self, topic: str, producer_id: int, request_id: int, name: str, epoch: int, topic_epoch: int | None
+    ) -> c.CommandProducer:
+        """Return what asks the broker for it; ``name`` is empty until it has one."""
+        return c.CommandProducer(
+            topic,
+            producer_id,
+            request_id,
+            name or None,
+            encrypted=self.sealer is not None,
+            metadata=self.properties,
+            schema=self.schema,
+            epoch=epoch,
+            user_provided_producer_name=self.name is not None,
+            producer_access_mode=self.access_mode,
+            topic_epoch=topic_epoch,
+            txn_enabled=self.txn_enabled,
+            initial_subscription_name=self.initial_subscription,
+        )

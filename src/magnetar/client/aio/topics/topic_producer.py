@@ -77,20 +77,8 @@ class TopicProducer:
     async def _open(self, connection: WireConnection) -> None:
         options = self._options
         producer_id = connection.new_handle()
-        command = c.CommandProducer(
-            self.topic,
-            producer_id,
-            connection.new_request_id(),
-            self.name or None,
-            encrypted=options.sealer is not None,
-            metadata=options.properties,
-            schema=options.schema,
-            epoch=self._epoch,
-            user_provided_producer_name=options.name is not None,
-            producer_access_mode=options.access_mode,
-            topic_epoch=self._topic_epoch,
-            txn_enabled=options.txn_enabled,
-            initial_subscription_name=options.initial_subscription,
+        command = options.command(
+            self.topic, producer_id, connection.new_request_id(), self.name, self._epoch, self._topic_epoch
         )
         what = f"open producer {self.name or '(unnamed)'} on {self.topic}"
         connection.producers[producer_id] = self
@@ -194,10 +182,11 @@ class TopicProducer:
             raise receipts.no_memory(self.topic, memory.limit)
         now = self._loop.time()
         fate = queue.add(message, token, now, self._environment.clock.now_ms())
-        self._after_adding(queue, now)
+        self.after_adding(queue, now)
         return fate
 
-    def _after_adding(self, queue: Publication, now: float) -> None:
+    def after_adding(self, queue: Publication, now: float) -> None:
+        """See to it that what was added to the queue is written and does not wait for ever."""
         due = queue.batch_due
         if due <= now or queue.unwritten:
             self._write_soon()  # with what comes in this turn
@@ -212,7 +201,7 @@ class TopicProducer:
         ids = batch.sequence_id, batch.highest_sequence_id
         now = self._loop.time()
         fate = queue.add_made(entries, ids, batch.messages, now, self._environment.clock.now_ms())
-        self._after_adding(queue, now)
+        self.after_adding(queue, now)
         return fate
 
     def usable(self) -> Publication:

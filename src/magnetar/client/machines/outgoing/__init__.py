@@ -9,6 +9,7 @@ In reading order:
 * ``batch_wait``       how long they wait
 * ``unconfirmed_entry``  one entry without a receipt
 * ``pending_bytes``    how much memory all that has met no fate takes, of one client
+* ``early_messages``   those of a partition that is not open yet
 * ``publication``      the queue of one producer: sequence ids, receipts in order, sending again, time-outs
 * ``partition_router`` which partition a message goes to
 """

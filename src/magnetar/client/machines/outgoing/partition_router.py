@@ -103,6 +103,10 @@ class PartitionRouter:
         self._messages = self._bytes = 0
         self._since = 0.0
 
+    def first(self, count: int) -> int:
+        """Return the partition of the first message that has no key and about which no function is asked."""
+        return int(self.chance * count)
+
     def choose(self, message: OutgoingMessage, count: int, now: float) -> int:
         """Return the partition, from 0 to ``count`` - 1."""
         if self._router is not None:
@@ -116,7 +120,7 @@ class PartitionRouter:
             return chosen
         if message.key is not None:
             return self.hash_of(message.key) % count
-        first = int(self.chance * count)
+        first = self.first(count)
         if self.mode is PartitionsRoutingMode.UseSinglePartition:
             return first
         chosen = (first + self._turn) % count
