@@ -30,14 +30,12 @@ _PROTOCOL: Final = ("method", "data", "headers", "key_pair")
 class Authentication:
     """Credentials by the name of the class that Pulsar has for them in Java, and its parameters."""
 
-    def __init__(self, plugin: str, auth_params_string: str = "") -> None:
-        """``plugin``: ``org.apache.pulsar.client.impl.auth.AuthenticationToken`` and so on, or its last part.
-
-        Raises InvalidValueError.
+    def __init__(self, dynamicLibPath: str, authParamsString: str = "") -> None:  # the official names
+        """``dynamicLibPath``: ``org.apache.pulsar.client.impl.auth.AuthenticationToken`` and so on, or its last part;
+        no library is loaded. Raises InvalidValueError.
         """
-        self.credentials: ClientCredentials = credentials_of(
-            _text(plugin, "plugin"), _text(auth_params_string, "auth_params_string"), "auth_params_string", inline=True
-        )
+        plugin, params = _text(dynamicLibPath, "dynamicLibPath"), _text(authParamsString, "authParamsString")
+        self.credentials: ClientCredentials = credentials_of(plugin, params, "authParamsString", inline=True)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(***)"

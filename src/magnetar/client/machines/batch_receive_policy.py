@@ -36,6 +36,10 @@ class ConsumerBatchReceivePolicy:
             object.__setattr__(self, "max_num_message", -1)
             object.__setattr__(self, "max_num_bytes", BYTES_DEFAULT)
 
+    def policy(self) -> ConsumerBatchReceivePolicy:
+        """Return the policy itself, which the official client has within another object."""
+        return self
+
     @property
     def timeout(self) -> float | None:
         """Seconds; None for as long as it takes."""

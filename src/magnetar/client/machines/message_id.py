@@ -96,12 +96,12 @@ class MessageId:
         return msg_id
 
     @staticmethod
-    def deserialize(data: bytes, topic: str | None = None) -> MessageId:
+    def deserialize(message_id_bytes: bytes, topic: str | None = None) -> MessageId:
         """Return the id that `serialize` of any client has written. Raises ProtocolError, InvalidTopicNameError.
 
         A consumer of several topics needs to know the ``topic`` it is of, as `Message.topic_name` says it.
         """
-        found = decode_message_id(data)
+        found = decode_message_id(message_id_bytes)
         first = found.first_chunk
         chunks = () if first is None else ((first.ledger, first.entry), (found.ledger, found.entry))
         return MessageId(

@@ -47,6 +47,10 @@ class ConsumerDeadLetterPolicy:
             if topic is not None and TopicName.parse(topic).is_partition:
                 raise ArgumentError(f"{what} {topic} names one partition; give the topic (rule 6.4.2)")
 
+    def policy(self) -> ConsumerDeadLetterPolicy:
+        """Return the policy itself, which the official client has within another object."""
+        return self
+
 
 def base_topic(topic: str) -> str:
     """Return the full name without a partition."""
