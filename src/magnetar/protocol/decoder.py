@@ -10,7 +10,6 @@ done.
 from __future__ import annotations
 
 import struct
-from collections import deque
 from typing import Final
 
 from magnetar.model.errors import ProtocolError
@@ -62,8 +61,9 @@ class Decoder:
         self._from_client = from_client
         self.slice_bytes = SLICE_BYTES
         """What :data:`SLICE_BYTES` is for this connection."""
-        self._walkable: deque[tuple[bytes, int]] = deque()
-        """Buffers that begin at a frame, and where; chunks after them, as they came, have the offset -1."""
+        self._walkable: list[tuple[bytes, int]] = []
+        """Buffers that begin at a frame, and where, the next one at the end; chunks after them, as they came, have the
+        offset -1. They are few: nothing is read while some wait. An empty deque would take 760 bytes."""
         self._broken: str | None = None
 
     @property
@@ -116,12 +116,12 @@ class Decoder:
         if self._walkable:
             self.later(data)
         else:
-            self._walkable += self._splitter.feed(data)
+            self._walkable += reversed(self._splitter.feed(data))
         return self.more()
 
     def later(self, data: bytes) -> None:
         """Keep bytes for the next call of :meth:`more`."""
-        self._walkable.append((data, -1))
+        self._walkable.insert(0, (data, -1))
 
     def more(self) -> list[Command]:
         """Return the next slice of what waits."""
@@ -131,14 +131,14 @@ class Decoder:
         walkable = self._walkable
         try:
             while walkable:
-                buffer, position = walkable.popleft()
+                buffer, position = walkable.pop()
                 if position < 0:
                     # none before it is left: now it is known where its first frame begins
-                    walkable.extendleft(reversed(self._splitter.feed(buffer)))
+                    walkable += reversed(self._splitter.feed(buffer))
                     continue
                 position = self._walk(buffer, position, decoded)
                 if position >= 0:
-                    walkable.appendleft((buffer, position))
+                    walkable.append((buffer, position))
                     break
         except ProtocolError as error:
             self._broken = str(error)

@@ -15,6 +15,7 @@ from magnetar.client.errors import AlreadyClosedError, ClientError, Undeliverabl
 from magnetar.client.machines.message import Message
 from magnetar.model.errors import MagnetarError
 from magnetar.model.policies import JsonObject
+from magnetar.runtime.event import Event
 from magnetar.runtime.log import RateLimitedLog
 
 _limited = RateLimitedLog(logging.getLogger(__name__), burst=1)
@@ -39,7 +40,7 @@ class DeliverySocket(ABC):
         """``share``: of the memory of all sockets."""
         self._socket = socket
         self._share = share
-        self._room = asyncio.Event()
+        self._room = Event()
 
     async def run(self) -> None:
         """Serve the socket until the peer leaves, which is a SocketGoneError, or it has to be closed."""

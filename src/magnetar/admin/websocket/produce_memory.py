@@ -7,7 +7,7 @@ none of them.
 
 from __future__ import annotations
 
-import asyncio
+from magnetar.runtime.event import Event
 
 
 class ProduceMemory:
@@ -18,7 +18,7 @@ class ProduceMemory:
         self._most = most
         self.held = 0
         """Characters of the frames that are under way."""
-        self._line: dict[asyncio.Event, None] = {}
+        self._line: dict[Event, None] = {}
         """Who waits for room, first come first."""
 
     @property
@@ -26,11 +26,11 @@ class ProduceMemory:
         """Whether a frame has to wait."""
         return self.held >= self._most
 
-    def wait(self, woken: asyncio.Event) -> None:
+    def wait(self, woken: Event) -> None:
         """Stand in line, or stay there: ``woken`` is set once when there is room."""
         self._line.setdefault(woken)
 
-    def take(self, woken: asyncio.Event, size: int) -> None:
+    def take(self, woken: Event, size: int) -> None:
         """A frame is handed on; whoever asked by ``woken`` waits no more."""
         self._line.pop(woken, None)
         self.held += size
@@ -41,7 +41,7 @@ class ProduceMemory:
         self.held -= size
         self._wake()
 
-    def leave(self, woken: asyncio.Event, size: int) -> None:
+    def leave(self, woken: Event, size: int) -> None:
         """A socket ends with ``size`` characters under way."""
         self._line.pop(woken, None)
         self.give_back(size)

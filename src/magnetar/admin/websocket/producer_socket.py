@@ -19,6 +19,7 @@ from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.model.errors import MagnetarError
+from magnetar.runtime.event import Event
 
 log = logging.getLogger(__name__)
 _BYTES_MAX: Final = 8 << 20
@@ -38,9 +39,10 @@ class ProducerSocket:
         self._producer = producer
         self._most = most
         self._count = self._held = 0
-        self._answers: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+        self._answers: list[tuple[str, int]] = []
         """What is to be sent, with the size of the frame that it answers."""
-        self._room = asyncio.Event()
+        self._answered = Event()
+        self._room = Event()
 
     async def run(self) -> None:
         """Serve the socket until the peer leaves, which is a SocketGoneError."""
@@ -106,15 +108,19 @@ class ProducerSocket:
             self._room.set()
 
     def _say(self, text: str, size: int) -> None:
-        self._answers.put_nowait((text, size))
+        self._answers.append((text, size))
+        self._answered.set()
 
     async def _answer(self) -> None:
         while True:
-            text, size = await self._answers.get()
-            await self._socket.send(text)
-            self._count -= 1
-            self._held -= size
-            self._room.set()
+            await self._answered.wait()
+            self._answered.clear()
+            answers, self._answers = self._answers, []
+            for text, size in answers:
+                await self._socket.send(text)
+                self._count -= 1
+                self._held -= size
+                self._room.set()
 
 
 def _outgoing(producer: Producer, message: SentMessage) -> OutgoingMessage:

@@ -9,7 +9,6 @@ door (HTTP), and its connection says so.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar, cast
 
@@ -58,7 +57,7 @@ class InnerTransport(asyncio.Transport):
         self._loop = loop
         self._other: InnerTransport
         self._protocol: asyncio.Protocol
-        self._unsent: deque[memoryview] = deque()
+        self._unsent: list[memoryview] = []
         self._size = 0
         self._low, self._high = 16 << 10, 64 << 10
         self._full = False
@@ -111,14 +110,17 @@ class InnerTransport(asyncio.Transport):
         other = self._other
         if self._lost or other._lost or not other._reading:
             return
-        room, pieces = _PIECE, []
-        while self._unsent and room > 0:
-            first = self._unsent.popleft()
-            if len(first) > room:
-                self._unsent.appendleft(first[room:])
-                first = first[:room]
-            room -= len(first)
-            pieces.append(first)
+        room, whole = _PIECE, 0
+        for piece in self._unsent:
+            if len(piece) > room:
+                break
+            room -= len(piece)
+            whole += 1
+        pieces, self._unsent[:whole] = self._unsent[:whole], []
+        if self._unsent and room:
+            first = self._unsent[0]
+            pieces.append(first[:room])
+            self._unsent[0], room = first[room:], 0
         if pieces:
             self._size -= _PIECE - room
             other._protocol.data_received(b"".join(pieces))

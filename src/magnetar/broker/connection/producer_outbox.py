@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 from magnetar.broker.connection.bounds.outbox import Outbox
@@ -24,7 +23,7 @@ class ProducerOutbox:
 
     def __init__(self, session: Session, producer_id: int, log: WritableLog) -> None:
         self._log = log
-        self._refusals: deque[tuple[int, c.CommandSendError]] = deque()
+        self._refusals: list[tuple[int, c.CommandSendError]] = []
         """SEND_ERRORs that have to wait for what was sent before, each with the ordinal that it comes before."""
         self._session = session
         self._out: Outbox = session.out
@@ -61,10 +60,10 @@ class ProducerOutbox:
         """Send the refusals that stand among these results; returns the results that are left to be receipted."""
         first = self._log.exact_ordinal(Position(ledger, first_entry))
         while self._refusals and first is not None and self._refusals[0][0] < first + len(results):
-            ordinal, refusal = self._refusals.popleft()
+            ordinal, refusal = self._refusals.pop(0)
             before = max(ordinal - first, 0)
             if before:
-                held, self._refusals = self._refusals, deque()
+                held, self._refusals = self._refusals, []
                 self.receipts(ledger, first_entry, results[:before])
                 self._refusals = held
             results, first, first_entry = results[before:], first + before, first_entry + before
@@ -83,7 +82,7 @@ class ProducerOutbox:
     def _all_before_decided(self) -> None:
         refusals = self._refusals
         while refusals and refusals[0][0] <= self._log.end:
-            self._session.send(refusals.popleft()[1])
+            self._session.send(refusals.pop(0)[1])
         if refusals:
             self._log.barrier(self._all_before_decided, lambda error: self._refusals.clear())
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -21,7 +20,7 @@ from typing import Any, Final
 from magnetar.authorization.caller import Caller
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.bounds.socket_pauses import RATE, PausableSocket
-from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns
+from magnetar.broker.connection.bounds.turns import COSTS, GRACE, TURN, USUAL, Turns, waits_for_client
 from magnetar.broker.connection.bounds.wide_reads import MANY_PRODUCERS
 from magnetar.broker.connection.login import Login
 from magnetar.broker.connection.open_handles import OpenConsumer, OpenWatch, PendingOpen
@@ -44,8 +43,6 @@ ones takes a quarter of a millisecond."""
 
 _COMPLAINT_MAX: Final = 500
 
-_UNANSWERED: Final = frozenset({c.CommandAck, c.CommandFlow, c.CommandRedeliverUnacknowledgedMessages, c.CommandPong})
-"""Commands that are handled also while the client takes no answers; an ACK unless it asks for one."""
 _FEW_IDS: Final = 8
 _ACK: Final = c.CommandAck
 _SEND: Final = c.CommandSend
@@ -55,6 +52,15 @@ Handler = Callable[["Session", Any], Iterator[int] | None]
 
 class Session(PausableSocket):
     """One client's session, owned by its listener; lives on the event loop."""
+
+    # with more than 29 attributes each session would have a hash table of its own, 1.6 KB
+    __slots__ = (
+        "_acknowledge", "_commands", "_handlers", "_held", "_leaving", "_probe_timer", "_probes", "_send", "_steps",
+        "_turns", "_waits_for_client", "accepted", "acking", "address", "caller", "carry_on", "client_version",
+        "consumers", "features", "halted", "host", "journal", "login", "loop", "out", "pending_publishes",
+        "producers", "protocol", "protocol_version", "read_wide", "recently_closed", "reopening", "service", "stuck",
+        "watches",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -69,7 +75,7 @@ class Session(PausableSocket):
         self.service = service
         self.out = out
         self._turns = turns
-        self._commands: deque[c.Command] = deque()
+        self._commands: list[c.Command] = []
         """Decoded commands, to be handled in a later turn."""
         self._steps: Iterator[int] | None = None
         """The rest of the command before them."""
@@ -109,8 +115,8 @@ class Session(PausableSocket):
         self.halted = False
         """Whether it handles no more commands: it is closed, or it has published as fast as it may."""
         self._probes: list[Callable[[bool], None]] = []
-        self._leaving: deque[Producer | OpenConsumer | OpenWatch] = deque()
-        """What the lost client had opened and has still to leave."""
+        self._leaving: list[Producer | OpenConsumer | OpenWatch] = []
+        """What the lost client had opened and has still to leave, the first of it at the end."""
         self._probe_timer: asyncio.TimerHandle | None = None
 
     # commands ----------------------------------------------------------------------------------------------------
@@ -127,7 +133,7 @@ class Session(PausableSocket):
         if self._steps is not None:
             self._turns.spent(TURN - self._advance(TURN))
         elif self._commands:
-            commands, self._commands = self._commands, deque()
+            commands, self._commands = self._commands, []
             self.handle(commands)
 
     def handle(self, commands: Iterable[c.Command]) -> None:
@@ -164,7 +170,7 @@ class Session(PausableSocket):
                     continue
             if kind is not _ACK and self.acking:
                 self.hand_over_acks()
-            self.stuck = stuck and _answered(command)
+            self.stuck = stuck and waits_for_client(command)
             if self.stuck or budget <= 0 or (turns.left <= TURN - budget and budget <= TURN - GRACE):
                 self._commands.append(command)
                 break
@@ -340,11 +346,11 @@ class Session(PausableSocket):
         self.producers, self.reopening, self.consumers, self.watches = {}, {}, {}, {}
         # at once, before whatever they wait for happens
         call_all(self.address, [one.cancel for one in opened if isinstance(one, PendingOpen)])
-        self._leaving += [one for one in opened if not isinstance(one, PendingOpen)]
+        self._leaving[:0] = [one for one in reversed(opened) if not isinstance(one, PendingOpen)]
         self._leave()
 
     def _leave(self) -> None:
-        some = [self._leaving.popleft() for _ in range(min(LEAVE_AT_ONCE, len(self._leaving)))]
+        some = [self._leaving.pop() for _ in range(min(LEAVE_AT_ONCE, len(self._leaving)))]
         call_all(self.address, [partial(self._left, one) for one in some])
         if self._leaving:
             self.loop.call_soon(self._leave)
@@ -392,8 +398,3 @@ class Session(PausableSocket):
 
 
 def _nothing() -> None: ...
-
-
-def _answered(command: c.Command) -> bool:
-    kind = command.__class__
-    return kind not in _UNANSWERED or (isinstance(command, c.CommandAck) and command.request_id is not None)

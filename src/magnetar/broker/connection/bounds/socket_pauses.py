@@ -18,6 +18,8 @@ MEMORY: Final = 8
 class PausableSocket:
     """The base of a session: it is read unless there is a reason not to."""
 
+    __slots__ = ("__weakref__", "_not_reading", "closed", "transport")
+
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
         self.closed = False

@@ -50,6 +50,14 @@ COSTS: Final = MappingProxyType[type, int](
     }
 )
 """Units of one command; other commands take the usual."""
+_UNANSWERED: Final = frozenset({c.CommandAck, c.CommandFlow, c.CommandRedeliverUnacknowledgedMessages, c.CommandPong})
+
+
+def waits_for_client(command: c.Command) -> bool:
+    """Whether a command is not handled while its client takes no answers: all that have one, an ACK if it asks for
+    it."""
+    kind = command.__class__
+    return kind not in _UNANSWERED or (isinstance(command, c.CommandAck) and command.request_id is not None)
 
 
 class Worker(Protocol):

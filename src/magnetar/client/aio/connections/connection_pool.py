@@ -24,6 +24,7 @@ from magnetar.client.handshake import unreachable
 from magnetar.client.lookup_answer import Route
 from magnetar.client.rest import RestTlsError
 from magnetar.model.errors import NotAvailableError
+from magnetar.runtime.event import Event
 from magnetar.security.credentials.certificate import presenting
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class ConnectionPool:
         self._opening: dict[tuple[Route, int], asyncio.Task[WireConnection]] = {}
         self._under_way: set[asyncio.Task[WireConnection]] = set()
         """Attempts that have not ended, also those to a service that the client has left."""
-        self._moved = asyncio.Event()
+        self._moved = Event()
         self._refusal: Exception | None = None
         self._made: weakref.WeakSet[WireConnection] = weakref.WeakSet()
 
@@ -82,7 +83,7 @@ class ConnectionPool:
         for task in opened.values():
             if task.done() and not task.cancelled() and task.exception() is None:
                 task.result().close()
-        moved, self._moved = self._moved, asyncio.Event()
+        moved, self._moved = self._moved, Event()
         moved.set()
 
     async def pause(self, seconds: float) -> None:

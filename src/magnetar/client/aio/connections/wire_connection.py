@@ -27,6 +27,7 @@ from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.client import ClientConnection
 from magnetar.protocol.commands.names import name_of
+from magnetar.runtime.event import Event
 from magnetar.security.asker_words import TOOL_WORDS, AskerWords
 from magnetar.security.credentials.method import ClientCredentials
 from magnetar.security.credentials.secret import CredentialsDelayedError, CredentialsError
@@ -83,7 +84,7 @@ class WireConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answers: dict[int, asyncio.Future[c.Command]] = {}
         self._greeted: asyncio.Future[None] = self._loop.create_future()
-        self._gone = asyncio.Event()
+        self._gone = Event()
         self._heard = self._asked = False
         """Whether the broker has said anything since it was looked last, and whether it was asked for a sign then."""
         self._pinger: asyncio.TimerHandle | None = None

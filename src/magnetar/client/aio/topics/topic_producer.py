@@ -27,6 +27,7 @@ from magnetar.model.errors import ServerError
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.batches import Batch
+from magnetar.runtime.event import Event
 
 _WRITE_BYTES: Final = 256 << 10
 _SENT_AGAIN: Final = frozenset({ServerError.ChecksumError, ServerError.PersistenceError})
@@ -47,8 +48,7 @@ class TopicProducer:
         self._producer_id = -1
         self._topic_epoch: int | None = None
         self._epoch = 0
-        self._room: asyncio.Event = asyncio.Event()
-        self._idle: asyncio.Event = asyncio.Event()
+        self._room, self._idle = Event(), Event()
         self._writing = False
         self._memory = environment.memory
         self._messages_max = options.limits.pending_messages or sys.maxsize

@@ -7,7 +7,6 @@ wait for company as well: such a batch goes as soon as nothing else is on its wa
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 NEVER: Final = float("inf")
@@ -32,7 +31,7 @@ class BatchWait:
         """When they are to be sent; `NEVER` if no batch is open."""
         self._delay = delay
         self._hurried = False
-        self._before = deque([(-NEVER, 0)] * _BATCHES_LOOKED_AT, _BATCHES_LOOKED_AT)
+        self._before = [(-NEVER, 0)] * _BATCHES_LOOKED_AT
         """When each of the last batches was begun, and how many messages it had."""
         self._messages_before = 0
 
@@ -48,6 +47,7 @@ class BatchWait:
         since, self.since, self.until = self.since, NEVER, NEVER
         if messages:
             self._messages_before += messages - self._before[0][1]
+            del self._before[0]
             self._before.append((since, messages))
         self._hurried = False
         return since
