@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from magnetar.runtime.memory_trim import PATIENCE
+from magnetar.runtime.memory.trim import PATIENCE
 from tests.hostile import clean
 from tests.hostile.attacks import (
     Attack,

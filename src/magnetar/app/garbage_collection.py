@@ -13,7 +13,7 @@ import gc
 from collections.abc import Callable
 from typing import Final
 
-from magnetar.runtime.memory_trim import trim
+from magnetar.runtime.memory.trim import trim
 
 EVERY_SECONDS: Final = 1.0
 _YOUNG_OBJECTS: Final = 50_000

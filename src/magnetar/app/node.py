@@ -37,9 +37,9 @@ from magnetar.protocol.commands import CommandError
 from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit
 from magnetar.runtime.connections.descriptors import Descriptors, limit_now
-from magnetar.runtime.free_lists import FreeLists
-from magnetar.runtime.memory_trim import SECONDS as MEMORY_SECONDS
-from magnetar.runtime.memory_trim import MemoryTrimmer
+from magnetar.runtime.memory.free_lists import FreeLists
+from magnetar.runtime.memory.trim import SECONDS as MEMORY_SECONDS
+from magnetar.runtime.memory.trim import MemoryTrimmer
 from magnetar.runtime.rotated_lines import RotatedLines
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.security.authentication.service import AuthenticationService

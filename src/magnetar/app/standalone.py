@@ -15,7 +15,7 @@ from magnetar.compiled_build import check_build
 from magnetar.config.settings import Settings
 from magnetar.protocol import varints
 from magnetar.runtime.connections.descriptors import raise_limit
-from magnetar.runtime.memory_trim import share_one_heap
+from magnetar.runtime.memory.trim import share_one_heap
 from magnetar.runtime.tasks import TaskGroup
 
 log = logging.getLogger(__name__)

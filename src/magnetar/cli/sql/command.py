@@ -77,7 +77,7 @@ def sql(
         given = flags.connection_flags(url, auth_plugin, auth_params, trust, context, client_conf, token)
         found = connection(given)
     with _failures():
-        from magnetar.cli.sql.decryption import decryption
+        from magnetar.cli.sql.private_key import decryption
         from magnetar.cli.sql.result_forms import check_file, show
         from magnetar.cli.sql.topic_query import Query
         from magnetar.cli.sql.topic_table import place, reading_options

@@ -221,7 +221,7 @@ def test_who_waited_too_long_is_refused_and_the_next_one_comes() -> None:
 @pytest.mark.parametrize("most", [0, 1, 2])
 @pytest.mark.parametrize("what", ["producers", "same_address"])
 def test_limits_hold_to_the_number(what: str, most: int) -> None:
-    """0 is no limit; the address counts without its port (rules 3.1.6, 4.8)."""
+    """0 is no limit; the address counts without its port (rule 3.1.6)."""
     door = Door(ProducerLimits(**{what: most}))
     for number in range(most or 5):
         door.come(f"{number}", SHARED, address=f"10.0.0.1:{number}")

@@ -11,7 +11,7 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 PROGRAM: Final = r"""
 import asyncio, contextvars, gc, os, re, sys, tempfile
 import uvloop
-from magnetar.runtime.free_lists import FreeLists
+from magnetar.runtime.memory.free_lists import FreeLists
 
 def arenas():
     # what the interpreter says of its allocator goes to the descriptor of standard error

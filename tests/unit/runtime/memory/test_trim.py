@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from magnetar.runtime.memory_trim import GROWN_BYTES, PATIENCE, MemoryTrimmer, resident_bytes, trim
+from magnetar.runtime.memory.trim import GROWN_BYTES, PATIENCE, MemoryTrimmer, resident_bytes, trim
 
 
 class Process:

@@ -1,0 +1,4 @@
+"""Freed memory goes back to the system.
+
+Reading order: ``trim`` (when, and how), ``free_lists`` (what Python and its libraries keep of freed objects).
+"""
