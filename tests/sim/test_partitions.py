@@ -198,8 +198,9 @@ def test_no_finishing_after_a_crash_is_noticed() -> None:
 
 
 def test_partitions_without_subscriptions_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def bare(maker: PartitionCreator, partition: TopicName, like: object) -> object:
-        return maker._find(partition) or maker._make(partition)
+    def bare(maker: PartitionCreator, partition: TopicName, like: object) -> None:
+        maker._enter(partition)
+        maker._store.unopened_log(partition.fqn)
 
     monkeypatch.setattr(PartitionCreator, "_whole", bare)
     caught(growth, lambda broker: None)

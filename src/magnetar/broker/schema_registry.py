@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 from magnetar.broker.activity import SchemaActivity, count
 from magnetar.broker.policies.effective_policies import EffectivePolicies
 from magnetar.metadata.schemas import History, SchemaStore
-from magnetar.model.errors import BadVersionError, IncompatibleSchemaError
+from magnetar.model.errors import BadVersionError, IncompatibleSchemaError, MagnetarError
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 from magnetar.runtime.clock import Clock
@@ -199,6 +199,20 @@ class SchemaRegistry:
     async def purge(self, topic: TopicName) -> None:
         """Remove all versions, as if there had never been one."""
         await self._store.purge(SchemaId.of(topic))
+
+    async def topic_deleted(self, topic: TopicName, exists: Callable[[TopicName], bool]) -> None:
+        """Remove the schema of a topic whose deletion is durable; what fails is in the log.
+
+        It stays with a partition, and if the topic exists again or in the other domain, whose schema is the same.
+        """
+        local_name, namespace = topic.local_name, topic.namespace
+        namesakes = (namespace.topic(local_name), namespace.topic(local_name, "non-persistent"))
+        if topic.is_partition or any(map(exists, namesakes)):
+            return
+        try:
+            await self.purge(topic)
+        except MagnetarError as error:
+            log.error("%s is deleted, its schema is not (DELETE it): %s", topic.fqn, error, extra={"topic": topic.fqn})
 
 
 def _require_follows(versions: History, definition: SchemaDefinition, strategy: CompatibilityStrategy) -> None:

@@ -110,7 +110,7 @@ class BrokerService:
         self.policy_notification = PolicyNotification(self.policies.of)
         self.policies.on_namespace = self._namespace_policies_changed
         self.policies.on_topic = self._topic_policies_changed
-        self.partitions = PartitionCreator(resources.partitioned, self.find, self._load)
+        self.partitions = PartitionCreator(resources.partitioned, store, self.topics, self._enter)
         self._policy_events = PolicyEvents(store, resources, settings.clusterName, clock, self.find, self._load)
         self.subscribe_rate_limiter = SubscribeRateLimiter()
         self.changes = TopicChanges()
@@ -189,7 +189,8 @@ class BrokerService:
             return self._load(name)
         if not self._may_create(name, create):
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
-        return self.partitions.used(name) or self._load(name)
+        self.partitions.used(name)
+        return self._load(name)
 
     def served(self, name: TopicName, *, create: bool) -> TopicApi:
         """The topic of either domain that a producer or consumer asked for. Raises as :meth:`topic_for` does."""
@@ -246,11 +247,15 @@ class BrokerService:
         most = self.policies.max_topics(namespace)
         return not most or self.directory.count(namespace) + topics <= most
 
-    def _load(self, name: TopicName) -> Topic:
+    def _enter(self, name: TopicName) -> None:
+        """Have a topic among those that exist. Raises ServiceNotReadyError while it is being deleted."""
         if name.fqn in self._leaving:
             raise ServiceNotReadyError("Topic is being deleted")
         if self.directory.add(name):
             self.changes.created(name)
+
+    def _load(self, name: TopicName) -> Topic:
+        self._enter(name)
         policies, shared = self.policies.of(name), None if is_system_topic(name) else self.shared_limits
         with self.activity.load():
             topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, policies, self._publishing, shared)
@@ -342,7 +347,8 @@ class BrokerService:
             if not name.is_partition:
                 await self.resources.topic_policies.delete(name)
             self.store.delete_log(
-                name.fqn, lambda: run_eagerly(self._forget_schema(name), _ignore, self.tasks, "schema")
+                name.fqn,
+                lambda: run_eagerly(self.schemas.topic_deleted(name, self.exists), _ignore, self.tasks, "schema"),
             )
         finally:
             self._leaving.discard(name.fqn)
@@ -353,21 +359,7 @@ class BrokerService:
         """Delete a non-persistent topic with its clients; no error if there is none (rule 13.11)."""
         self.nonpersistent_topics.remove(name)
         await self.resources.namespaces.forget_grants(name)
-        await self._forget_schema(name)
-
-    async def _forget_schema(self, name: TopicName) -> None:
-        """Delete the schema of a topic whose deletion is durable.
-
-        It stays with a partition, and if the topic exists again or in the other domain, whose schema is the same.
-        """
-        local_name, namespace = name.local_name, name.namespace
-        namesakes = (namespace.topic(local_name), namespace.topic(local_name, "non-persistent"))
-        if name.is_partition or any(map(self.exists, namesakes)):
-            return
-        try:
-            await self.schemas.purge(name)
-        except MagnetarError as error:
-            log.error("%s is deleted, its schema is not (DELETE it): %s", name.fqn, error, extra={"topic": name.fqn})
+        await self.schemas.topic_deleted(name, self.exists)
 
     def unload(self, name: TopicName) -> None:
         """Unload a topic: clients look it up again, and its state is rebuilt (rule 4.2.5)."""

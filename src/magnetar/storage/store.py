@@ -206,15 +206,23 @@ class LedgerStore:
         A ledger is opened each time: entries written by this process never share a ledger with older ones (rule 4.1.5).
         A log that was durable before is served also if the disk takes nothing (decision 069).
         """
+        managed = self.unopened_log(name)
+        managed.open_ledger()
+        if done is not None:
+            self.journal.barrier(done, failed if managed.id in self._unborn else lambda error: done())
+        return managed
+
+    def unopened_log(self, name: str) -> ManagedLedger:
+        """The log of that name, made if missing: nothing may be appended to it before :meth:`open_log`.
+
+        It is durable when the journal has written all that it was given so far.
+        """
         managed = self._logs.get(name)
         if managed is None:
             self.ids[0] += 1
             managed = self._logs[name] = ManagedLedger(self, self.ids[0], name)
             self._unborn.add(managed.id)
             managed.write_birth(partial(self._unborn.discard, managed.id))
-        managed.open_ledger()
-        if done is not None:
-            self.journal.barrier(done, failed if managed.id in self._unborn else lambda error: done())
         return managed
 
     def when_records_are_taken(self, answer: Callable[[PersistenceError | None], None]) -> None:

@@ -20,6 +20,7 @@ from magnetar.broker.policies.topic_settings import dispatch_settings
 from magnetar.config.configuration import load
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
+from magnetar.model.names import TopicName
 from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.support.real_broker import HOST, TOPIC, RealBroker, run_on_broker
 
@@ -167,9 +168,11 @@ def test_a_partitioned_topic_without_partitions_goes_if_that_is_asked_for(tmp_pa
 
     async def steps(broker: RealBroker) -> None:
         assert (await broker.ask("PUT", f"{TOPIC}/parts/partitions", 2))[0] == 204
-        disuse = broker.node.broker.upkeep.inactive_topics
+        service, disuse = broker.node.broker.service, broker.node.broker.upkeep.inactive_topics
+        for name in service.partitions_of(TopicName.parse("persistent://public/default/parts")):
+            service.find(name)  # used once
         assert await disuse.delete_topics() == 0
-        for topic in broker.node.broker.service.topics.values():
+        for topic in service.topics.values():
             topic.idle_since_ms = 0
         assert await disuse.delete_topics() == 2
         _, listed = await broker.ask("GET", f"{TOPIC}/partitioned")

@@ -5,6 +5,9 @@ each partition is made with the durable subscriptions that the first of the old 
 is on disk the note is removed. A message cannot come between: a noted partition is completed before its first use.
 After a crash the note is still there, and what it names is made while clients are served already (rule 2.14).
 
+A partition is made without being loaded, as after a start: it takes no memory beside its log, and the time after which
+unused topics are deleted begins when a client or an operation loads it (rule 4.7.6).
+
 However many are to be made, a few are made at a time, each few durable before the next, and between them others are
 served, the broker may stop, and the topic may be deleted, which ends it. What asks for more than a broker serves (an
 earlier version took any number) is not begun: its partitions come with their first use.
@@ -12,9 +15,8 @@ earlier version took any number) is not begun: its partitions come with their fi
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from magnetar.broker.topic.topic import Topic
@@ -23,54 +25,67 @@ from magnetar.model.errors import MagnetarError, ServiceNotReadyError, TopicNotF
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PARTITIONS_MAX
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
-from magnetar.runtime.callbacks import answered, settled
+from magnetar.runtime.callbacks import settled
 from magnetar.runtime.tasks import TaskGroup
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.store import LedgerStore
 
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 20
 """Partitions that are created in one turn of the loop; a few milliseconds."""
 
-Loader = Callable[[TopicName], Topic | None]
-
 
 class PartitionCreator:
-    """Creates partitions; ``find`` loads a topic that exists, ``make`` creates one."""
+    """Creates partitions in ``store``; ``loaded`` are the topics that are in use.
 
-    def __init__(self, partitioned: PartitionedTopics, find: Loader, make: Callable[[TopicName], Topic]) -> None:
+    ``enter`` has a topic among those that exist, or raises ServiceNotReadyError while it is being deleted.
+    """
+
+    def __init__(
+        self, partitioned: PartitionedTopics, store: LedgerStore, loaded: Mapping[str, Topic],
+        enter: Callable[[TopicName], None],
+    ) -> None:  # fmt: skip
         self._partitioned = partitioned
-        self._find = find
-        self._make = make
+        self._store = store
+        self._loaded = loaded
+        self._enter = enter
         self._tasks = TaskGroup("partitions")
         self._ending = False
 
-    def make(self, name: TopicName, first: int, end: int) -> list[Topic]:
-        """Make partitions ``first`` to ``end - 1`` of a topic whose metadata names them.
+    def make(self, name: TopicName, first: int, end: int) -> None:
+        """Make partitions ``first`` to ``end - 1`` of a topic whose metadata names them; loads none.
 
-        Those that exist stay as they are, except that noted ones get the subscriptions that they lack.
+        Those that exist stay as they are, except that noted ones get the subscriptions that they lack. Raises
+        ServiceNotReadyError while one of them is being deleted.
         """
         noted = self._partitioned.unmade(name)
         older = range(min(0 if noted is None else noted, PARTITIONS_MAX))
-        like = next((topic for index in older if (topic := self._find(name.partition(index)))), None)
-        return [
+        old = (self._store.find_log(name.partition(index).fqn) for index in older)
+        like = next((found for found in old if found is not None), None)
+        for index in range(first, end):
             self._whole(name.partition(index), None if noted is None or index < noted else like)
-            for index in range(first, end)
-        ]
 
-    def used(self, partition: TopicName) -> Topic | None:
-        """Complete a partition that a client wants and that is noted; returns None if it is not noted."""
+    def used(self, partition: TopicName) -> None:
+        """Complete a partition that a client wants, if it is noted. Raises as :meth:`make`."""
         first = self._partitioned.unmade(partition.parent)
         if first is None or not first <= partition.partition_index < self._partitioned.count(partition.parent):
-            return None
-        return self.make(partition.parent, partition.partition_index, partition.partition_index + 1)[0]
+            return
+        self.make(partition.parent, partition.partition_index, partition.partition_index + 1)
 
-    def _whole(self, partition: TopicName, like: Topic | None) -> Topic:
-        topic = self._find(partition) or self._make(partition)
-        if like is not None:
-            for subscription in like.durable_subscriptions():
-                if subscription not in topic.subscriptions and subscription != COMPACTION_SUBSCRIPTION:
-                    topic.create_subscription(subscription, topic.log.first)
-        return topic
+    def _whole(self, partition: TopicName, like: ManagedLedger | None) -> None:
+        self._enter(partition)
+        made = self._store.unopened_log(partition.fqn)
+        for subscription in () if like is None else list(like.cursors):
+            if subscription not in made.cursors and subscription != COMPACTION_SUBSCRIPTION:
+                self._subscribe(partition, made, subscription)
+
+    def _subscribe(self, partition: TopicName, made: ManagedLedger, subscription: str) -> None:
+        topic = self._loaded.get(partition.fqn)
+        if topic is None:
+            made.open_cursor(subscription, made.first)
+        elif subscription not in topic.subscriptions:
+            topic.create_subscription(subscription, made.first)
 
     async def make_durably(self, name: TopicName, first: int, end: int) -> None:
         """Create partitions as :meth:`make` does, some at a time.
@@ -82,10 +97,8 @@ class PartitionCreator:
                 raise ServiceNotReadyError(f"the broker stops: {name.fqn} gets its other partitions at the next start")
             if self._partitioned.count(name) < end or self._partitioned.leaving(name):
                 raise TopicNotFoundError(f"Topic {name.fqn} was deleted while its partitions were being made")
-            made = self.make(name, index, min(index + AT_ONCE, end))
-            await asyncio.gather(*(answered(topic.when_durable) for topic in made))
-            # their subscriptions must be durable, too
-            await settled(made[-1].log.barrier)
+            self.make(name, index, min(index + AT_ONCE, end))
+            await settled(self._store.journal.barrier)
 
     async def make_noted(self, name: TopicName) -> None:
         """Create what the metadata notes as missing, then remove the note. Raises as :meth:`make_durably`."""
