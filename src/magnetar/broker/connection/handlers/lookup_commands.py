@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -15,6 +16,8 @@ from magnetar.model.errors import MagnetarError, ProtocolError
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.protocol import commands as c
 from magnetar.protocol.handmade_frames import topic_lists
+
+log = logging.getLogger(__name__)
 
 _DOMAINS: Final = MappingProxyType[c.NamespaceMode, Sequence[Domain]](
     {
@@ -66,7 +69,7 @@ def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMet
         if error is None:
             session.send(c.CommandPartitionedTopicMetadataResponse(command.request_id, c.MetadataType.Success, count))
             return
-        session.complain(error.code.name, "PARTITIONED_METADATA of %s refused: %s", command.topic, error)
+        _refused(session, command, error)
         session.send(
             c.CommandPartitionedTopicMetadataResponse(
                 command.request_id, c.MetadataType.Failed, error=error.code, message=str(error)
@@ -88,6 +91,20 @@ def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMet
         may_create=command.metadata_auto_creation_enabled is not False,
     )
     write_metadata(session, count, answer, "PARTITIONED_METADATA")
+
+
+def _refused(session: Session, command: c.CommandPartitionedTopicMetadata, error: MagnetarError) -> None:
+    """Log the refusal with its reason; the text of Pulsar's answer is empty for a topic that is not there.
+
+    Whether a topic exists is an ordinary question of a client that does not want it made: every Java consumer with a
+    retry topic or a dead letter policy asks so for the topics that earlier versions of it had.
+    """
+    reason = str(error) or "there is no such topic, and it is not to be created"
+    if reason != str(error) and command.metadata_auto_creation_enabled is False:
+        text = "%s: PARTITIONED_METADATA of %.500s: %s"
+        log.debug(text, session.address, command.topic, reason, extra=session.known)
+    else:
+        session.complain(error.code.name, "PARTITIONED_METADATA of %s refused: %s", command.topic, reason)
 
 
 def topics_of_namespace(session: Session, command: c.CommandGetTopicsOfNamespace) -> Iterator[int]:

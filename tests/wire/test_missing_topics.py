@@ -1,0 +1,35 @@
+"""What the log says of questions about topics that are not there (rule 2.8)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from magnetar.model.errors import ServerError
+from magnetar.protocol import commands as c
+from tests.wire.bench import Wires, on_broker
+
+OLD_NAME = "persistent://public/default/sub-RETRY"
+WHY = "there is no such topic, and it is not to be created"
+
+
+@pytest.mark.parametrize("to_be_made", [False, True])
+def test_a_missing_topic_is_a_warning_only_where_it_was_to_be_made(
+    to_be_made: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A Java consumer with a retry topic asks for two that are not to be made; each left a warning without a reason."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        command = c.CommandPartitionedTopicMetadata(
+            OLD_NAME, client.new_id(), metadata_auto_creation_enabled=to_be_made
+        )
+        answer = await client.request(command, c.CommandPartitionedTopicMetadataResponse)
+        assert (answer.error, answer.message) == (ServerError.TopicNotFound, "")
+
+    with caplog.at_level(logging.DEBUG):
+        on_broker(test, allowAutoTopicCreation=not to_be_made)
+    said = [record for record in caplog.records if "PARTITIONED_METADATA" in record.getMessage()]
+    assert [record.levelname for record in said] == ["WARNING" if to_be_made else "DEBUG"]
+    assert said[0].getMessage().endswith(WHY)
