@@ -12,7 +12,7 @@ from typing_extensions import override
 from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.consumers.letter_producer import OpenOutlet
 from magnetar.client.aio.consumers.prefetch import Prefetch
-from magnetar.client.aio.consumers.seek_position import seek_command
+from magnetar.client.aio.consumers.seek_position import seek_command, sought
 from magnetar.client.aio.consumers.settlement import Settlement
 from magnetar.client.aio.parameters import checked
 from magnetar.client.aio.statistics.handle_stats import ConsumptionStatistics, consumer_stats
@@ -281,7 +281,7 @@ class Consumer(Settlement[T]):
             await asyncio.wait([self._moving])
         moving = self._moving = self._loop.create_task(self._seek(messageid))
         moving.add_done_callback(self._moved)
-        await asyncio.shield(moving)
+        await sought(moving, self._topic)
 
     def _moved(self, done: asyncio.Task[None]) -> None:
         self._moving = None

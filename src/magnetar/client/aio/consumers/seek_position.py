@@ -1,7 +1,10 @@
-"""The place that a seek names, as its command carries it."""
+"""The place that a seek names, as its command carries it, and what becomes of the seek."""
 
 from __future__ import annotations
 
+import asyncio
+
+from magnetar.client.errors import AlreadyClosedError
 from magnetar.client.machines.acknowledgement import ack_set_of
 from magnetar.client.machines.message_id import MAX_LONG, MessageId
 from magnetar.protocol import commands as c
@@ -35,3 +38,11 @@ def seek_data(message_id: MessageId, *, inclusive: bool) -> c.MessageIdData:
         left = ((1 << size) - 1) & ~((1 << first) - 1)
         return data._replace(batch_index=first, ack_set=ack_set_of(left))
     return data
+
+
+async def sought(moving: asyncio.Task[None], topic: str) -> None:
+    """Wait for a seek, which goes on if who waits is cancelled. Raises AlreadyClosedError if closing ended it."""
+    await asyncio.wait([moving])
+    if moving.cancelled():
+        raise AlreadyClosedError(f"{topic}: the consumer was closed before the seek was answered")
+    moving.result()
