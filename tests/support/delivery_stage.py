@@ -69,11 +69,16 @@ class Stage:
         await resources.partitioned.create(TopicName.parse(topic), count, to_make=True)
 
 
+def client_in(world: World, **options: Any) -> Client:
+    """A client that has the time of the simulation."""
+    url = f"pulsar://{HOST}:{PORT}"
+    return Client(url, operation_timeout_seconds=20, clock=SimClock(world.loop), rng=world.rng, **options)
+
+
 def play(story: Story) -> None:
     async def run(world: World) -> None:
         await world.boot()
-        url = f"pulsar://{HOST}:{PORT}"
-        async with Client(url, operation_timeout_seconds=20, clock=SimClock(world.loop), rng=world.rng) as client:
+        async with client_in(world) as client:
             await story(Stage(world, client))
 
     run_seed(run, 0, settings=Settings(acknowledgmentAtBatchIndexLevelEnabled=True, maxMessageSize=50_000))

@@ -130,3 +130,20 @@ def test_the_wait_has_an_end(tmp_path: Path, bound: str, closes: bool, monkeypat
         writer.close()
 
     with_broker(tmp_path, scenario)
+
+
+def test_a_connection_whose_body_came_after_its_answer_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LINGER_SECONDS", 0.3)
+
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await asyncio.open_connection(HOST, port_of(broker))
+        writer.write(head("POST", "/nowhere", "content-length: 10"))
+        answered = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(answered.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
+        writer.write(b"0123456789")
+        await asyncio.sleep(0.6)
+        writer.write(head("GET", "/admin/v2/clusters"))
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        writer.close()
+
+    with_broker(tmp_path, scenario)

@@ -164,6 +164,16 @@ def test_a_reader_whose_seek_comes_to_nothing_goes_on_where_it_was(deed: str) ->
         assert [reader.read_next(5_000).data() for _ in ALL[2:]] == ALL[2:]
 
 
+def test_a_seek_that_is_not_connected_again_ends_in_time() -> None:
+    with PulsarBroker(seed=1) as broker, broker.client(operation_timeout_seconds=2) as client:
+        consumer = client.subscribe("t", "s")
+        with broker.faults.drop("SUBSCRIBE", times=1_000), pytest.raises(ClientTimeoutError, match="it has moved"):
+            consumer.seek(MessageId.earliest)
+        with client.create_producer("t") as producer:
+            producer.send(b"after")
+        assert consumer.receive(60_000).data() == b"after"
+
+
 def test_a_broker_that_has_let_go_of_the_consumer_is_asked_again() -> None:
     """A topic that is unloaded answers MetadataError about consumers that it has closed."""
     with PulsarBroker(seed=1) as broker, broker.client(operation_timeout_seconds=10) as client:

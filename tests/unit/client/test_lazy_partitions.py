@@ -23,7 +23,7 @@ from magnetar.client.machines.message import Message
 from magnetar.protocol.commands import ProducerAccessMode
 from magnetar.testing import PulsarBroker
 from tests.sim.world import T
-from tests.support.delivery_stage import Stage, play
+from tests.support.delivery_stage import Stage, client_in, play
 
 COUNT = 4
 PARTITIONS = [f"{T}-partition-{number}" for number in range(COUNT)]
@@ -132,6 +132,34 @@ def test_what_is_too_large_says_so_and_the_others_are_sent() -> None:
             await large
         assert (await small).partition() == to
         assert producer.stats().num_send_failed == 1
+
+    play(story)
+
+
+def test_the_memory_of_what_is_too_large_is_for_who_waits() -> None:
+    async def story(stage: Stage) -> None:
+        async with client_in(stage.world, memory_limit_bytes=60_000) as stage.client:
+            producer, _ = await lazy_to_one(stage, block_if_queue_full=True)
+            open_one = await stage.client.create_producer(f"{T}-other", block_if_queue_full=True)
+            large = asyncio.ensure_future(producer.send(bytes(60_000)))
+            await asyncio.sleep(0)
+            small = asyncio.ensure_future(open_one.send(b"small"))
+            with pytest.raises(MessageTooLargeError):
+                await large
+            await asyncio.wait_for(small, 10)
+
+    play(story)
+
+
+def test_waiting_for_memory_opens_nothing() -> None:
+    async def story(stage: Stage) -> None:
+        async with client_in(stage.world, memory_limit_bytes=1_000) as stage.client:
+            producer, to = await lazy_to_one(stage)
+            open_one = await stage.client.create_producer(f"{T}-other")
+            sent = open_one.send_nowait(bytes(2_000))
+            waiting = asyncio.ensure_future(producer._producers[to].room())
+            await asyncio.wait_for(asyncio.gather(sent, waiting), 10)
+            assert to not in opened(stage)
 
     play(story)
 

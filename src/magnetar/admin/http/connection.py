@@ -100,8 +100,10 @@ class HttpConnection(H11Protocol):
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._unsent = 0
+        self._passing_over: asyncio.TimerHandle | None = None
+        """Runs while the rest of a body comes that has its answer already."""
         self._passed_over = 0
-        """Bytes of a body that came after its answer."""
+        """Bytes of that rest."""
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn takes no other
@@ -166,14 +168,16 @@ class HttpConnection(H11Protocol):
         self._head_lines = self._head_lines + data.count(b"\n") if waiting is h11.IDLE else 0
         if self._head_lines > HEAD_LINES_MAX:
             self._refuse(431, f"the head has more than {HEAD_LINES_MAX} lines: send fewer headers")
+        elif waiting is h11.SEND_BODY and self.cycle.response_complete:
+            self._passed_over += len(data)
+            if self._passed_over > LINGER_BYTES:
+                self.transport.abort()
         elif waiting in (h11.IDLE, h11.SEND_BODY):
-            if waiting is h11.SEND_BODY and self.cycle.response_complete:
-                self._passed_over += len(data)
-                if self._passed_over > LINGER_BYTES:
-                    self.transport.abort()
+            self._body_passed()
             if self._reading is None:
                 self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
         else:
+            self._body_passed()
             self._request_whole()
 
     @override
@@ -190,9 +194,9 @@ class HttpConnection(H11Protocol):
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
             # what is left of the body is passed over, so that the answer is seen and the connection can go on
-            self._passed_over = 0
+            self._body_passed()
             self._request_whole()
-            self._reading = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+            self._passing_over = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     @override
     def shutdown(self) -> None:
@@ -249,6 +253,12 @@ class HttpConnection(H11Protocol):
         self._lingering.patient = bool(self.conn.trailing_data[0])
         found.begin(event.method, event.target, self.headers, self.conn.trailing_data[0])
 
+    def _body_passed(self) -> None:
+        self._passed_over = 0
+        if self._passing_over is not None:
+            self._passing_over.cancel()
+            self._passing_over = None
+
     def _request_whole(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
@@ -288,6 +298,7 @@ class HttpConnection(H11Protocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._unread = b""
+        self._body_passed()
         self._request_whole()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)

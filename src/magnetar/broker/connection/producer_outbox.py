@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from magnetar.broker.connection.bounds.outbox import Outbox
@@ -23,8 +24,9 @@ class ProducerOutbox:
 
     def __init__(self, session: Session, producer_id: int, log: WritableLog) -> None:
         self._log = log
-        self._refusals: list[tuple[int, c.CommandSendError]] = []
-        """SEND_ERRORs that have to wait for what was sent before, each with the ordinal that it comes before."""
+        self._refusals: deque[tuple[int, c.CommandSendError]] | None = None
+        """SEND_ERRORs that have to wait for what was sent before, each with the ordinal that it comes before. None
+        while there are none: an empty deque takes 760 bytes."""
         self._session = session
         self._out: Outbox = session.out
         self._producer_id = producer_id
@@ -60,10 +62,10 @@ class ProducerOutbox:
         """Send the refusals that stand among these results; returns the results that are left to be receipted."""
         first = self._log.exact_ordinal(Position(ledger, first_entry))
         while self._refusals and first is not None and self._refusals[0][0] < first + len(results):
-            ordinal, refusal = self._refusals.pop(0)
+            ordinal, refusal = self._refusals.popleft()
             before = max(ordinal - first, 0)
             if before:
-                held, self._refusals = self._refusals, []
+                held, self._refusals = self._refusals, None
                 self.receipts(ledger, first_entry, results[:before])
                 self._refusals = held
             results, first, first_entry = results[before:], first + before, first_entry + before
@@ -75,16 +77,21 @@ class ProducerOutbox:
         if not self._session.pending_publishes:
             self._session.send(refusal)
             return
-        self._refusals.append((self._log.next, refusal))
-        if len(self._refusals) == 1:
-            self._log.barrier(self._all_before_decided, lambda error: self._refusals.clear())
+        if self._refusals:
+            self._refusals.append((self._log.next, refusal))
+            return
+        self._refusals = deque([(self._log.next, refusal)])
+        self._log.barrier(self._all_before_decided, self._none_decided)
 
     def _all_before_decided(self) -> None:
         refusals = self._refusals
         while refusals and refusals[0][0] <= self._log.end:
-            self._session.send(refusals.pop(0)[1])
+            self._session.send(refusals.popleft()[1])
         if refusals:
-            self._log.barrier(self._all_before_decided, lambda error: self._refusals.clear())
+            self._log.barrier(self._all_before_decided, self._none_decided)
+
+    def _none_decided(self, error: PersistenceError) -> None:
+        self._refusals = None
 
     def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
         """Send SEND_ERROR for each (rule 3.3.5)."""

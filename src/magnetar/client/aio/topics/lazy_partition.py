@@ -21,6 +21,7 @@ from magnetar.client.machines.outgoing.early_messages import EarlyFate, EarlyMes
 from magnetar.client.machines.outgoing.entry_fate import PublishCounters
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.model.names import TopicName
+from magnetar.runtime.event import Event
 
 
 class LazyPartition:
@@ -106,6 +107,7 @@ class LazyPartition:
             except Exception as error:  # too large, or not to be encrypted
                 self.counters.failed += 1
                 fate.set_exception(error)
+        self._memory.wake()  # what was refused gave its memory back
         opened.after_adding(queue, now)
         opened.hurry(any_delay=True)  # they have waited
         self._open = opened
@@ -150,8 +152,16 @@ class LazyPartition:
 
     async def room(self) -> None:
         """Wait until a message may be added. Raises why it cannot be opened, and why the producer ended."""
-        if self.full:
-            await (await self.opened()).room()
+        while self.full:
+            if self._early or self._open is not None:
+                await (await self.opened()).room()
+                return
+            room = Event()  # nothing is here: others have all the memory
+            self._memory.waiting.add(room.set)
+            try:
+                await room.wait()
+            finally:
+                self._memory.waiting.discard(room.set)
 
     async def flush(self) -> None:
         """Wait until every message that was added has met its fate."""

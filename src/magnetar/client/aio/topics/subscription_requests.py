@@ -32,6 +32,10 @@ class SubscriptionRequests:
         self._attachment, self._timeout = attachment, timeout
         self._loop = asyncio.get_running_loop()
 
+    def deadline(self) -> float:
+        """Return when an operation that begins now has to be over, of the loop's time."""
+        return self._loop.time() + self._timeout
+
     def connection(self) -> WireConnection:
         """Return the connection it is subscribed on. Raises ConnectionLostError, and why it failed."""
         self._check()
@@ -57,7 +61,7 @@ class SubscriptionRequests:
             return await attempt(connection, until)
 
         self._check()
-        until = self._loop.time() + self._timeout if deadline is None else deadline
+        until = self.deadline() if deadline is None else deadline
         return await self._attachment.ask(what, until, checked)
 
     async def last_message_id(self, deadline: float | None = None) -> c.CommandGetLastMessageIdResponse:

@@ -312,7 +312,7 @@ class TopicConsumer:
     async def seek(self, command: c.CommandSeek, start: MessageId | None) -> None:
         """Move the subscription; what was received before is forgotten, and comes again if that is refused."""
         before, asked = (self._start, self._inclusive), None
-        what = f"seek {self._options.subscription} on {self.topic}"
+        what, until = f"seek {self._options.subscription} on {self.topic}", self.requests.deadline()
 
         async def ask(connection: WireConnection, deadline: float) -> tuple[WireConnection, int]:
             nonlocal asked
@@ -329,7 +329,7 @@ class TopicConsumer:
             return connection, openings
 
         try:
-            connection, openings = await self.requests.patiently(what, ask)
+            connection, openings = await self.requests.patiently(what, ask, until)
         except (RefusedError, ClientTimeoutError):
             if asked is not None and self._attachment.connection is asked:
                 self._leave(asked)  # what was forgotten comes again
@@ -341,7 +341,13 @@ class TopicConsumer:
         self.consumption.restart(left_out(start, inclusive=self._inclusive) if skips else None)
         if self._attachment.connection is connection:
             self._leave(connection)  # the broker has not closed it, as it should have (rule 5.9.3)
-        await self._attachment.reopened(openings)
+        try:
+            async with asyncio.timeout_at(until):
+                await self._attachment.reopened(openings)
+        except TimeoutError:
+            raise ClientTimeoutError(
+                f"{what}: it has moved, and was not connected again{self._attachment.why}"
+            ) from None
 
     def _leave(self, connection: WireConnection) -> None:
         connection.consumers.pop(self.requests.consumer_id, None)
