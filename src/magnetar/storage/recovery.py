@@ -61,9 +61,9 @@ class Recovered:
         self.length = 0
         """How much of it counts."""
         self.hollow = False
-        """It was read, and no whole block is in it."""
+        """The newest has no whole block: it was read and none is in it, or it is gone."""
         self.blocks_lost = False
-        """Of what was read some is unreadable: which numbers were given there is unknown."""
+        """Of what was read some is unreadable, if only a header: numbers may have been given there."""
         self.sequence = 0
         """Sequence for the next block."""
         self.secret: int | None = None

@@ -38,8 +38,9 @@ from magnetar.storage.store_threads import StoreThreads
 log = logging.getLogger(__name__)
 
 _LOST_SEQUENCES: Final = 1 << 32
+"""How far the numbers of blocks go on where a newest segment is gone: more than it can have had."""
 _LOST_IDS: Final = 1 << 24
-"""More than a segment can have given."""
+"""How far the ids of logs, ledgers and cursors go on where blocks are lost: more than a segment can have given."""
 
 
 class LedgerStore:

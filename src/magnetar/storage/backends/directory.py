@@ -24,9 +24,8 @@ PRIVATE_FILE: Final = 0o600
 _OTHERS: Final = 0o077
 _NO_LOCKS_HERE: Final = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
 """What file systems say that lock files only (NFS)."""
-
-
 _NO_FILES: Final = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"))
+"""What may stand where a file belongs, besides devices and links, in words."""
 
 
 def make_directory(path: str, mode: int = PRIVATE_DIRECTORY) -> None:
