@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from magnetar.client.aio.connections.wire_connection import WireConnection
@@ -180,38 +181,39 @@ class CoordinatorSession:
 
     async def add_partition(self, txn: c.TxnId, topic: str) -> None:
         """Register a topic that the transaction publishes to; repeated while the coordinator is away, as `end`."""
-        what = f"publish to {topic} in a transaction"
-
-        async def ask() -> None:
-            connection = await self._at(txn.most)
-            command = c.CommandAddPartitionToTxn(connection.new_request_id(), txn, (topic,))
-            answer = await connection.request(command, c.CommandAddPartitionToTxnResponse, what)
-            if answer.error is not None:
-                raise connection.refused(what, answer.error, answer.message)
-
-        await self._lookup.patiently(ask)
+        await self._repeated(
+            txn, f"publish to {topic} in a transaction", c.CommandAddPartitionToTxnResponse,
+            lambda request_id: c.CommandAddPartitionToTxn(request_id, txn, (topic,)),
+        )  # fmt: skip
 
     async def add_subscription(self, txn: c.TxnId, one: c.TxnSubscription) -> None:
         """Register a subscription on which the transaction acknowledges; repeated as `add_partition`."""
-        what = f"acknowledge on {one.topic} in a transaction"
-
-        async def ask() -> None:
-            connection = await self._at(txn.most)
-            command = c.CommandAddSubscriptionToTxn(connection.new_request_id(), txn, (one,))
-            answer = await connection.request(command, c.CommandAddSubscriptionToTxnResponse, what)
-            if answer.error is not None:
-                raise connection.refused(what, answer.error, answer.message)
-
-        await self._lookup.patiently(ask)
+        await self._repeated(
+            txn, f"acknowledge on {one.topic} in a transaction", c.CommandAddSubscriptionToTxnResponse,
+            lambda request_id: c.CommandAddSubscriptionToTxn(request_id, txn, (one,)),
+        )  # fmt: skip
 
     async def end(self, txn: c.TxnId, action: c.TxnAction) -> None:
         """Commit or abort; repeated while the coordinator is away, which changes nothing (rules of group 9)."""
-        what = f"{action.name.lower()} transaction {txn.most}:{txn.least}"
+        await self._repeated(
+            txn, f"{action.name.lower()} transaction {txn.most}:{txn.least}", c.CommandEndTxnResponse,
+            lambda request_id: c.CommandEndTxn(request_id, txn, action),
+        )  # fmt: skip
+
+    async def _repeated(
+        self,
+        txn: c.TxnId,
+        what: str,
+        expected: type[
+            c.CommandAddPartitionToTxnResponse | c.CommandAddSubscriptionToTxnResponse | c.CommandEndTxnResponse
+        ],
+        command: Callable[[int], c.Command],
+    ) -> None:
+        """Ask the transaction's coordinator, again while it is away: asked twice, it changes nothing more."""
 
         async def ask() -> None:
             connection = await self._at(txn.most)
-            command = c.CommandEndTxn(connection.new_request_id(), txn, action)
-            answer = await connection.request(command, c.CommandEndTxnResponse, what)
+            answer = await connection.request(command(connection.new_request_id()), expected, what)
             if answer.error is not None:
                 raise connection.refused(what, answer.error, answer.message)
 

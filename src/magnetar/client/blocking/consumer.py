@@ -378,9 +378,7 @@ class Consumer(Generic[T]):
         """Delete the subscription on all topics, and close."""
         self._thread.run(self.twin.unsubscribe(force=force))
         self._closed = True
-        self._hand_over.forget()
-        if self._listening is not None:
-            self._listening.end()
+        self._give_nothing_more()
 
     def close(self) -> None:
         """Close; what was not acknowledged goes to others. Closing twice is no error (rule 6.1.7)."""
@@ -391,6 +389,9 @@ class Consumer(Generic[T]):
         try:
             self._thread.end(self.twin.close)
         finally:
-            self._hand_over.forget()
-            if self._listening is not None:
-                self._listening.end()
+            self._give_nothing_more()
+
+    def _give_nothing_more(self) -> None:
+        self._hand_over.forget()
+        if self._listening is not None:
+            self._listening.end()
