@@ -14,7 +14,7 @@ from magnetar.storage.backends.file_names import checkpoint_names, is_known_name
 from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.log import records
 from magnetar.storage.log.checkpoint_head import FORMAT, START_BYTES, format_in, head_of
-from magnetar.storage.metadata_log.metadata_copy import directory_secrets
+from magnetar.storage.metadata_log.metadata_copy import directory_secrets, own_secrets
 from magnetar.storage.metadata_log.metadata_scan import COPIES, NewerFormatError, instance_of
 
 _HEAD_BYTES: Final = 1 << 16
@@ -76,8 +76,7 @@ def _owner(files: FileSystem) -> int | None:
         if name in names:
             with suppress(OSError, NewerFormatError):
                 said.add(instance_of(_content(files, name, _HEAD_BYTES)))
-    found, known = directory_secrets(files), sorted(number for number in said if number is not None)
-    own = [secret for secret in found if secret in known] or found or known
+    own = own_secrets(directory_secrets(files), {number for number in said if number is not None})
     return own[0] if len(own) == 1 else None
 
 

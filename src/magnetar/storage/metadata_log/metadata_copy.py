@@ -173,6 +173,12 @@ def directory_secrets(files: FileSystem) -> list[int]:
     return [secret for secret, _ in found.most_common()]
 
 
+def own_secrets(found: list[int], known: set[int]) -> list[int]:
+    """Which of them may be the directory's, the likeliest first: what its segments (``found``) and its metadata
+    (``known``) both say, else what the segments say, else what the metadata say."""
+    return [secret for secret in found if secret in known] or found or sorted(known)
+
+
 def _read(files: FileSystem, name: str, size: int | None) -> bytes:
     file = files.open(name)
     try:

@@ -25,7 +25,7 @@ from magnetar.model.errors import BadVersionError, MetadataError, NotFoundError,
 from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.backends.journal_backend import is_full
-from magnetar.storage.metadata_log.metadata_copy import MetadataCopy, Rewriting, directory_secrets
+from magnetar.storage.metadata_log.metadata_copy import MetadataCopy, Rewriting, directory_secrets, own_secrets
 from magnetar.storage.metadata_log.metadata_scan import (
     COPIES,
     Head,
@@ -64,7 +64,7 @@ def examine(files: FileSystem) -> Examined:
     try:
         said = {name: instance_of(data) for name, data in contents.items()}
         known = {number for number in said.values() if number is not None}
-        own = [secret for secret in secrets_found if secret in known] or secrets_found or sorted(known)
+        own = own_secrets(secrets_found, known)
         if len(known) > 1 and (not secrets_found or known <= set(secrets_found)):
             raise PersistenceError(
                 f"{' and '.join(COPIES)} are of different brokers and nothing else says which is this one's: put the "
