@@ -203,7 +203,21 @@ class Connection:
             self.close()
             raise ClientTimeoutError(f"the broker at {self.address} took nothing for {self.timeout} s") from None
         except OSError as error:
-            raise self._broken(error) from None
+            raise self._broken(self._why_ended(error)) from None
+
+    def _why_ended(self, error: OSError) -> OSError:
+        """Return what a broker said before it ended the connection under our first write, else ``error``.
+
+        With TLS 1.3 that is its refusal of the client's certificate, which has arrived by then.
+        """
+        if not self.address.tls or self._state.connected:
+            return error
+        try:
+            self._socket.settimeout(0.0)
+            self._socket.recv(_READ_SIZE)
+        except OSError as said:
+            return error if _is_empty(said) else said
+        return error
 
     def receive(self, wait: float) -> list[c.Command]:
         """Return what the broker has sent on its own, in order; waits at most ``wait`` seconds for the first of it."""

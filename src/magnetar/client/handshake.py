@@ -78,7 +78,9 @@ def broken(
     if error is not None and address.tls and not greeted:
         from magnetar.security.tls import client_tls
 
-        said = None if client_tls.is_ended(error) else client_tls.reason(error, where, words)
+        if client_tls.is_ended(error):
+            return ConnectionLostError(f"{client_tls.ended_early(where, words)} ({in_words(error)})")
+        said = client_tls.reason(error, where, words)
         if said is not None:
             return TlsError(said)
     if error is not None:

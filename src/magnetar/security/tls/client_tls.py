@@ -79,7 +79,7 @@ def reason(error: BaseException, where: str, words: AskerWords = TOOL_WORDS) -> 
 
 def is_ended(error: BaseException) -> bool:
     """Whether a port ended the handshake without a word, as one without TLS does, or a broker that stops just then."""
-    lost = ConnectionResetError | ConnectionAbortedError
+    lost = ConnectionResetError | ConnectionAbortedError | BrokenPipeError
     return isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ssl.SSLSyscallError | lost)
 
 
@@ -88,6 +88,14 @@ def ended(where: str) -> str:
     return (
         f"{where} ended the TLS handshake: no TLS there? Write pulsar:// (or http://), or its TLS port; it may also "
         "demand a certificate of this client"
+    )
+
+
+def ended_early(where: str, words: AskerWords = TOOL_WORDS) -> str:
+    """What to say of a broker that ends the connection between the handshake and its first answer."""
+    return (
+        f"{where} ended the TLS connection before it answered; it may demand a certificate of this client: give "
+        f"{words.certificate}"
     )
 
 
