@@ -263,10 +263,29 @@ class Wire:
             self.queued.extendleft(reversed(passed))
 
     def rest(self, quiet: float = QUIET_SECONDS) -> Iterator[Frame]:
-        """Everything that still comes until nothing came for ``quiet`` seconds; ends silently when it closed."""
+        """Everything that still comes until nothing came for ``quiet`` seconds; ends silently when it closed.
+
+        A broker on a busy machine may be silent that long before it has read the last command: a PING shows that it
+        has, unless this side is deaf.
+        """
+        asked = came = False
         with contextlib.suppress(SilentError, ClosedError):
             while True:
-                yield self.next(quiet)
+                try:
+                    got = self.next(ANSWER_SECONDS_MAX if asked else quiet)
+                except SilentError:
+                    if self.deaf or asked:
+                        return
+                    self.send("PING")
+                    asked, came = True, False
+                    continue
+                if asked and got.kind == "PONG":
+                    if not came:
+                        return
+                    asked = False
+                    continue
+                came = True
+                yield got
 
     def closed(self, seconds: float = 3.0) -> bool:
         """Whether the broker closes the connection by then; frames that come first stay queued."""
