@@ -41,7 +41,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--brokers", default=",".join(DEFAULT), help=f"comma list of {', '.join(BROKERS)}")
     parser.add_argument("--address", help="host:port of a running broker, instead of --brokers")
-    parser.add_argument("--workloads", default="", help="comma list of substrings of workload names (default: all)")
+    parser.add_argument("--workloads", default="", help="comma list of workload names, or parts of them (default: all)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of entries")
     parser.add_argument("--warm-up", type=float, default=0.2, help="share of the entries sent before, unmeasured")
@@ -54,8 +54,14 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def selected(wanted: str) -> list[Workload]:
+    """Return the workloads whose name is a part of the list, or holds one that is no name itself."""
+    names = {one.name for one in WORKLOADS}
     parts = [part for part in wanted.split(",") if part]
-    return [one for one in WORKLOADS if not parts or any(part in one.name for part in parts)]
+    return [
+        one
+        for one in WORKLOADS
+        if not parts or any(part == one.name or (part not in names and part in one.name) for part in parts)
+    ]
 
 
 @contextmanager
