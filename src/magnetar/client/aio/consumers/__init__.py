@@ -3,7 +3,7 @@
 In reading order:
 
 * ``ready_messages`` messages that have come, and who waits for them
-* ``letter_producer`` what publishes on a retry letter or dead letter topic
+* ``letter_producer`` what publishes on a retry letter or dead letter topic, for each schema of the originals
 * ``original``        the message that a letter is a copy of
 * ``dead_letters``    messages on their way to a dead letter topic
 * ``retry_letters``   copies that come later

@@ -21,8 +21,9 @@ from typing import Any, Final, Protocol
 
 from magnetar.client.aio.consumers.letter_producer import (
     LetterAddress,
-    LetterProducer,
+    LetterProducers,
     OpenOutlet,
+    SchemaOfVersion,
     pause_after,
 )
 from magnetar.client.aio.topics.receipt import Receipt
@@ -68,6 +69,7 @@ class DeadLetterSender:
         consumer_name: str,
         schema: c.Schema | None,
         open_outlet: OpenOutlet,
+        schema_of: SchemaOfVersion,
         nonce: str,
     ) -> None:
         """``nonce``: what makes the producers' names differ from those of other consumers of one name (rule 6.5.4)."""
@@ -76,9 +78,10 @@ class DeadLetterSender:
         self._consumer_name = consumer_name
         self._schema = schema
         self._open_outlet = open_outlet
+        self._schema_of = schema_of
         self._nonce = nonce
         self._loop = asyncio.get_running_loop()
-        self._producers: dict[str, LetterProducer] = {}
+        self._producers: dict[str, LetterProducers] = {}
         self._queue: deque[tuple[LetterSource, DeadMessage]] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._failures: dict[tuple[str, MessageId], int] = {}
@@ -111,7 +114,7 @@ class DeadLetterSender:
     async def post(self, source: LetterSource, dead: DeadMessage, retried: Mapping[str, str] | None = None) -> Receipt:
         """Publish the copy of one message; ``retried``: the properties of the retry that it is instead of.
 
-        Raises as `LetterProducer.post`.
+        Raises as `LetterProducers.post`.
         """
         topic = self.policy.dead_letter_topic or dead_letter_topic(source.topic, self._subscription)
         producer = self._producers.get(topic)
@@ -119,8 +122,9 @@ class DeadLetterSender:
             name = f"{base_topic(source.topic)}-{self._subscription}-{self._consumer_name}-{self._nonce}-DLQ"
             policy = self.policy
             address = LetterAddress(topic, name, policy.initial_subscription_name, self._schema, policy.letter_producer)
-            producer = self._producers[topic] = LetterProducer(self._open_outlet, address)
-        return await producer.post(dead_letter(dead, self._subscription, self._consumer_name, retried))
+            producer = self._producers[topic] = LetterProducers(self._open_outlet, address, self._schema_of)
+        letter = dead_letter(dead, self._subscription, self._consumer_name, retried)
+        return await producer.post(letter, dead.message)
 
     def _settled(self, source: LetterSource, dead: DeadMessage, done: asyncio.Future[MessageId]) -> None:
         error = None if done.cancelled() else done.exception()

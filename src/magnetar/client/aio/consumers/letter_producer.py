@@ -1,5 +1,9 @@
-"""The producer of a retry letter or dead letter topic: opened when the first message needs it, once, and anew after it
-failed (rules 6.5.5 and 6.5.7)."""
+"""The producers of a retry letter or dead letter topic: opened when the first message needs one, once, and anew after
+one failed (rules 6.5.5 and 6.5.7).
+
+A copy has the bytes of its original, so it is published with the schema that these were written with, as Java's client
+does: one producer for each.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,11 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from magnetar.client.aio.topics.receipt import Receipt
 from magnetar.client.errors import AlreadyClosedError, RefusedError
+from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
-from magnetar.model.errors import ServerError
+from magnetar.model.errors import InvalidValueError, ServerError
+from magnetar.model.schemas import SchemaDefinition, SchemaType
 from magnetar.protocol import commands as c
 
 _LOG: Final = logging.getLogger(__name__)
@@ -45,6 +51,8 @@ class LetterAddress(NamedTuple):
 
 
 OpenOutlet = Callable[[LetterAddress], Awaitable[LetterOutlet]]
+SchemaOfVersion = Callable[[str, bytes], Awaitable[SchemaDefinition]]
+"""Returns what a topic's version is. Raises InvalidValueError if the registry has it no more."""
 
 
 def pause_after(failures: int) -> float:
@@ -156,3 +164,49 @@ async def _closed(outlet: LetterOutlet) -> None:
         await outlet.close()
     except Exception as error:
         _LOG.info("a failed producer of letters could not be closed: %s", error)
+
+
+class LetterProducers:
+    """One topic's producers of letters: one for each schema that originals were written with."""
+
+    def __init__(self, open_outlet: OpenOutlet, address: LetterAddress, schema_of: SchemaOfVersion) -> None:
+        self._open_outlet = open_outlet
+        self._address = address
+        self._schema_of = schema_of
+        self._producers: dict[c.Schema | None, LetterProducer] = {}
+
+    async def post(self, letter: OutgoingMessage, original: Message[Any]) -> Receipt:
+        """Publish the copy of ``original``. Raises as `LetterProducer.post`, and why its schema is not known."""
+        schema = await self._written_with(original)
+        producer = self._producers.get(schema)
+        if producer is None:
+            address = self._address._replace(schema=schema, producer_name=self._name(len(self._producers)))
+            producer = self._producers[schema] = LetterProducer(self._open_outlet, address)
+        return await producer.post(letter)
+
+    def _name(self, number: int) -> str | None:
+        """Return the name of another producer, which no two of one topic share; it ends as the first one's does."""
+        name = self._address.producer_name
+        if name is None or not number:
+            return name
+        stem, _, end = name.rpartition("-")
+        return f"{stem}-{number}-{end}"
+
+    async def _written_with(self, original: Message[Any]) -> c.Schema | None:
+        own = self._address.schema
+        if own is None:
+            return None  # a consumer of bytes
+        version = original.schema_version()
+        if not version:
+            return None if own.type is SchemaType.AUTO_CONSUME else own
+        try:
+            found = await self._schema_of(original.topic_name(), version)
+        except InvalidValueError:  # it was deleted, and no schema that is left says what these bytes are
+            return None
+        if (found.type, found.data) == (own.type, own.schema_data):
+            return own
+        return c.Schema(own.name, found.data, found.type, tuple(found.properties.items()))
+
+    async def close(self) -> None:
+        """Send what they have, and close."""
+        await asyncio.gather(*(one.close() for one in self._producers.values()), return_exceptions=True)

@@ -9,7 +9,12 @@ from datetime import timedelta
 from typing import Final
 
 from magnetar.client.aio.consumers.dead_letters import DeadLetterSender
-from magnetar.client.aio.consumers.letter_producer import LetterAddress, LetterProducer, OpenOutlet
+from magnetar.client.aio.consumers.letter_producer import (
+    LetterAddress,
+    LetterProducers,
+    OpenOutlet,
+    SchemaOfVersion,
+)
 from magnetar.client.aio.consumers.retry_letters import RetryLetterSender
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions
 from magnetar.client.machines.redelivery.redelivery_backoff import DELAY_MAX_MS
@@ -23,16 +28,21 @@ _NONCE: Final = 5
 class Letters:
     """What a consumer with a dead letter policy has beside its topics."""
 
-    def __init__(self, options: ConsumerOptions, open_outlet: OpenOutlet, rng: random.Random) -> None:
+    def __init__(
+        self, options: ConsumerOptions, open_outlet: OpenOutlet, schema_of: SchemaOfVersion, rng: random.Random
+    ) -> None:
         policy = options.delivery.policy
         assert policy is not None
         name = options.name or _nonce(rng)
-        self.dead = DeadLetterSender(policy, options.subscription, name, options.schema, open_outlet, _nonce(rng))
+        self.dead = DeadLetterSender(
+            policy, options.subscription, name, options.schema, open_outlet, schema_of, _nonce(rng)
+        )
         self.retry: RetryLetterSender | None = None
         if options.delivery.retry_enable:
             assert policy.retry_letter_topic is not None
             address = LetterAddress(policy.retry_letter_topic, schema=options.schema, parameters=policy.letter_producer)
-            self.retry = RetryLetterSender(self.dead, LetterProducer(open_outlet, address), options.subscription)
+            producers = LetterProducers(open_outlet, address, schema_of)
+            self.retry = RetryLetterSender(self.dead, producers, options.subscription)
 
     async def close(self) -> None:
         """Wait for the copies that are on their way."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from magnetar.client.aio.consumers.dead_letters import DeadLetterSender
-from magnetar.client.aio.consumers.letter_producer import LetterProducer
+from magnetar.client.aio.consumers.letter_producer import LetterProducers
 from magnetar.client.aio.consumers.original import Original
 from magnetar.client.machines.redelivery.last_deliveries import DeadMessage, DeathCause
 from magnetar.client.machines.redelivery.letters import RECONSUMETIMES, retry_letter, retry_properties
@@ -19,7 +19,7 @@ from magnetar.client.machines.redelivery.letters import RECONSUMETIMES, retry_le
 class RetryLetterSender:
     """One consumer's way to its retry letter topic, and from there to the dead letter topic."""
 
-    def __init__(self, dead_letters: DeadLetterSender, producer: LetterProducer, subscription: str) -> None:
+    def __init__(self, dead_letters: DeadLetterSender, producer: LetterProducers, subscription: str) -> None:
         self._dead_letters = dead_letters
         self._producer = producer
         self._subscription = subscription
@@ -42,7 +42,7 @@ class RetryLetterSender:
             await original.copied(self._dead_letters.post(original.source, dead, properties))
         else:
             at = now_ms + delay_ms if delay_ms else 0
-            await original.copied(self._producer.post(retry_letter(message, properties, at)))
+            await original.copied(self._producer.post(retry_letter(message, properties, at), message))
 
     async def close(self) -> None:
         """Wait for the copies that are on their way."""

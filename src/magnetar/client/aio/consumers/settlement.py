@@ -50,7 +50,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
         """The one member, where there never was another and it is open."""
         self._letters: Letters | None = None
         if options.delivery.policy is not None and open_outlet is not None:
-            self._letters = Letters(options, open_outlet, environment.rng)
+            self._letters = Letters(options, open_outlet, environment.lookup.schema_of_version, environment.rng)
 
     @property
     def awaits_receipts(self) -> bool:
