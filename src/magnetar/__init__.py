@@ -66,7 +66,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for: a broker needs no client, and whoever needs one client does not pay for the others."""
+    """Import what is asked for: a broker needs no client, and a program with one client does not pay for the others."""
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     home = _HOME_OF.get(name)

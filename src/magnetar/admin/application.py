@@ -91,7 +91,7 @@ def create_app(
 ) -> RestApplication:
     """The REST interface of one broker; its OpenAPI description is at /openapi.json.
 
-    ``authentication``: who judges credentials; ``None``: nobody has to show any. ``authorizer``: who may do what;
+    ``authentication``: who judges credentials; ``None``: no client has to show any. ``authorizer``: who may do what;
     ``None``: everybody everything. ``traced``: what notes each request, authenticated or not. Raises LookupError for a
     route that the permission table does not know.
     """

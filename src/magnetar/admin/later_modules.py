@@ -1,6 +1,6 @@
 """Modules that few processes need: imported in a thread when they are, so that the loop goes on meanwhile.
 
-A process that nobody asks for them does without their memory, and the first who asks keeps nobody waiting: the inner
+A process without such requests does without their memory, and the first request delays no other one: the inner
 client of REST and WebSocket has 170 modules, a quarter of a second of the loop.
 """
 

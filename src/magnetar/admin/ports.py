@@ -185,7 +185,7 @@ class SubscriptionsPort(Protocol):
         ...
 
     def is_replicated(self, topic: TopicName, name: str) -> bool:
-        """Whether somebody asked for the subscription's state to be replicated (rule 14.3)."""
+        """Whether the subscription's state is to be replicated (rule 14.3)."""
         ...
 
     async def set_replicated(self, topic: TopicName, name: str, *, replicated: bool) -> None:

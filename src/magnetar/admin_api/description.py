@@ -39,7 +39,7 @@ _MESSAGE_HEADERS: Final = {
 }
 _OTHER: Final = {400: "The request is not understood", 404: "There is no such object", 412: "A name is not valid",
                  413: "The body is longer than 1 MiB", 415: "The body is not JSON",
-                 401: "Nobody who is known, or not permitted", 403: "Not permitted"}  # fmt: skip
+                 401: "Not authenticated, or not permitted", 403: "Not permitted"}  # fmt: skip
 
 
 def document(version: str, *, authentication: bool = False, servers: Iterable[str] = ()) -> Document:

@@ -57,7 +57,7 @@ class AdminPreconditionFailedError(AdminError):
 
 
 class AdminRedirectError(AdminError):
-    """307: another broker serves it, and nobody said that it may have the credentials."""
+    """307: another broker serves it, which is not known to be one that may have the credentials."""
 
 
 class AdminServerError(AdminError):

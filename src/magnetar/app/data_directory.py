@@ -1,6 +1,6 @@
 """What ``--data`` names: a directory that holds ``ledgers/``, locked as a whole for one broker.
 
-``ledgers/`` has a lock of its own. This one still holds when somebody moves ``ledgers/`` away while the broker runs and
+``ledgers/`` has a lock of its own. This one still holds when ``ledgers/`` is moved away while the broker runs and
 starts another broker there.
 """
 
@@ -66,7 +66,7 @@ class DataDirectory:
     def _close_to_others(self) -> None:
         names = sorted(entry.name for entry in self._path.iterdir())
         facts = [name for name in names if name.removeprefix(_DONE).startswith(_FACTS)]
-        # what holds other people's things too keeps its permissions: somebody may have said --data .
+        # a directory that holds other files, too, keeps its permissions: it may be --data .
         close_to_others(str(self._path), facts, itself=set(names) <= {"ledgers", *facts})
 
     def metadata(self, files: FileSystem) -> MetadataLog:

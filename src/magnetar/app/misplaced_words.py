@@ -1,4 +1,4 @@
-"""What somebody meant whose command line has its words in another order: the error says where they belong."""
+"""What a command line with its words in another order means: the error says where they belong."""
 
 from __future__ import annotations
 

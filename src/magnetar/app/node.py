@@ -74,7 +74,7 @@ def store_settings(settings: Settings) -> StoreSettings:
 
 
 def _authentication(settings: Settings, clock: Clock) -> AuthenticationService | None:
-    """Who judges credentials; its libraries are imported only if somebody does. Raises InvalidValueError."""
+    """Who judges credentials; its libraries are imported only with authentication on. Raises InvalidValueError."""
     if not settings.authenticationEnabled:
         return None
     from magnetar.security.authentication.configured_providers import authentication_service

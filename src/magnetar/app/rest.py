@@ -110,7 +110,7 @@ def _build(
 
 
 def _telemetry(cluster: str) -> TelemetryExports | None:
-    """What sends telemetry, if somebody asked for it; a broker serves without it rather than not at all."""
+    """What sends telemetry, if it is configured; a broker serves without it rather than not at all."""
     if not asked_for(os.environ):
         return None
     try:

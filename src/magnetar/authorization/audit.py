@@ -6,7 +6,7 @@
 left out. A line is ASCII: whatever stands in a name is escaped by JSON, so that a name cannot forge a line, and long
 texts are cut.
 
-Anybody can cause refusals, and whoever has a grant records of what it allows; these must not push others out of the
+Any client can cause refusals, and one with a grant records of what it allows; these must not push others out of the
 files that are kept. Records of one role, or of one host that has not logged in, therefore take a bounded number of
 bytes in a minute, and so do those of all together: refusals few, what is allowed more. What is beyond is counted by
 operation, and told by one record for each of them when the minute is over. What superusers did is always recorded.

@@ -40,7 +40,7 @@ class Authorizer:
         self.grants = grants
         self.rules = RoleRules(grants)
         self.audit: Recorder = _forget
-        """Keeps what :meth:`record` is told."""
+        """Keeps what :meth:`record` gets."""
         self.refusals = 0
         """How many were recorded."""
 
@@ -93,7 +93,7 @@ class Authorizer:
         self.audit(caller, access, decision, request)
 
     def record_refused_login(self, caller: Caller, reason: str, request: str) -> None:
-        """Take note that somebody is not who they say, on the wire or over REST; ``caller`` has the address."""
+        """Record a refused login, on the wire or over REST; ``caller`` has the address."""
         self.record(caller, ClusterAccess("connect"), Decision(False, reason), request)
 
     def require(self, caller: Caller, *accesses: Access, request: str = "", recorded: bool = False) -> None:

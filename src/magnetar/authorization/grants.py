@@ -98,7 +98,7 @@ class NamespaceGrants:
         return _list(self.topic_roles(topic).get(role))
 
     def subscription_roles(self, subscription: str) -> Sequence[Json] | None:
-        """Roles that a subscription of this name is reserved for, in every topic; ``None``: for nobody."""
+        """Roles that a subscription of this name is reserved for, in every topic; ``None``: for none."""
         roles = self._part("subscription_auth_roles").get(subscription)
         if roles is None or roles == []:
             return None

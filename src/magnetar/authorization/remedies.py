@@ -100,7 +100,7 @@ def _word(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """A name as it is, because the command has to work; what nobody can have meant as it is shown."""
+    """A name as it is, because the command has to work; an impossible one as it is shown."""
     return text if len(text) <= _NAME_MAX and text.isprintable() else shown(text)
 
 

@@ -71,7 +71,7 @@ class BrokerService:
         self.clock = clock
         self.rng = rng
         self.authorizer: Authorizer | None = None
-        """Who may do what; ``None``: everybody everything, and nobody asks."""
+        """Who may do what; ``None``: every client everything, without a check."""
         if settings.authorizationEnabled:
             self.authorizer = Authorizer(Grants(resources.tenants, resources.namespaces, settings))
         self.audit: RotatedLines | None = None
@@ -86,7 +86,7 @@ class BrokerService:
         """What commands wait for that cannot be answered at once."""
         self.activity = Activity(clock.now_ms())
         self.metadata: MeasuredStore | None = None
-        """Counts the writes of metadata; None where nobody wants to know."""
+        """Counts the writes of metadata; None where they are not counted."""
         self.stuck_total = 0
         """Subscriptions that stood still and were healed (:mod:`magnetar.broker.upkeep.liveness`)."""
         self.topics: dict[str, Topic] = {}

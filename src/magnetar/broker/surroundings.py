@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Surroundings:
-    """Filled in by the program around a broker; without one there is nothing to count and nobody to stop."""
+    """Filled in by the program around a broker; without one there is nothing to count and no process to stop."""
 
     def __init__(self) -> None:
         self.tls_counters: Callable[[], Mapping[str, int]] = dict

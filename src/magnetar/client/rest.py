@@ -170,7 +170,7 @@ def login_advice(refused: RestAnswer, credentials: ClientCredentials, words: Ask
     """The next step after 401 or 403; None for other answers."""
     kind = login_refusal(refused)
     if kind is None or (kind is ServerError.AuthorizationError and not is_of_permission(refused.reason)):
-        return None  # 403 has other reasons, too: a cluster that nobody knows, for instance
+        return None  # 403 has other reasons, too: an unknown cluster, for instance
     return advice(kind, None, credentials, words)
 
 

@@ -345,7 +345,7 @@ def _closed_doors(settings: Settings) -> str:
 
 
 def _contradictions(in_file: Sequence[GivenValue]) -> list[str]:
-    """Name settings that a file has twice, with different values: somebody believes in the one that is lost.
+    """Name settings that a file has twice, with different values: the one that is lost was meant, too.
 
     Flags may be repeated: scripts override their own.
     """

@@ -79,7 +79,7 @@ class Clusters:
         await self._records.change((name,), changed)
 
     def migration(self, name: str) -> JsonObject | None:
-        """Whether and whither the clients of a cluster shall go, not to be changed; None: nobody said anything."""
+        """Whether and whither the clients of a cluster shall go, not to be changed; None: no operator has set one."""
         return self._migrations.get(name)
 
     async def set_migration(self, name: str, migration: JsonObject) -> None:

@@ -23,7 +23,7 @@ DEFAULT_QUOTA: Final[JsonObject] = {
     "msgRateIn": 40.0, "msgRateOut": 120.0, "bandwidthIn": 100000.0, "bandwidthOut": 300000.0, "memory": 80.0,
     "dynamic": True,
 }  # fmt: skip
-"""What a bundle may need as long as nobody said anything else."""
+"""What a bundle may need unless a quota is set."""
 _NONE: Final[JsonObject] = {}
 
 
@@ -65,7 +65,7 @@ class Placement:
             await records.change((cluster,), lambda _: None)
 
     def bookie_affinity(self, namespace: NamespaceName) -> JsonObject | None:
-        """The bookies that a namespace would like best, not to be changed; None: nobody said anything."""
+        """The bookies that a namespace would like best, not to be changed; None: none is set."""
         found = self._of(namespace).get("bookieAffinityGroup")
         return found if isinstance(found, dict) else None
 

@@ -1,4 +1,4 @@
-"""A ledger as a Parquet file that a broker can read back and anybody else can query.
+"""A ledger as a Parquet file that a broker can read back and any other program can query.
 
 One row per entry, in the order of the entries:
 

@@ -6,7 +6,7 @@ import asyncio
 
 
 class Event:
-    """As ``asyncio.Event``, in 48 bytes while nobody waits: asyncio's has an empty deque, which takes 760."""
+    """As ``asyncio.Event``, in 48 bytes while no task waits: asyncio's has an empty deque, which takes 760."""
 
     __slots__ = ("_happened", "_waiters")
 

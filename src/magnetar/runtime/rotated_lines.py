@@ -51,7 +51,7 @@ class RotatedLines:
         self.failing = False
         """Whether the disk refused the last write."""
         self.before_end: Callable[[], None] = _nothing
-        """Called when the end begins, for lines that somebody still has."""
+        """Called when the end begins, for lines that others still hold."""
 
     def start(self) -> None:
         """Open the file and begin. Raises OSError."""
@@ -60,7 +60,7 @@ class RotatedLines:
         self._thread.start()
 
     def put(self, line: bytes) -> None:
-        """Have a line written, which ends with a line feed; nobody waits."""
+        """Have a line written, which ends with a line feed, without waiting for it."""
         with self._wake:
             if self._bytes + len(line) > QUEUE_BYTES:
                 self.lost += 1
@@ -137,7 +137,7 @@ class RotatedLines:
         self._size = os.fstat(self._file).st_size
 
     def _follow(self) -> None:
-        """Begin the file anew if somebody has moved or removed it, as programs that rotate logs do."""
+        """Begin the file anew if it was moved or removed, as programs that rotate logs do."""
         if self._file < 0:
             return
         try:

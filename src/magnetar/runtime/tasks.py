@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _EARLY_SECONDS: Final = 1.0
-"""No repeated task runs more often, whoever asks for it."""
+"""No repeated task runs more often, whatever is asked for."""
 
 
 async def in_turns(things: Iterable[T], per_turn: int = 200, seconds: float = math.inf) -> AsyncIterator[T]:

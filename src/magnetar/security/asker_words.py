@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class AskerWords(NamedTuple):
-    """What errors name to somebody who has to give something."""
+    """What errors name to a user who has to give something."""
 
     login: str
     """Credentials."""

@@ -112,7 +112,7 @@ class TelemetryExports:
                 thread.start()
             for thread in threads:
                 thread.join()
-            with suppress(RuntimeError):  # nobody waits any more, the loop is closed
+            with suppress(RuntimeError):  # the loop that waited is closed
                 loop.call_soon_threadsafe(ended.set)
 
         # not the loop's own threads: the loop would wait for them at its end

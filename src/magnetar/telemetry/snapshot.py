@@ -16,7 +16,7 @@ _TOPICS_PER_TURN: Final = 50
 _PARTITION: Final = "-partition-"
 Attributes = tuple[tuple[str, str | int | bool], ...]
 Snapshot = Mapping[str, Mapping[Attributes, float]]
-"""By metric and attributes. Nobody changes one that is made, so threads may read it."""
+"""By metric and attributes. It is never changed once made, so threads may read it."""
 _OVERFLOW: Final[Attributes] = (("otel.metric.overflow", True),)
 
 

@@ -215,7 +215,7 @@ class FaultFile:
 class FaultFileSystem:
     """One process's view of a disk in memory. ``rng`` decides every fault that is left to chance.
 
-    ``new``: somebody has just made the directory, and a crash may take its name until :meth:`make` was called.
+    ``new``: the directory was just made, and a crash may take its name until :meth:`make` was called.
     """
 
     def __init__(self, rng: random.Random, faults: Faults | None = None, *, new: bool = False) -> None:

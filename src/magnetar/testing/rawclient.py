@@ -2,7 +2,7 @@
 
 It runs in a simulation (:class:`~magnetar.testing.simloop.SimLoop` with a network) and against real sockets alike,
 as all it uses is ``loop.create_connection``. Every command that arrives goes, in order, to ``on_command`` and then to
-the caller that waits for it, or into an inbox by type until somebody asks; only PING is answered by itself (rules
+the caller that waits for it, or into an inbox by type until it is asked for; only PING is answered by itself (rules
 of group 12), unless ``answer_pings`` is off. Requests get their answer by request id; ERROR becomes
 :class:`RawClientError`; the end of the connection fails everything that waits with :class:`DisconnectedError`.
 

@@ -107,7 +107,7 @@ class Pipe:
             self._put(mark)
 
     def schedule(self, delay: float = 0.0) -> None:
-        """See to it that what is on the way gets delivered, unless somebody stopped the flow."""
+        """See to it that what is on the way gets delivered, unless the flow was stopped."""
         if self._timer is not None or self.frozen or not (self._arrived or self._wire):
             return
         if not self._receiver.accepts():

@@ -28,7 +28,7 @@ _NOBODY: Final = Caller(None)
 
 
 def caller_of(connection: HTTPConnection | Scope) -> Caller:
-    """Who sent a request, as authentication found out; nobody, who may do nothing, if it did not ask."""
+    """Who sent a request, as authentication found out; one without a role, who may do nothing, without it."""
     found = connection.get("state", {}).get("caller")
     return found if isinstance(found, Caller) else _NOBODY
 

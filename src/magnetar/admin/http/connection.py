@@ -158,7 +158,7 @@ class HttpConnection(H11Protocol):
             self.transport.resume_reading()
 
     def _take(self, data: bytes) -> None:
-        # whatever closes the connection within: somebody who has sent a part of a request goes on with it
+        # whatever closes the connection within: a client that has sent a part of a request goes on with it
         self._lingering.patient = True
         super().data_received(data)
         if self._handed_over:
@@ -229,7 +229,7 @@ class HttpConnection(H11Protocol):
 
     @override
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Hand the connection over, with the request that began it and what came behind it."""
+        """Hand the connection over, with the request that began it and what came after it."""
         # imported when the application is built
         from magnetar.admin.http import websocket_connection as websockets
 

@@ -111,7 +111,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
             self._watch = self.loop.call_later(self._idle_seconds, self._look)
 
     def begin(self, method: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]], more: bytes) -> None:
-        """Answer the handshake of a request that HTTP has read; ``more`` came behind it."""
+        """Answer the handshake of a request that HTTP has read; ``more`` came after it."""
         # the parser would read a request first, with bounds of its own, and be silent about what it refuses
         self.conn.parser.close()
         self.conn.parser = FrameProtocol.parse(self.conn)

@@ -46,7 +46,7 @@ class InnerClients:
         await self._modules.ready()
 
     def __call__(self, peer: InnerPeer) -> Client:
-        # a broker that nobody asks for it does without
+        # a broker without such requests does without it
         from magnetar.client.aio.client import Client
         from magnetar.client.aio.client_environment import ClientBounds
 

@@ -176,7 +176,7 @@ async def _expire_until(topic: Topic, subscription: Subscription, position: Posi
 
 
 def _refuse_compaction(topic: Topic, subscription: Subscription) -> None:
-    """Raises ConflictError for the cursor of compaction: what it let go of would never be compacted."""
+    """Raises ConflictError for the cursor of compaction: what it acknowledged would never be compacted."""
     if subscription.name == COMPACTION_SUBSCRIPTION:
         raise ConflictError(
             f"messages of {COMPACTION_SUBSCRIPTION} do not expire; it moves on when the topic is compacted: "

@@ -21,7 +21,7 @@ from magnetar.model.errors import NotAvailableError
 _SHOWN = 200
 _UPLOADING: Final = ("POST", "PUT")
 _PASSED_OVER_MAX: Final = 256 << 20
-"""Bytes of a package that somebody uploads to a route of Pulsar. Elsewhere the answer comes first."""
+"""Bytes of a package that is uploaded to a route of Pulsar. Elsewhere the answer comes first."""
 _METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS")
 KINDS: Final = ("refused", "not applicable")
 V1_ANTI_AFFINITY: Final = "/admin/namespaces/{cluster}/antiAffinity/{group}"
@@ -84,7 +84,7 @@ def refusals() -> list[RouteRefusal]:
 
 
 def refusal_of(method: str, template: str) -> RouteRefusal | None:
-    """Why a route of Pulsar is not served; None: it is, or nobody has said."""
+    """Why a route of Pulsar is not served; None: it is, or no reason is recorded."""
     if template == V1_ANTI_AFFINITY:
         return None
     return next((row for row in refusals() if row.covers(method, template)), None)
@@ -96,7 +96,7 @@ def _table(name: str) -> list[list[str]]:
 
 
 async def _pass_over(request: Request) -> None:
-    """Read the package that somebody uploads: who is still sending when the connection ends does not see the answer."""
+    """Read the uploaded package: a client that is still sending when the connection ends does not see the answer."""
     read = 0
     async for chunk in request.stream():
         read += len(chunk)

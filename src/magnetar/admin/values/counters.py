@@ -176,7 +176,7 @@ class SubscriptionCounters(NamedTuple):
 
 
 class CounterOptions(NamedTuple):
-    """What is counted only if somebody wants it: it takes longer."""
+    """What is counted only on demand: it takes longer."""
 
     producers: bool = False
     consumers: bool = False

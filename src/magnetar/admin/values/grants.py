@@ -36,7 +36,7 @@ _SUBSCRIPTIONS: Final = "subscription_auth_roles"
 
 
 def role_name(value: Json, what: str = "a role") -> str:
-    """Return the name of a role. Raises InvalidValueError if nobody could have meant it."""
+    """Return the name of a role. Raises InvalidValueError if it cannot be one."""
     if not isinstance(value, str):
         raise InvalidValueError(f"expected {what} as a text, got {excerpt(value)}")
     if not value.strip():
@@ -126,7 +126,7 @@ def revoked_on_topics(policies: Mapping[str, Json], revoked: Iterable[tuple[Topi
 
 
 def granted_on_subscription(policies: Mapping[str, Json], subscription: str, allowed: list[Json]) -> JsonObject:
-    """Only those roles, of those that may consume, may use the subscription; an empty list restricts nobody."""
+    """Only those roles, of those that may consume, may use the subscription; an empty list restricts no role."""
     return _with(policies, _SUBSCRIPTIONS, {**of_subscriptions(policies), subscription: allowed})
 
 

@@ -51,7 +51,7 @@ class InnerPeer(NamedTuple):
     identity: Identity | None
     """Its credentials as they were found good; ``None`` without authentication."""
     flow: InnerFlow | None = None
-    """What its client reads, where somebody counts that."""
+    """What its client reads, where that is counted."""
 
 
 class InnerClientMaker(Protocol):

@@ -31,7 +31,7 @@ class ProduceMemory:
         self._line.setdefault(woken)
 
     def take(self, woken: Event, size: int) -> None:
-        """A frame is handed on; whoever asked by ``woken`` waits no more."""
+        """A frame is handed on; the callers of ``woken`` wait no longer."""
         self._line.pop(woken, None)
         self.held += size
         self._wake()

@@ -64,7 +64,7 @@ class SocketShare:
         self.flow.go_on()
 
     def release(self) -> None:
-        """Give the room back: the frame is sent, or nobody gets it."""
+        """Give the room back: the frame is sent or dropped."""
         taken, self.frame, self.in_hand = self.frame, 0, 0
         self._memory.give_back(taken)
 

@@ -10,7 +10,7 @@ stands in a request beside its topic is asked for too: the initial subscription 
 subscription that is added to a transaction. Transactions belong to who began them (rule 9.7); the coordinator checks
 that.
 
-A schema belongs to the topics of both domains (rule 10.2), so whoever brings a new one needs the same on both.
+A schema belongs to the topics of both domains (rule 10.2), so a new one takes the same permission on both.
 
 Texts of refusals are Pulsar's (rule 12.8). Pulsar asks nothing for schemas and for topics of transactions.
 """

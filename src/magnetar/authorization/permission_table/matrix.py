@@ -41,7 +41,7 @@ TWINS: Final[Mapping[str, tuple[str, str]]] = {
 OPEN: Final = (("GET", "/metrics"), ("GET", "/status.html"))
 """The routes that need no login, the first unless a setting asks for one."""
 _ENDS: Final = (("POST", "/admin/v2/brokers/shutdown"),)
-"""Routes that nobody asks who may: they take no body, and would end the broker that is tried."""
+"""Routes that are not tried: they take no body, and would end the broker."""
 _FILLED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("key", "value", "role", "version", "count", "seconds", "timestamp", "position", "ledger"), "1"),
     **dict.fromkeys(("entry", "timeout", "mostSigBits", "ledgerId", "entryId"), "1"),
@@ -141,7 +141,7 @@ def _route_cases(scratch: ScratchTenant, rules: RoleRules) -> Iterator[MatrixCas
             target = RequestTarget(scratch.tenant, scratch.namespace, topic, SUBSCRIPTION, _FILLED["policy"])
             accesses = tuple(row.accesses(target))
             if "/transactionMetadata/" in path or "/abortTransaction/" in path:
-                accesses = (ClusterAccess("use transactions that others began"),)  # nobody began it
+                accesses = (ClusterAccess("use transactions that others began"),)  # no role began it
             for role in ROLES:
                 allowed = _allowed(rules, scratch, role, accesses) or (role == "none" and (method, path) in OPEN)
                 if allowed and (method, path) in _ENDS:

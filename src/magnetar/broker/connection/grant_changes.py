@@ -54,7 +54,7 @@ class GrantChanges:
         self._service = service
         self._connections = connections
         self._tenants: set[str] = set()
-        """Changed, and nobody has looked yet."""
+        """Changed, and not looked at yet."""
         self._namespaces: set[NamespaceName] = set()
         self._looking: Iterator[None] | None = None
         self._waiting: list[asyncio.Future[None]] = []
@@ -97,7 +97,7 @@ class GrantChanges:
         self._begin()
 
     async def in_force(self) -> None:
-        """Return when everything that is open has been judged by the grants of now; later changes delay nobody."""
+        """Return when everything that is open has been judged by the grants of now; later changes do not delay it."""
         if self._looking is not None:
             waiting = asyncio.get_running_loop().create_future()
             # the look that is going on has not heard of a change that came after it began

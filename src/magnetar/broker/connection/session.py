@@ -302,7 +302,7 @@ class Session(PausableSocket):
     def probe(self, answer: Callable[[bool], None]) -> None:
         """Ask the client for a sign of life, for another one that wants its place (rules 3.1.2, 5.3.1, 5.6.8).
 
-        After ``connectionLivenessCheckTimeoutMillis`` of silence it is evicted, and the answer is False. Nobody is
+        After ``connectionLivenessCheckTimeoutMillis`` of silence it is evicted, and the answer is False. No client is
         asked if that is 0 or less: the answer is True at once, unless the connection has ended already.
         """
         if self._leaving:

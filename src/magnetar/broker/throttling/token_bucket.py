@@ -10,7 +10,7 @@ BURST: Final = 0.1
 _LEAST: Final = 1.5
 """Tokens that a bucket holds at least: who takes one a moment late loses nothing."""
 STEP_S: Final = 0.01
-"""What comes back in this time is worth waking somebody for."""
+"""What comes back in this time is worth a wake-up."""
 _NEARLY: Final = 1e-6
 """What sums of fractions may lack of a whole token."""
 
@@ -41,7 +41,7 @@ class TokenBucket:
         self._level -= tokens
 
     def wait_s(self, now: float) -> float:
-        """Seconds until it is worth waking somebody; 0 if there is a token now."""
+        """Seconds until a wake-up is worth it; 0 if there is a token now."""
         if self.available(now) >= 1:
             return 0.0
         worth = min(max(self.per_second * STEP_S, 1.0), self.capacity)

@@ -68,7 +68,7 @@ class Topic:
         self.closed = False
         self.loaded_ms = clock.now_ms()
         self.idle_since_ms: int | None = None
-        """Since when nobody uses it; kept by the removal of inactive topics."""
+        """Since when it is unused; kept by the removal of inactive topics."""
         self.pace: Pace = UNSEEN
         self._rng = rng
         self._store = store

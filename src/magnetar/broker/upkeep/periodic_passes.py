@@ -162,7 +162,7 @@ class Upkeep:
         self._service.activity.quota_check_seconds.add(perf_counter() - began)
 
     async def check_quotas_now(self) -> None:
-        """:meth:`check_quotas`, asked for by somebody. Raises ServiceNotReadyError if the policies are in doubt."""
+        """:meth:`check_quotas` on demand. Raises ServiceNotReadyError if the policies are in doubt."""
         doubt = self._service.store.keep_all
         if doubt is not None:
             raise ServiceNotReadyError(f"nothing is evicted, because the policies are in doubt: {doubt}")

@@ -44,7 +44,7 @@ def peek_messages(call: Call) -> None:
 
 
 def _left_out(call: Call, answer: RestAnswer) -> bool:
-    """Whether it is a marker, or a message of a transaction that is not committed, and nobody asked for such ones."""
+    """Whether it is a marker, or a message of a transaction that is not committed, and such ones were not asked for."""
     headers = answer.headers
     if "x-pulsar-marker-type" in headers and not call.switch("show-server-marker"):
         return True

@@ -1,4 +1,4 @@
-"""What may follow the words of a command line that somebody is writing."""
+"""What may follow the words of a command line that is being written."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Contexts:
         return replace(self, current=name)
 
     def write(self) -> None:
-        """Replace the file in one step; nobody but its owner may read it. Raises OSError."""
+        """Replace the file in one step; only its owner may read it. Raises OSError."""
         target = Path(os.path.realpath(self.path))
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, temporary = tempfile.mkstemp(prefix=".contexts-", dir=target.parent)

@@ -165,7 +165,7 @@ def _text(path: Path) -> str:
 
 
 def _holder(number: int) -> str | None:
-    """Who has a port on the loopback; None if nobody answers there."""
+    """Who has a port on the loopback; None if no program answers there."""
     try:
         with socket.create_connection(("127.0.0.1", number), _CONNECT_SECONDS):
             return "a program that accepts connections, perhaps a broker"

@@ -48,7 +48,7 @@ class WrittenValue(NamedTuple):
     value: Any
 
     def printed(self, *, as_hex: bool) -> str:
-        """Return what stands behind ``content:``."""
+        """Return what follows ``content:``."""
         if isinstance(self.value, KeyValue):
             return f"{{key={self.value.key.printed(as_hex=as_hex)}, value={self.value.value.printed(as_hex=as_hex)}}}"
         if self.value is None:

@@ -43,7 +43,7 @@ def check_statement(text: str) -> None:
 
 
 def _check_no_file(text: str) -> None:
-    """Refuse the engine's functions that open files and addresses: a statement may come from somebody else.
+    """Refuse the engine's functions that open files and addresses: a statement may come from another person.
 
     They are looked for as words wherever they stand, also in texts and comments, so that nothing depends on reading the
     statement as the engine does.

@@ -1,7 +1,7 @@
 """The event loop of one asyncio client: the first one that it is used on.
 
 Sockets, timers and futures belong to a loop, and a second one, of another asyncio.run or another thread, would find
-them closed or wait for what nobody completes.
+them closed or wait for what is never completed.
 """
 
 from __future__ import annotations

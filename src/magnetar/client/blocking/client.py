@@ -302,7 +302,7 @@ class Client:
 
 
 async def _leave(twin: AioClient) -> None:
-    """Close what nobody has closed."""
+    """Close what was left open."""
     twin.shutdown()
     await twin.wait_closed()
 

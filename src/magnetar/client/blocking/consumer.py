@@ -125,7 +125,7 @@ class Consumer(Generic[T]):
         return await self.twin.batch_receive(*given)
 
     def _untaken(self, messages: list[Message[T]]) -> None:
-        """Have messages come again that an interrupted call has taken and nobody got, on the loop."""
+        """Have messages come again that an interrupted call has taken and not returned, on the loop."""
         with suppress(AlreadyClosedError):
             for message in messages:
                 self.twin.redeliver(message)

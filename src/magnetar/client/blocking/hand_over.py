@@ -3,7 +3,7 @@
 The loop lends a list of messages, the next one last; threads take them off its end, and have the loop woken up when the
 list is empty. Then it gives back the permits of all of them and lends the next ones. What is lent counts as in the
 receiver queue until then, so prefetch is never above its bound; and the loop empties the list when its messages come
-again, after a lost connection or a seek. Nobody takes the last one then: a thread looks before it waits, and a listener
+again, after a lost connection or a seek. The last one is not taken then: a thread looks before it waits, and a listener
 has the loop look whenever it finds nothing, so that messages which come are always waited for.
 """
 
@@ -230,7 +230,7 @@ class _Recall:
 
 
 class _Arrival:
-    """What a consumer calls when it has messages again; it keeps no hand-over alive that nobody has any more."""
+    """What a consumer calls when it has messages again; it does not keep the hand-over alive."""
 
     __slots__ = ("_hand_over",)
 

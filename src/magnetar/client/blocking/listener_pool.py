@@ -30,7 +30,7 @@ class ListenerPool:
         self._started = 0
         self._listeners = 0
         self.kept: set[ListenerTurns] = set()
-        """Listeners whose consumers are open: nobody else may have them."""
+        """Listeners whose consumers are open: no other consumer may have them."""
         weakref.finalize(self, _stop, self._turns).atexit = False
 
     def assign(self) -> queue.SimpleQueue[Callable[[], object] | None]:
@@ -86,7 +86,7 @@ class ListenerTurns:
                 self._scheduled.release()
                 if self._hand_over.lends:  # they came after the look
                     self.schedule()
-                else:  # perhaps the loop has taken back what was lent, and nobody took the last one
+                else:  # perhaps the loop has taken back what was lent, and the last one was not taken
                     self._hand_over.begin()
                 return
             try:

@@ -3,7 +3,7 @@
 `LoopThread.run` waits for a coroutine; `LoopThread.post` hands a call over without waiting, with one wake-up of the
 loop for all that is handed over until it has woken up.
 
-The thread ends when it is stopped, when nobody has its `LoopThread` any more, and before the interpreter does. In a
+The thread ends when it is stopped, when its `LoopThread` is no longer referenced, and before the interpreter does. In a
 process that was forked off there is no such thread: everything that needs it raises ForkedClientError there, and its
 loop and sockets are left alone, since the other process goes on with them.
 """
@@ -34,7 +34,7 @@ _LOG: Final = logging.getLogger(__name__)
 _END_PATIENCE: Final = 5.0
 """Seconds for the thread to end; it is a daemon, and nothing waits for it longer."""
 _LEAVE_PATIENCE: Final = 1.0
-"""Seconds for what is open to be closed when nobody has closed it."""
+"""Seconds to close what was left open."""
 
 _LEAVE_TRIES: Final = 10
 """How often functions of the application may raise SystemExit while the thread ends, and it goes on with that."""
@@ -74,7 +74,7 @@ class LoopThread:
     def run(self, coroutine: Coroutine[Any, Any, Result], undo: Callable[[Result], object] | None = None) -> Result:
         """Wait for a coroutine on the loop; raises what it raises, AlreadyClosedError, BlockedLoopError.
 
-        Interrupted (Ctrl-C), it is cancelled; ``undo`` is called on the loop with a result that nobody gets.
+        Interrupted (Ctrl-C), it is cancelled; ``undo`` is called on the loop with a result that is not returned.
         """
         call = _Call(coroutine, undo)
         try:
@@ -156,7 +156,7 @@ class LoopThread:
         self._run.leave = leave
 
     def closes_with(self, facade: object, handle: Closable) -> None:
-        """Have a handle closed when nobody has its façade any more: the client lives on, and keeps the handle."""
+        """Have a handle closed when its façade is no longer referenced: the client lives on, and keeps the handle."""
         weakref.finalize(facade, self._run.dropped, handle).atexit = False
 
     def gives_up_with(self, giver: Giver) -> None:

@@ -136,7 +136,7 @@ class UnheardMessages:
 
 
 Waiting = bytes | tuple[OutgoingMessage | bytes, PostedMessage | AwaitedMessage]
-"""A message and who hears its fate; bytes alone if nobody does."""
+"""A message and who gets its receipt; bytes alone if none is wanted."""
 
 
 def _size(waiting: Waiting) -> int:

@@ -9,7 +9,7 @@ When a topic is unloaded (a broker's load manager does that at any time), the br
 on which the subscription means nothing from then on: acknowledgements there are not even answered (rule 4.2.5). So
 what has arrived is looked at before each use, and nothing that went wrong on a connection is tried on it again.
 
-The broker also says which of two holders is the active one (rule 5.4.5). Whoever is not says so in the log: two queries
+The broker also says which of two holders is the active one (rule 5.4.5). The other one says so in the log: two queries
 with one subscription each miss what the other has processed.
 """
 

@@ -22,7 +22,7 @@ class AckPace:
 
     def __init__(self, group_time: float, group_size: int, *, at_once: bool) -> None:
         """``group_time``: seconds that acknowledgements wait for others, 0 for the pace; ``group_size``: as many do not
-        wait; ``at_once``: somebody awaits each, so that none waits without a time of the application's own."""
+        wait; ``at_once``: the application awaits each, so that none waits without a time of the application's own."""
         self._group_time = group_time
         self._group_size = group_size
         self._at_once = at_once and not group_time

@@ -5,7 +5,7 @@
     SECONDARY  another one is used; the primary one takes its place again after ``switch_back_threshold`` rounds in
                which it answered, and at once if the one that is used has failed as often as the primary one had to
 
-Where nobody answers, everything stays as it is.
+Where no cluster answers, everything stays as it is.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Consumption:
         self.acknowledgements = AckTracker(by_index=limits.batch_index_ack)
         self._limits = limits
         self._redelivered_max = most = limits.redelivery.max_redeliver_count
-        # Without a queue messages count as redelivered that nobody has had: none is dead before it was refused here.
+        # Without a queue, messages that were never received count as redelivered: none is dead before a refusal.
         self._dead_above = maxsize if most is None or limits.in_all is not None else most
         self._ordered = ordered
         self.counters = ConsumeCounters()
@@ -258,7 +258,7 @@ class Consumption:
             self.queue.put_back(taken)
 
     def _reject(self, place: Place, reason: c.ValidationError, count: int) -> None:
-        """Have the broker note what nobody will ever read (rule 3.7.8)."""
+        """Have the broker note what will never be read (rule 3.7.8)."""
         self._damaged.append((place, reason))
         self.queue.passed = max(self.queue.passed or place, place)
         self.counters.rejected += count

@@ -1,5 +1,5 @@
 """Entries as the broker sends them to entries that can be taken: decrypted, decompressed, chunks joined, and without
-the messages that nobody is to have."""
+the messages that are not to be delivered."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ConsumeCounters:
         """With what comes again, and what compaction or acknowledgements have taken out of a batch."""
         self.bytes_received = 0
         self.rejected = 0
-        """Messages that are damaged, and were acknowledged so that nobody gets them."""
+        """Messages that are damaged, and were acknowledged so that they do not come again."""
         self.acks_sent = 0
         """Ids in acknowledgements: entries, and messages of batches by their index."""
 

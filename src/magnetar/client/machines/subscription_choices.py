@@ -1,4 +1,4 @@
-"""What a subscription is told beside its type, with the names of the official Python client."""
+"""The choices of a subscription beside its type, with the names of the official Python client."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ class ConsumerKeySharedPolicy:
         return [(one.start, one.end) for one in self._policy.hash_ranges]
 
     def policy(self) -> KeySharedMeta:
-        """Return what the broker is told."""
+        """Return what goes to the broker."""
         return self._policy

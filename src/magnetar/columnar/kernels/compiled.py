@@ -7,7 +7,7 @@ kernels are imported by what needs them, when it needs them.
 What is compiled is kept in a directory whose name is a digest of the sources of `magnetar.columnar`, since numba
 notices only a change of the very file a kernel is in, not of the kernels it calls. It lies where NUMBA_CACHE_DIR says,
 or beside the sources, or, where that cannot be written, in a directory of the user's own under the temporary one: numba
-executes what it finds there, so no other user may write to it. What whoever installed magnetar has compiled beside the
+executes what it finds there, so no other user may write to it. What was compiled at installation beside the
 sources (`python -m magnetar.columnar.compilation`) is used by all: it is as trusted as the sources are.
 """
 

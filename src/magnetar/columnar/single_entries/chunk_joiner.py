@@ -105,7 +105,7 @@ class ChunkJoiner:
                 self._drop(uuid)
 
     def forget(self, uuid: str) -> None:
-        """Forget one that waits; nobody is to hear of it."""
+        """Forget one that waits, without reporting it."""
         self._pending.pop(uuid, None)
 
     def given_up(self) -> list[IncompleteMessage]:

@@ -36,7 +36,7 @@ _DAYS: Final = {
 }
 _UNITS: Final = tuple(_DAYS)
 _DAYS_MAX: Final = 366 * 10_000
-"""Spark counts microseconds in 64 bits, which is some 290,000 years; nobody waits for as long."""
+"""Spark counts microseconds in 64 bits, which is some 290,000 years; a longer interval is a mistake."""
 _SIZES: Final = {
     **dict.fromkeys(("decimal", "dec", "numeric"), (1, 38)),
     **dict.fromkeys(("char", "character", "varchar"), (1, 2**31 - 1)),

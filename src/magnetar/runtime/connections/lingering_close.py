@@ -16,7 +16,7 @@ from typing_extensions import override
 
 LINGER_SECONDS: Final = 2.0
 LINGER_BYTES: Final = 16 << 20
-"""What is dropped at most: somebody who sends a large body looks for the answer only behind it."""
+"""What is dropped at most: a client looks for the answer only after the whole of its large body."""
 
 
 class LingeringTransport(asyncio.Transport):
@@ -90,7 +90,7 @@ class LingeringTransport(asyncio.Transport):
 
 
 def _unread(transport: asyncio.Transport) -> bool:
-    """Whether the system has bytes of the peer that nobody has read."""
+    """Whether the system has bytes of the peer that are not read yet."""
     found = transport.get_extra_info("socket")
     if found is None or found.fileno() < 0:
         return False

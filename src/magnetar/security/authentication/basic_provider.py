@@ -34,7 +34,7 @@ BASIC: Final = "basic"
 WAITING_MAX: Final = 64
 """Logins that may wait for the thread."""
 WAITING_OF_ADDRESS_MAX: Final = 16
-"""Those of one address, so that nobody who guesses keeps all others out."""
+"""Those of one address, so that a guessing client does not keep all others out."""
 FAILURES_MAX: Final = 20
 """Failed logins of an address within the window, after which it is not listened to."""
 WINDOW_MS: Final = 10_000
@@ -113,7 +113,7 @@ class BasicProvider(AuthenticationProvider):
     async def refresh(self) -> bool:
         """Read the file again if it has changed; a faulty one changes nothing and is reported.
 
-        A user who is missing is gone when the next look finds the same: somebody may be writing the file.
+        A user who is missing is gone when the next look finds the same: the file may be half written.
         """
         if self._file is None:
             return False

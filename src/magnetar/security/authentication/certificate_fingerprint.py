@@ -1,6 +1,6 @@
 """The digests by which a client's certificate can be revoked.
 
-An ECDSA signature can be written in two ways, (r, s) and (r, n - s), and both verify: whoever holds a certificate can
+An ECDSA signature can be written in two ways, (r, s) and (r, n - s), and both verify: the holder of a certificate can
 make another of it, whose digest is in no list. So the digest of that one counts as well.
 """
 

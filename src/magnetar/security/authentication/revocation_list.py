@@ -1,4 +1,4 @@
-"""Credentials that somebody took back: a file that is read again when it changes.
+"""Credentials that were revoked: a file that is read again when it changes.
 
 One entry on a line; empty lines and those that begin with ``#`` mean nothing:
 
@@ -7,8 +7,8 @@ One entry on a line; empty lines and those that begin with ``#`` mean nothing:
     sha256 9f86d0...    the token with this fingerprint (``magnetar tokens revoke``), or the client certificate
 
 A list that cannot be read revokes what it did before; a line that is no entry is reported, and until it is repaired no
-older entry is dropped, so that a slip of the pen lets nobody in again. New entries count at once, and what is missing
-is dropped at the next look that finds the same: somebody may be writing.
+older entry is dropped, so that a slip of the pen lets none in again. New entries count at once, and what is missing
+is dropped at the next look that finds the same: the file may be half written.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from magnetar.security.identity import Identity
 log = logging.getLogger(__name__)
 
 ANONYMOUS: Final = "anonymous"
-"""The method of identities that nobody proved."""
+"""The method of identities that were not proved."""
 FAILED: Final = "Failed to authenticate"
 """What clients hear, whatever the reason (rule 12.1)."""
 
@@ -61,7 +61,7 @@ class AuthenticationService:
 
         Raises AuthenticationError.
         """
-        # only names that a provider or nobody has: a client must not fill memory with others
+        # only names of providers, or the one for none: a client must not fill memory with others
         name = method if method is not None and method in self._by_method else ANONYMOUS
         try:
             identity = await self._authenticate(method, credentials)
@@ -102,14 +102,14 @@ class AuthenticationService:
         return identity.expires_at is not None and identity.expires_at * 1000 < self._clock.now_ms()
 
     def revoked(self, identity: Identity) -> bool:
-        """Whether somebody took its credentials back."""
+        """Whether its credentials were revoked."""
         if self.revocation_list is not None and identity in self.revocation_list:
             return True
         providers = self._by_method.get(identity.method, ())
         return bool(providers) and not any(provider.still_valid(identity) for provider in providers)
 
     def revoked_original(self, role: str | None) -> bool:
-        """Whether somebody took back what ``role`` has, for which a proxy speaks."""
+        """Whether what ``role`` has was revoked, for which a proxy speaks."""
         return role is not None and self.revocation_list is not None and self.revocation_list.has_subject(role)
 
     async def refresh(self) -> bool:

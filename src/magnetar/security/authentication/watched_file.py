@@ -1,7 +1,7 @@
 """A file that is read again when it has changed.
 
 Who writes a file in place truncates it first, so that a look in between finds it empty or without its end, and nothing
-distinguishes that from a file that somebody made shorter. So a change is reported twice: when it is seen, and when the
+distinguishes that from a file that was made shorter. So a change is reported twice: when it is seen, and when the
 next look finds nothing newer, which is when what is missing counts as removed.
 """
 
@@ -16,7 +16,7 @@ class Reading(NamedTuple):
 
     text: str
     settled: bool
-    """Whether an earlier look found the same; otherwise somebody may be writing, and what is missing may come."""
+    """Whether an earlier look found the same; otherwise it may be half written, and what is missing may come."""
 
 
 class WatchedFile:

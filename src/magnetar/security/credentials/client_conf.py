@@ -1,7 +1,7 @@
 """Pulsar's ``client.conf``, as its own command lines read it; each process reads the file itself.
 
 Secrets may stand in the file, which is a reference to them. The file that Pulsar ships turns the check of host names
-off, which nobody has decided, so the check stays on whatever it says.
+off, which is no decision of the user, so the check stays on whatever it says.
 """
 
 from __future__ import annotations

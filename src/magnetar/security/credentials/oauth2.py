@@ -97,5 +97,5 @@ def _shared(credentials: OAuth2Credentials) -> _Shared:
 
 
 _lock: Final = threading.Lock()
-"""Of the dictionary; nobody who holds it waits for anything."""
+"""Of the dictionary; it is never held while waiting."""
 _known: Final[dict[OAuth2Credentials, _Shared]] = {}

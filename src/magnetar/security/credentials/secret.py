@@ -121,7 +121,7 @@ class Secret:
     def _file(self) -> str:
         path = Path(self._name)
         try:
-            # A named pipe that nobody writes to would block.
+            # A named pipe without a writer would block.
             with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
                 data = file.read(SECRET_BYTES_MAX + 1)
         except (OSError, ValueError) as error:

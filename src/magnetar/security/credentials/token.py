@@ -1,4 +1,4 @@
-"""The method ``token``: a JSON Web Token that somebody else has made."""
+"""The method ``token``: a JSON Web Token that was made elsewhere."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _key(one: dict[str, Any]) -> VerificationKey | None:
 
 
 def _public(one: dict[str, Any]) -> PublicKey | None:
-    """The public half, also if somebody published the private one."""
+    """The public half, also if the private one was published."""
     kind = one.get("kty")
     if kind == "RSA":
         return RSAAlgorithm.from_jwk({name: one[name] for name in ("kty", "n", "e")})  # type: ignore[return-value]

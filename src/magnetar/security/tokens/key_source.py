@@ -52,7 +52,7 @@ def read_key(where: str, what: str) -> bytes:
 
 
 def _is_path(path: Path) -> bool:
-    """Whether a missing file is meant, and not base64 that begins with a slash: anybody could guess such a key."""
+    """Whether a missing file is meant, and not base64 that begins with a slash: such a key could be guessed."""
     try:
         return len(path.parts) > 2 and path.is_absolute() and Path(*path.parts[:2]).is_dir()
     except (OSError, ValueError):

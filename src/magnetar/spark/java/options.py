@@ -15,7 +15,7 @@ from typing import Final
 from magnetar.model.errors import MagnetarError, NotFoundError
 
 BESIDE: Final = Path(__file__).parent / "__pycache__"
-"""Where whoever installed magnetar keeps an archive for all."""
+"""Where the one who installed magnetar keeps an archive for all users."""
 _MAPPED: Final = "-XX:SharedArchiveFile="
 WRITTEN: Final = "-XX:ArchiveClassesAtExit="
 """Java's option for the file that it is to write at its end."""

@@ -47,7 +47,7 @@ def make_directory(path: str, mode: int = PRIVATE_DIRECTORY) -> None:
 
 
 def is_directory(path: str) -> bool:
-    """Whether a directory stands there. Raises PersistenceError if nobody lets us look: it is not missing then."""
+    """Whether there is a directory. Raises PersistenceError if permissions forbid a look: it is not missing then."""
     try:
         return stat.S_ISDIR(os.stat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -64,7 +64,7 @@ def no_file(path: str) -> str | None:
         mode = os.stat(path).st_mode
     except OSError as error:
         if not os.path.islink(path):
-            return None  # nothing, or something that nobody lets us look at: who opens it hears why
+            return None  # nothing, or not readable: opening it raises why
         why = "which is not there" if error.errno == errno.ENOENT else f"which leads nowhere ({error.strerror})"
         what = f"a symbolic link to {os.readlink(path)}, {why}"
     else:
@@ -116,7 +116,7 @@ def close_to_others(directory: str, names: Iterable[str], *, itself: bool = True
         with suppress(OSError):
             found = os.stat(path)
             if path != directory and not stat.S_ISREG(found.st_mode):
-                continue  # somebody else's
+                continue  # another program's
             if stat.S_IMODE(found.st_mode) & _OTHERS and found.st_uid == os.geteuid():
                 os.chmod(path, mode)
                 changed.append(path)

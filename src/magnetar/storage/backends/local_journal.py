@@ -100,7 +100,7 @@ class LocalJournal:
                 longer = file.size() > length
                 if longer:
                     file.truncate(length)
-                if sync or longer:  # or a power cut gives back what nobody counts: zeros that were written ahead
+                if sync or longer:  # or a power cut brings back zeros written ahead, which are in no count
                     file.sync()
             finally:
                 file.close()

@@ -71,7 +71,7 @@ class LocalSegmentWriter:
         """See :class:`SegmentWriter`."""
         assert self._file is not None
         at, end = self._length, self._length + size
-        # written behind a hole, it would look whole
+        # written after a hole, it would look whole
         if (wrong := self._shorter_than(at)) is not None:
             asyncio.get_running_loop().call_soon(done, wrong)
             return
@@ -128,7 +128,7 @@ class LocalSegmentWriter:
         return file
 
     def _left(self) -> int:
-        """How much of the durable bytes the open file has still, if somebody has cut it."""
+        """How much of the durable bytes the open file has still, if it was cut from outside."""
         return 0 if self._file is None else min(self._length, self._file.size())
 
     def _in_place(self) -> bool:

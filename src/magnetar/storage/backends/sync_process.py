@@ -12,7 +12,7 @@ Messages on the socket pair (SOCK_SEQPACKET), integers little-endian: ``F`` with
 now on, as it is and past the page cache; ``W`` or ``D``, u64 offset, u64 length: write so much of the shared memory
 there, through the page cache or past it, then sync (length 0: only sync); the answer is the error number as four bytes,
 0 if the data is durable. After two more numbers, u64 offset and u64 length of whole pages, so many zeros are written
-and synced once the answer is out, unless it was an error; what comes of that nobody is told.
+and synced once the answer is out, unless it was an error; whether that succeeds is not reported.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ while True:
             while left > 0:
                 written = os.pwrite(held[0], zeros[:left], offset)
                 offset, left = offset + written, left - written
-            os.fdatasync(held[0])  # now, while nobody may be waiting, rather than with the next group
+            os.fdatasync(held[0])  # now, while perhaps no group waits, rather than with the next one
         except OSError:
             pass  # it was to spare time
 """
@@ -171,7 +171,7 @@ class SyncProcess:
         zeros: Zeros = NO_ZEROS,
     ) -> None:  # fmt: skip
         """See :class:`Committer`."""
-        # what the process was given it may still be writing zeros to: nobody else writes there while it lives
+        # the process may still write zeros to a file it was given: no other writer touches that while it lives
         if self._process is None or not isinstance(file, OsFile) or (not sync and file is not self._file):
             self._spare.commit(file, at, chunks, sync, done, lead, zeros)
             return

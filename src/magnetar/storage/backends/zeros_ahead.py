@@ -1,8 +1,8 @@
-"""Zeros behind the log's end, so that the next small groups go where the disk has been written before.
+"""Zeros after the log's end, so that the next small groups go where the disk has been written before.
 
 A write that makes a file longer, or is the first to a place, has its sync commit the file system's own journal as well;
 one over zeros that are durable waits for its data alone (docs/decisions/064-zeros-ahead.md has what that saves). To
-whoever reads the log, zeros behind its end are nothing: a file system may leave them there, too.
+readers of the log, zeros after its end are nothing: a file system may leave them there, too.
 
 Pure: it says which zeros are to be written; :mod:`magnetar.storage.backends.committer` writes them.
 """
@@ -47,7 +47,7 @@ class ZerosAhead:
         self._end = self._calm = 0
 
     def after(self, end: int, size: int) -> Zeros:
-        """Return the zeros to be written behind a group of ``size`` bytes that ends at ``end``."""
+        """Return the zeros to be written after a group of ``size`` bytes that ends at ``end``."""
         if size > _SMALL:
             self._calm = 0
             return NO_ZEROS

@@ -65,7 +65,7 @@ class BackupDirectory:
         return OsFileSystem(path)
 
     def _clear(self, path: str) -> bool:
-        """Empty the directory of a backup that was interrupted; whether it is one, and nobody writes it."""
+        """Empty the directory of a backup that was interrupted; whether it is one, and no process writes it."""
         try:
             self._take(path)
         except OSError:

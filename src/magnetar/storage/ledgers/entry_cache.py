@@ -1,7 +1,7 @@
 """Entries in memory: what was written a moment ago, what a subscription still waits for, what was read ahead; one
 bounded budget for all logs.
 
-What is written is kept for ten to twenty seconds whoever may want it, in a fifth of the budget. What is pushed out of
+What is written is kept for ten to twenty seconds for any reader, in a fifth of the budget. What is pushed out of
 there, or was there longer, stays, in what room there is, if a subscription with consumers has not acknowledged it. Runs
 of small entries, which cost most to read again, are packed end to end and stay for any subscription; nobody's entries
 go. What is read from the disk has up to two fifths. What consumers waited for goes some seconds after they have. Each
@@ -123,7 +123,7 @@ class CachedRuns:
         return any(cursor.mark_delete < last for cursor in self.readers.values())
 
     def acknowledged(self, last: int) -> bool:
-        """Whether everybody who reads here has acknowledged everything up to ``last``; not if nobody is known to."""
+        """Whether all subscriptions have acknowledged everything up to ``last``; not if there is none."""
         return bool(self._cursors or self.readers) and not self.awaited(last)
 
     def came(self, reader: Waiting) -> None:
@@ -149,7 +149,7 @@ def _awaited(piece: _Piece) -> bool:
 
 
 def _done(piece: _Piece) -> bool:
-    """Whether it is gone, or nobody who reads it needs it."""
+    """Whether it is gone, or no subscription needs it."""
     cached, first, _, entries = piece
     return cached.at(first) < 0 or cached.acknowledged(first + entries - 1)
 

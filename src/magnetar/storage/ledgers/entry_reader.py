@@ -104,7 +104,7 @@ class EntryReader:
         """Pieces of offloaded ledgers."""
         self.copy_bytes_read = 0
         self.missed: dict[int, list[int]] = {}
-        """Entries and bytes read, failures and successes since somebody took them, by log."""
+        """Entries and bytes read, failures and successes since they were last taken, by log."""
         self.joined = 0
         """Reads that were under way already when they were asked for."""
         self.begun = 0

@@ -17,7 +17,7 @@ _AHEAD_MIN: Final = 256 << 10
 
 
 class _Begun(NamedTuple):
-    """A read that nobody has asked for yet."""
+    """A read ahead of its first request."""
 
     segment: int
     offset: int

@@ -117,7 +117,7 @@ def decode(data: bytes, owner: int | None = None) -> Checkpoint:
 
 
 def _sized(data: bytes, at: int) -> bytes:
-    """What stands behind its length. Raises RecordError."""
+    """Return what follows its length. Raises RecordError."""
     if at + 4 <= len(data):
         (size,) = _U32.unpack_from(data, at)
         if at + 4 + size <= len(data):

@@ -1,7 +1,7 @@
 """A checkpoint's head: what its first bytes say of the whole, and whether this version may read the rest.
 
 Whatever stands there is judged: a head of ours, one of a newer version, one of another broker's directory, or damage. A
-checksum that matches is no reason to trust what is behind it, since anybody may have put the file there.
+checksum that matches is no reason to trust what follows it: any program may have put the file there.
 """
 
 from __future__ import annotations

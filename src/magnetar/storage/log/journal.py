@@ -315,7 +315,7 @@ class Journal:
             self._release()
             return
         owners: dict[ExtentOwner, None] = {}
-        for _, extent in extents:  # few, or somebody waits for what else is in the group
+        for _, extent in extents:  # few, or a caller waits for what else is in the group
             extent.segment = self.segment
             owners[extent.owner] = None
             try:

@@ -1,4 +1,4 @@
-"""How long group commits take, counted after their receipts are out: nobody waits for statistics."""
+"""How long group commits take, counted after their receipts are out: no receipt waits for statistics."""
 
 from __future__ import annotations
 

@@ -198,6 +198,6 @@ class ExtentMover:
 
 
 def _seen(future: asyncio.Future[Any]) -> None:
-    """Nobody may be there any more to hear of an error."""
+    """The waiting task may be gone: its error is taken here."""
     if not future.cancelled():
         future.exception()

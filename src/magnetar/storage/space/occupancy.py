@@ -26,7 +26,7 @@ class Occupancy:
         self._copied: dict[int, int] = {}
         """For each segment the bytes that were moved out of it and lie in it still."""
         self.died = 0
-        """Bytes that are needed no more, since somebody set it to 0."""
+        """Bytes that are needed no more, since it was last set to 0."""
         self.worth = _NEVER
         """When so many have died, :attr:`on_died` is called."""
         self.on_died: Callable[[], object] = int

@@ -136,7 +136,7 @@ class BrokerFaults:
     # the machine -------------------------------------------------------------------------------------------------
 
     def kill(self) -> None:
-        """End the broker as kill -9 does, without a word to anybody; :meth:`PulsarBroker.restart` boots it again.
+        """End the broker as kill -9 does, without a word to its clients; :meth:`PulsarBroker.restart` boots it again.
 
         What was receipted is there then; what was not may be or not.
         """

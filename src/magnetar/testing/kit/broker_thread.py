@@ -99,7 +99,7 @@ class BrokerThread:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), self.loop))
 
     def abandon(self, close: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Close and end without waiting: nobody has a name for the broker any more."""
+        """Close and end without waiting: the broker is no longer referenced."""
         if self.open:
             self._open = False
             loop = self.loop

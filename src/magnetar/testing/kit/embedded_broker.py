@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 HOST: Final = "127.0.0.1"
 KEEP_ALIVE_SECONDS: Final = 2_000_000_000
-"""Clients whose time is real could not answer a PING within a day that is skipped, so nobody is asked."""
+"""Clients whose time is real could not answer a PING within a day that is skipped, so no PING is sent."""
 _BACKLOG: Final = 1024
 _EXECUTORS: Final = ("writer", "reader", "ahead", "keeper", "archive")
 

@@ -125,7 +125,7 @@ class Fault:
 
 
 def refusal(command: c.Command, error: ServerError, message: str) -> bytes | None:
-    """Return the answer by which a broker refuses a command; None if nobody waits for one."""
+    """Return the answer by which a broker refuses a command; None if it has none."""
     if isinstance(command, c.CommandSend):
         return encode(c.CommandSendError(command.producer_id, command.sequence_id, error, message))
     if isinstance(command, c.CommandConnect):

@@ -109,7 +109,7 @@ def _open() -> set[PulsarBroker]:
 
 
 def _forgotten() -> list[str]:
-    """Return where brokers were made that nobody closed or can close; each is reported once."""
+    """Return where brokers were made that were not closed and cannot be; each is reported once."""
     module: Any = sys.modules.get(_HOME)
     if module is None:
         return []

@@ -1,8 +1,8 @@
 """Event loops on real sockets whose time is the machine's plus what a test has skipped.
 
 A :class:`Timeline` says how many seconds were skipped. A :class:`VirtualLoop` adds them to its time, and so does a loop
-that somebody else made, from the moment it joins (:meth:`Timeline.join`). Time runs on by itself meanwhile: what
-waits for a socket or a short pause needs nobody to move it.
+that another program made, from the moment it joins (:meth:`Timeline.join`). Time runs on by itself meanwhile: what
+waits for a socket or a short pause needs no call to move it.
 
 Used of CPython's ``BaseEventLoop`` are the queues ``_ready`` and ``_scheduled``.
 """

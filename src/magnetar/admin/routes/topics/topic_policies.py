@@ -216,7 +216,7 @@ def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
 async def _in_query(policy: str, given: str | None, request: Request) -> str | None:
     """The value of a policy that is read from the query. Raises InvalidValueError for one in the body.
 
-    Without the parameter the policy is removed, which is not what somebody wants who sends a value.
+    Without the parameter the policy is removed, which a request with a value cannot mean.
     """
     if given is None and (await raw_body(request)).strip() not in (b"", b"null"):
         raise InvalidValueError(f"{policy} of a topic goes into the query, ?{policy}=60; the body is not read")

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from magnetar.broker.connection.bounds.unsent_bytes import LITTLE
 
 _LEAST: Final = LITTLE >> 3
-"""Held bytes that are nobody's business even then."""
+"""Held bytes that are not looked at even then."""
 FRAME_SECONDS: Final = 2.0
 """How long a frame may take to become whole while others wait."""
 

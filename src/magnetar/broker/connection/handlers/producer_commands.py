@@ -196,7 +196,7 @@ def _enter(
             return
         session.producers[command.producer_id] = producer
         if isinstance(held, Producer):
-            # an earlier life of this id, maybe in another topic: nobody could ever close it again
+            # an earlier life of this id, maybe in another topic: it could never be closed again
             session.service.producer_left(held)
         session.recently_closed.pop(command.producer_id, None)
         last = topic.checks.last_sequence_id(name)

@@ -231,7 +231,7 @@ class KeyShared(MultipleConsumers):
 
     @override
     def acknowledged(self, consumer: ConsumerState, ordinals: Iterable[int]) -> bool:
-        """The same as for all; here without a call per entry, while no slot is draining and nobody is blocked."""
+        """The same as for all; here without a call per entry, while no slot is draining and no consumer is blocked."""
         holders = self._holders
         if holders.draining or consumer.blocked or self.blocked or self._redelivered.counts:
             return super().acknowledged(consumer, ordinals)

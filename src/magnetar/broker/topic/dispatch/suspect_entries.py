@@ -1,4 +1,4 @@
-"""Entries that a consumer had when its connection was lost: those whose metadata nobody can read are skipped.
+"""Entries that a consumer had when its connection was lost: those with unreadable metadata are skipped.
 
 The broker stores what producers send and unpacks none of it on its way to consumers. A client that cannot read the
 metadata of a message closes its connection (the C++ client, and those made from it), and would get the same message

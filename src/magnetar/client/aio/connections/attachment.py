@@ -53,7 +53,7 @@ class Attachment:
 
     @property
     def why(self) -> str:
-        """Why it is not connected, in brackets behind a sentence that says so; empty if that is not known."""
+        """Why it is not connected, in brackets after a sentence that says so; empty if that is not known."""
         return "" if self.trouble is None else f" ({self.trouble})"
 
     async def opened(self) -> None:

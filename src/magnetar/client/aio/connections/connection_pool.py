@@ -115,7 +115,7 @@ class ConnectionPool:
         CredentialsError."""
         self.check()
         if self._dial is not None:
-            # the broker of this process needs nobody to pass on to it what it is asked
+            # the broker of this process needs no proxy
             route = Route(route.address)
         key = route, next(self._turn) % self._per_broker
         task = self._opening.get(key)

@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 TRANSIENT = (ConnectionLostError, ClientTimeoutError, CredentialsDelayedError)
 """What another attempt may heal, beside refusals that say so."""
 _LONGEST_PAUSE = 2.0
-"""Seconds between two attempts for which somebody waits."""
+"""Seconds between two attempts for which a caller waits."""
 
 
 class TopicLookup:

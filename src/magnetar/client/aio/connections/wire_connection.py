@@ -104,7 +104,7 @@ class WireConnection(asyncio.Protocol):
                 self._shown = await self._credential_data(None)
         except TimeoutError:
             if not bound.expired():
-                raise  # of whoever gives the credentials
+                raise  # of the function that gives the credentials
             raise ClientTimeoutError(
                 f"no login to the broker at {self.address} in {_seconds(patience)} s: {self._credentials} has not "
                 "come; is its source away?"
@@ -350,7 +350,7 @@ class WireConnection(asyncio.Protocol):
             self._transport.abort() if not self.writable else self._transport.close()
         if not self._greeted.done():
             self._greeted.set_exception(error)
-            self._greeted.exception()  # it may be that nobody awaits it any more
+            self._greeted.exception()  # it may not be awaited any more
         answers, self._answers = self._answers, {}
         for waiting in answers.values():
             if not waiting.done():

@@ -69,7 +69,7 @@ class Prefetch:
         self.budget.receiving = self._receives + self._threads
 
     def trim(self) -> None:
-        """Hand back what nobody waits for any more, the last that came first."""
+        """Hand back what no caller waits for any more, the last that came first."""
         for one in reversed(self.budget.holding if self.budget.excess else ()):
             if self.budget.excess and one.hand_back():
                 self._look_at(one)

@@ -98,7 +98,7 @@ class Reader(Generic[T]):
         if not behind or not consumer.asks:
             return bool(behind)
         ends = {topic: self._ends.get(topic) for topic in behind}
-        # What is stored there may be nothing that anybody gets: damaged, or encrypted without a key for it.
+        # What is stored there may not be readable: damaged, or encrypted without a key for it.
         try:
             async with asyncio.timeout_at(deadline):
                 while not consumer.has_waiting():

@@ -106,7 +106,7 @@ class ReadyMessages(Generic[T]):
 
     @property
     def on_demand(self) -> bool:
-        """Whether messages come only while somebody waits for them."""
+        """Whether messages come only while a caller waits for them."""
         return self._without_queue
 
     def lend(self, *, wanted: int) -> list[Message[T]]:

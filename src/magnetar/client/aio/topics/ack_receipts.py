@@ -17,7 +17,7 @@ class AckReceipts:
         self._topic = topic
         self._loop = asyncio.get_running_loop()
         self._next: asyncio.Future[None] | None = None
-        """For what was acknowledged and is not written yet; None if nobody waits."""
+        """For what was acknowledged and is not written yet; None if no task waits."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def stored(self) -> asyncio.Future[None]:
@@ -74,6 +74,6 @@ class AckReceipts:
 
 
 def _noticed(done: asyncio.Future[None]) -> None:
-    """Take the error of what perhaps nobody awaits any more."""
+    """Take the error of what may not be awaited any more."""
     if not done.cancelled():
         done.exception()

@@ -67,7 +67,7 @@ class LazyPartition:
         return len(self._early) >= self._messages_max or self._memory.full
 
     async def opened(self) -> TopicProducer:
-        """Open it if nobody has, and return what stands in its place from then on. Raises why it cannot be opened."""
+        """Open it unless it is open, and return what takes its place from then on. Raises why it cannot be opened."""
         self._check()
         if self._open is None:
             opening = self._begin()
@@ -80,7 +80,7 @@ class LazyPartition:
         opening = self._opening
         if opening is None:
             opening = self._opening = self._loop.create_task(self._run())
-            opening.add_done_callback(lambda one: one.cancelled() or one.exception())  # it may be that nobody awaits it
+            opening.add_done_callback(lambda one: one.cancelled() or one.exception())  # it may not be awaited
         return opening
 
     async def _run(self) -> TopicProducer:

@@ -1,6 +1,6 @@
 """What a sender waits with for the id of its message.
 
-A thousand receipts of a batch share one `EntryFate`, and cost an object each. One that somebody awaits, or hangs a
+A thousand receipts of a batch share one `EntryFate`, and cost an object each. One that is awaited, or gets a
 callback on, gets a future of asyncio's. It passes for one: `asyncio.wait`, `gather`, `shield` and `wait_for` take it.
 """
 
@@ -58,7 +58,7 @@ class Receipt:
                 future.set_result(fate.message_id(self._index))
             else:
                 future.set_exception(fate.error)
-                future.exception()  # it may be that nobody asks
+                future.exception()  # it may not be asked for
         return future
 
     def done(self) -> bool:
@@ -137,7 +137,7 @@ def tell_failed(fate: EntryFate, error: Exception) -> None:
     for _, token in fate.tokens:
         if not token.done():
             token.set_exception(error)
-            token.exception()  # it may be that nobody awaits it
+            token.exception()  # it may not be awaited
     fate.tokens.clear()
 
 

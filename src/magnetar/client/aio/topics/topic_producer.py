@@ -125,7 +125,7 @@ class TopicProducer:
         return Receipt(fate, fate.messages - 1, self._loop)
 
     def hurry(self, *, any_delay: bool = False) -> None:
-        """Send what waits for company as soon as nothing else is on its way: somebody waits for it."""
+        """Send what waits for company as soon as nothing else is on its way: a caller waits for it."""
         queue = self._queue
         if queue is not None:
             queue.hurry(any_delay=any_delay)

@@ -171,7 +171,7 @@ class TableView(Mapping[str, Any]):
             async with asyncio.timeout(self._timeout):
                 while not all(self._reader.has_read(one) for one in wanted):
                     self._advanced.clear()
-                    self._reader.consumer.when_messages = self._advanced.set  # they may be none that anybody gets
+                    self._reader.consumer.when_messages = self._advanced.set  # they may be none that are delivered
                     await self._advanced.wait()
                     self._now()
         except TimeoutError:

@@ -15,7 +15,7 @@ _COMPANY_MIN: Final = 4
 _BATCHES_LOOKED_AT: Final = 4
 """How many of the last batches say the rate: one alone would overstate it where a late timer brought two together."""
 _UNASKED_DELAY_MAX: Final = 0.01
-"""Seconds that batches wait where nobody has asked for more; a longer delay is wanted, and kept."""
+"""Seconds that batches wait by default; a longer delay is wanted, and kept."""
 
 
 class BatchWait:
@@ -53,7 +53,7 @@ class BatchWait:
         return since
 
     def hurry(self, *, any_delay: bool, idle: bool) -> None:
-        """Note that somebody waits for what is open; ``any_delay``: even if more than the usual delay was asked for.
+        """Note that a caller waits for what is open; ``any_delay``: even if more than the usual delay was asked for.
 
         ``idle``: whether nothing else is on its way.
         """

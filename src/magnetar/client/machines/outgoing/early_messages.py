@@ -28,7 +28,7 @@ class EarlyFate(EntryFate):
         return self._id
 
     def done(self) -> bool:
-        """Whether nobody wants to hear: never so."""
+        """Whether no caller awaits a receipt: never so."""
         return False
 
     def set_result(self, result: MessageId, /) -> None:
@@ -42,7 +42,7 @@ class EarlyFate(EntryFate):
         self.failed(error)
         for _, token in self._take():
             token.set_exception(error)
-            token.exception()  # it may be that nobody awaits it
+            token.exception()  # it may not be awaited
 
     def exception(self) -> None:
         """Note that the error was seen."""

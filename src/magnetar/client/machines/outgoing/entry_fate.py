@@ -1,8 +1,8 @@
 """What becomes of the messages of one entry: where they are stored, or why they are not.
 
 All messages of an entry share one fate, so a receipt of the broker costs the same for one message and for a thousand.
-An id is made when somebody asks for it. What is counted of entries is kept in plain numbers: latencies as tenths of a
-millisecond, until somebody asks.
+An id is made on demand. What is counted of entries is kept in plain numbers: latencies as tenths of a
+millisecond, until they are asked for.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EntryFate:
         self._topic, self._partition, self._ledger, self._entry, self._chunks = topic, partition, ledger, entry, chunks
 
     def failed(self, error: Exception) -> None:
-        """Note why the messages are not stored, or that nobody knows."""
+        """Note why the messages are not stored, or that it is not known."""
         self.known = True
         self.error = error
 

@@ -149,7 +149,7 @@ class Publication:
         return fate
 
     def hurry(self, *, any_delay: bool) -> None:
-        """Have what is open sent as soon as nothing else is on its way: somebody waits for it (`BatchWait.hurry`)."""
+        """Have what is open sent as soon as nothing else is on its way: a caller waits for it (`BatchWait.hurry`)."""
         if self._open.messages:
             self._wait.hurry(any_delay=any_delay, idle=not self._pending)
 
@@ -340,7 +340,7 @@ class Publication:
         return done
 
     def expire(self, now: float, now_ms: int) -> list[UnconfirmedEntry]:
-        """Return entries whose time is over; if one of them comes to be stored all the same, nobody hears of it."""
+        """Return entries whose time is over; if one of them comes to be stored all the same, that is not reported."""
         if self._limits.send_timeout > 0 and self._wait.since + self._limits.send_timeout <= now:
             self.close_batches(now, now_ms)
         expired: list[UnconfirmedEntry] = []

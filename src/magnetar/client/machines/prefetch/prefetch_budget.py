@@ -1,6 +1,6 @@
-"""Permits of all topics of one consumer as one budget: how many entries it may hold that nobody has asked for.
+"""Permits of all topics of one consumer as one budget: how many entries it may hold ahead of the application.
 
-A broker takes no permit back, and nobody knows which topic has a message. So permits go out one after the other:
+A broker takes no permit back, and which topic has a message is not known. So permits go out one after the other:
 
     idle  --in turn, while there is room-->  fresh  --patience over-->  listening
       ^                                        |                           |
