@@ -10,7 +10,7 @@ import pytest
 from crc32c import crc32c
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.files import write_atomically
+from magnetar.storage.backends.files import File, write_atomically
 from magnetar.storage.backup.file_copy import SLICE_BYTES, FileCopy, copy_buffer
 from magnetar.storage.backup.manifest import (
     FORMAT,
@@ -119,6 +119,26 @@ def test_older_formats_and_a_length_of_nothing_are_read() -> None:
 def test_what_a_half_written_backup_may_hold(name: str, may: bool) -> None:
     """Anything else in the directory is somebody's, and nothing is removed then."""
     assert may_hold(name) == may
+
+
+@pytest.mark.parametrize(("size", "refused"), [((256 << 20) - 1, False), (256 << 20, False), ((256 << 20) + 1, True)])
+def test_a_manifest_of_more_than_256_mb_is_none_and_is_not_read(size: int, refused: bool) -> None:
+    """Whatever stands where a manifest belongs, looking at it takes no more memory than that."""
+    whole = manifest_line(BackupManifest(5, FILES))
+
+    class Sized(FaultFileSystem):
+        def open(self, name: str, *, create: bool = False) -> File:
+            file = super().open(name, create=create)
+            file.size = lambda: size  # type: ignore[method-assign]
+            return file
+
+    files = Sized(random.Random(0))
+    write_atomically(files, MANIFEST, whole)
+    if refused:
+        with pytest.raises(PersistenceError, match=f"longer than {256 << 20} bytes"):
+            read_manifest(files)
+    else:
+        assert read_manifest(files).files == FILES
 
 
 @pytest.mark.parametrize("size", [0, 1, SLICE_BYTES - 1, SLICE_BYTES, SLICE_BYTES + 1, 3 * SLICE_BYTES])

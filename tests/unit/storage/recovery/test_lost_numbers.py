@@ -127,6 +127,23 @@ def test_a_hollow_segment_stands_before_one_whose_head_is_damaged() -> None:
     run(main())
 
 
+def test_ids_go_on_two_to_the_24th_further_where_blocks_are_lost() -> None:
+    """As docs/disk.md says: more than a segment can have given."""
+
+    async def main() -> None:
+        files, numbers, newest = await filled(disk())
+        overwritten(files, newest - 1, b"")
+        kept = [one for segment, each in numbers.items() if segment != newest - 1 for one in each]
+        store = opened(files)
+        new = await born(store, "new")
+        log, ledger, cursor = (new[kind] - max(one[kind] for one in kept) - (1 << 24) for kind in range(3))
+        assert (log, cursor) == (1, 1)
+        assert ledger in (1, 2), "the log that lost entries may have opened one before"
+        await store.close()
+
+    run(main())
+
+
 def test_numbers_go_on_where_nothing_was_lost() -> None:
     async def main() -> None:
         files, numbers, _ = await filled(disk())

@@ -1,0 +1,58 @@
+"""Which numbers a checkpoint may hold, and what its parts have at least: the last that is read and the first that is
+not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from magnetar.model.errors import PersistenceError
+from magnetar.storage.log import records
+from magnetar.storage.log.checkpoint import decode, encode, log_blob
+from magnetar.storage.log.checkpoint_head import format_in
+
+HEAD: dict[str, Any] = {"format": 2, "segment": 1, "length": 64, "sequence": 3, "ids": [1, 2, 3], "secret": 7}
+LOG: dict[str, Any] = {
+    "id": 1, "name": "t", "properties": {}, "end": 0, "index": 0, "ledgers": [], "spans": [], "annexes": 2,
+}  # fmt: skip
+LAST = (1 << 63) - 1
+LEDGER = [1, 0, 0, 1000, 2000, 5, 5, 100]
+"""As docs/disk.md lists them: id, ordinal, index, opened, closed, entries, messages, bytes."""
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "refused"),
+    [
+        ("segment", LAST, "its numbers"), ("length", LAST, "its numbers"), ("sequence", LAST, "its numbers"),
+        ("ids", [LAST] * 3, "its ids"), ("secret", (1 << 32) - 1, "its secret"),
+    ],
+)  # fmt: skip
+def test_a_number_of_the_head_fits_into_its_field(name: str, last: Any, refused: str) -> None:
+    """Those of segments and blocks are written as 64 bits elsewhere, the secret as 32."""
+    assert decode(encode({**HEAD, name: last}, [])).head[name] == last
+    more = [*last[:-1], last[-1] + 1] if isinstance(last, list) else last + 1
+    with pytest.raises(records.RecordError, match=refused):
+        decode(encode({**HEAD, name: more}, []))
+
+
+def test_a_format_is_a_small_number_and_anything_else_is_damage() -> None:
+    """A newer one is a version's, which says that it has to be used; a number that none will ever have is not."""
+    for number in (3, (1 << 16) - 1):
+        data = encode({**HEAD, "format": number}, [])
+        assert format_in(data) == number
+        with pytest.raises(PersistenceError, match=rf"written by a newer version of magnetar \(format {number}"):
+            decode(data)
+    data = encode({**HEAD, "format": 1 << 16}, [])
+    assert format_in(data) is None
+    with pytest.raises(records.RecordError, match="names no format"):
+        decode(data)
+
+
+def test_a_ledger_has_eight_values_or_more() -> None:
+    """The ninth is its copy, if there is one; newer versions may say more."""
+    for ledger in (LEDGER, [*LEDGER, []], [*LEDGER, [], "newer"]):
+        (log,) = decode(encode(HEAD, [log_blob({**LOG, "ledgers": [ledger]}, [], [])])).logs
+        assert log.about["ledgers"] == [ledger]
+    with pytest.raises(records.RecordError, match="a log in the checkpoint cannot be read"):
+        decode(encode(HEAD, [log_blob({**LOG, "ledgers": [LEDGER[:-1]]}, [], [])]))
