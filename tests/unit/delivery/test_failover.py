@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import pytest
@@ -61,6 +62,31 @@ def test_topics_without_partitions_choose_by_a_hash_ring(topic: str) -> None:
     expected = min(above or points, key=lambda point: point[0])[1]
     assert choose(members, topic) is expected
     assert choose(members, topic, 2, ring_for_partitions=True) is expected
+
+
+def test_a_consumer_has_a_hundred_points_on_the_ring_and_not_one_more() -> None:
+    """Topics for which one more, or one less, would choose another consumer: brokers of both kinds have to agree
+    while a cluster is upgraded, and Apache Pulsar has as many (rule 5.4.2)."""
+    members = [consumer(name) for name in ("x", "y")]
+    rings = {
+        count: sorted((murmur3_31(f"{c.name}{j}".encode()), c.name) for c in members for j in range(count))
+        for count in (99, 100, 101)
+    }
+
+    def chosen(topic: str, count: int) -> str:
+        ring = rings[count]
+        at = bisect_left(ring, (murmur3_31(topic.encode()), ""))
+        return ring[at % len(ring)][1]
+
+    seen = {99: 0, 101: 0}
+    for number in range(3000):
+        topic = f"persistent://public/default/t{number}"
+        for other in seen:
+            if chosen(topic, other) != chosen(topic, 100):
+                seen[other] += 1
+                found = choose(members, topic)
+                assert found is not None and found.name == chosen(topic, 100)
+    assert min(seen.values()) > 0, "there are such topics"
 
 
 def test_first_consumer_is_served_after_the_delay() -> None:

@@ -156,6 +156,22 @@ def test_what_was_acknowledged_is_not_remembered() -> None:
     assert connection.ordinals == [0, 1, 2, 3, 4]
 
 
+def test_of_unfinished_messages_twenty_thousand_are_remembered_and_the_oldest_choice_is_forgotten() -> None:
+    """A producer that never ends its messages takes no more memory than that."""
+    many = 20_001
+    stand = chunked(A_END)
+    stand.join("c")
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    dispatcher.flow(stand.subscription.consumers[0].state, 2 * many)
+    dispatcher.note_chunks(0, [ChunkInfo(f"m{number}", False) for number in range(many)])
+    assert dispatcher.assign(0, many - 1, None, None)[1] == many - 1
+    assert len(dispatcher._owner) == 20_000 and "m0" in dispatcher._owner
+    assert dispatcher.assign(many - 1, many, None, None)[1] == many
+    assert len(dispatcher._owner) == 20_000
+    assert "m0" not in dispatcher._owner and {"m1", "m20000"} <= dispatcher._owner.keys()
+
+
 def test_stretches_of_nothing_are_none() -> None:
     assert list(stretches([])) == []
     assert list(stretches([3])) == [(3, 4)]

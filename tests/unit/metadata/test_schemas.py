@@ -179,6 +179,21 @@ TestModel = Model.TestCase
 TestModel.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 
 
+def test_32_mb_of_definitions_are_held_and_those_asked_for_last() -> None:
+    """A history counts with a kilobyte beside a definition, so that very many small ones have a bound as well."""
+    metadata = MemoryMetadataStore()
+    store = SchemaStore(metadata)
+    megabyte = SchemaDefinition(SchemaType.AVRO, b"x" * ((1 << 20) - 1000))
+    ids = [SchemaId("public", "default", f"t{number}") for number in range(33)]
+    for each in ids:
+        at_once(store.append(each, megabyte, 5))
+    first = [store.history(each) for each in ids[:32]]
+    assert [store.history(each) is history for each, history in zip(ids[:32], first, strict=True)] == [True] * 32
+    store.history(ids[32])
+    assert store.history(ids[1]) is first[1]
+    assert store.history(ids[0]) is not first[0], "it was read again"
+
+
 def test_nothing_is_held_of_what_was_purged() -> None:
     """Topics that come and go under ever new names must not leave anything behind in memory."""
     store = SchemaStore(MemoryMetadataStore())

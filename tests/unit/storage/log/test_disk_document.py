@@ -10,6 +10,7 @@ from crc32c import crc32c
 
 from magnetar.storage.backends.journal_backend import index_name
 from magnetar.storage.log import checkpoint
+from magnetar.storage.log.records import RecordKind
 from tests.support.directory_image import restored, snapshot
 from tests.support.store_lives import opened, read, run
 
@@ -90,3 +91,10 @@ def test_the_index_is_what_the_words_say() -> None:
     body = struct.pack("<8sQI", b"MGTRIDX1", 1, 1) + struct.pack("<QQQI", 1, 1, 0, 1)
     body += struct.pack("<Q", 0) + struct.pack("<Q", offset) + struct.pack("<I", length)
     assert documented("Its index") == body + struct.pack("<I", crc32c(body))
+
+
+def test_the_table_of_records_is_what_stands_on_disks() -> None:
+    """Directories that were written with these numbers are read by every later version."""
+    listed = re.findall(r"^\| (\d+) \| ([A-Z_]+) \|", DOCUMENT.read_text(), re.MULTILINE)
+    assert {name: int(number) for number, name in listed} == {kind.name: int(kind) for kind in RecordKind}
+    assert [int(number) for number, _ in listed] == list(range(1, len(listed) + 1)), "none twice, none left out"
