@@ -262,6 +262,11 @@ def _summary(sample: Sample) -> None:
             f" {counts['timed out']:10} {counts['survived']:9} {counts['open']:5}"
             f"   {noticed / changing if changing else 1:.1%}"
         )
+    reasons = Counter(known.values())
+    print(f"\nnot drawn because they change nothing (equivalent.tsv): {len(known)}; the commonest reasons:")
+    for reason, number in reasons.most_common(12):
+        if number > 1:
+            print(f"{number:5}  {reason}")
     if survivors:
         print("\nNobody noticed (a line for equivalent.tsv each, if it changes nothing):")
     for one, judgement in survivors:

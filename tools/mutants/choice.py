@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -10,7 +11,7 @@ from typing import Final
 
 from tools.mutants.faults import Fault, faults_of
 from tools.mutants.footprint_map import FootprintMap
-from tools.mutants.tree import Tree
+from tools.mutants.tree import ROOT, Tree
 
 AREAS: Final = {
     "storage": ("src/magnetar/storage", "src/magnetar/metadata"),
@@ -34,6 +35,7 @@ _TESTS_MAX: Final = 300
 _SECONDS_MAX: Final = 10.0
 _BESIDE_MAX: Final = 5.0
 """Seconds for tests near a line that runs with the import."""
+_WORD: Final = re.compile(r"\w+")
 _OTHER_SECONDS_MAX: Final = 120.0
 _REAL_SECONDS_MAX: Final = 150.0
 
@@ -57,12 +59,13 @@ class Choice:
 
     def __init__(self, found: FootprintMap) -> None:
         self._map = found
+        self._words_of: dict[str, frozenset[str]] = {}
 
     def for_fault(self, fault: Fault) -> Chosen:
         """Tests to run, in that order.
 
         A line of a module or class is run by the tests that import it, of which the map knows the first alone: so quick
-        ones that stand near judge it as well, whatever they pass.
+        ones that name what it defines, and those that stand near, judge it as well, whatever they pass.
         """
         first, last = fault.lines
         passing = self._map.passing(fault.path, range(first, last + 1))
@@ -75,9 +78,11 @@ class Choice:
         ordered = sorted(passing - real, key=lambda test: (test not in firsts, self._order(test, fault)))
         tests, seconds = self._first(ordered, _SECONDS_MAX)
         if not fault.in_function:
-            beside = [test for test in self._map.tests if test not in tests and self._order(test, fault)[0] < 2]
-            quick, more = self._first(sorted(beside, key=lambda test: self._map.tests[test].processor), _BESIDE_MAX)
-            tests, seconds = tests + quick, seconds + more
+            beside = {test for test in self._map.tests if test not in tests and self._order(test, fault)[0] < 2}
+            for some in (self._naming(fault) - set(tests), beside):
+                chosen = sorted(some, key=lambda test: self._map.tests[test].processor)
+                quick, more = self._first([test for test in chosen if test not in tests], _BESIDE_MAX)
+                tests, seconds = tests + quick, seconds + more
         rest = [test for test in ordered if test not in set(tests)]
         return Chosen(
             tests,
@@ -86,6 +91,20 @@ class Choice:
             self._first(rest, _OTHER_SECONDS_MAX)[0],
             self._first(sorted(real, key=lambda test: self._order(test, fault)), _REAL_SECONDS_MAX)[0],
         )
+
+    def _naming(self, fault: Fault) -> set[str]:
+        """Tests whose file names what a line of a module or class defines: a bound is often tested where it is met."""
+        name = fault.where.rpartition(".")[2] or fault.before.partition(":")[0].partition("=")[0].strip()
+        if not name.isidentifier():
+            return set()
+        found = {test for test in self._map.tests if name in self._words(test.partition("::")[0])}
+        return {test for test in found if not test.startswith(REAL)}
+
+    def _words(self, file: str) -> frozenset[str]:
+        if file not in self._words_of:
+            text = (ROOT / file).read_text() if (ROOT / file).exists() else ""
+            self._words_of[file] = frozenset(_WORD.findall(text))
+        return self._words_of[file]
 
     def some(self) -> list[str]:
         """A few quick ones, of every folder."""

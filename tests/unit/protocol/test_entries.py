@@ -300,3 +300,20 @@ def test_whether_a_key_is_needed_to_read_an_entry() -> None:
     for broken in (b"", b"\x0e\x01" + bytes(7), b"\x0e\x01" + bytes(4) + b"\x00\x00\x00\x09x"):
         with pytest.raises(ProtocolError):
             e.is_encrypted(broken)
+
+
+@pytest.mark.parametrize(("room", "claimed", "counted"), [(60, 10, 10), (60, 11, 10), (65, 11, 10), (66, 11, 11)])
+def test_a_batch_counts_no_more_messages_than_its_payload_has_room_for(room: int, claimed: int, counted: int) -> None:
+    """Each takes six bytes at least; consumers pay permits for what is counted."""
+    entry = e.build_entry(e.EntryMetadata("p", 0, 1, num_messages_in_batch=claimed), bytes(room))
+    assert e.messages_in(entry, claimed) == counted
+
+
+@pytest.mark.parametrize("packed", ["compression", "encryption"])
+def test_a_batch_whose_payload_was_not_unpacked_counts_a_million_messages_at_most(packed: str) -> None:
+    options: dict[str, Any] = {"compression": CompressionType.ZSTD}
+    if packed == "encryption":
+        options = {"encryption_keys": (e.EncryptionKey("k", b"v"),)}
+    for claimed in (5, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 31) - 1):
+        entry = e.build_entry(e.EntryMetadata("p", 0, 1, num_messages_in_batch=claimed, **options), b"xyz")
+        assert e.messages_in(entry, claimed) == min(claimed, 1 << 20)

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -123,6 +124,15 @@ def _map(folder: Path, **tests: tuple[float, int]) -> FootprintMap:
     for name, (seconds, marks) in tests.items():
         found.tests[name] = Footprint("t", marks, seconds, seconds)
     return found
+
+
+def test_a_bound_is_judged_by_quick_tests_that_name_it_wherever_they_stand(tmp_path: Path) -> None:
+    """Of those that import a module the map knows the first alone."""
+    names = ["tests/unit/tools/test_mutants.py::names_it", "tests/unit/tools/test_official.py::does_not"]
+    choice = Choice(_map(tmp_path / "map", **dict.fromkeys((*names, "tests/wire/test_x.py::real"), (0.1, 0))))
+    assert choice.for_fault(replace(_fault(1), where="", in_function=False, before="ROOT = 5")).tests == names[:1]
+    assert choice.for_fault(replace(_fault(1), where="a.Choice", in_function=False, before="x = 5")).tests == names[:1]
+    assert choice.for_fault(replace(_fault(1), before="ROOT = 5")).tests == [], "of a function, only those that pass it"
 
 
 def test_tests_are_chosen_by_the_lines_they_pass_near_and_quick_ones_first(tmp_path: Path) -> None:
