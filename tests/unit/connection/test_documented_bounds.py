@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
@@ -13,9 +14,13 @@ from magnetar.broker.connection.bounds import turns, unfinished_frames, unsent_b
 from magnetar.broker.topic.cleanup import retention
 from magnetar.protocol import codec, decoder, server, unparsed_commands
 from magnetar.storage.backends import reserve
+from magnetar.storage.metadata_log import metadata_log
+from magnetar.storage.space import segment_cleaner, space_use, victims
+from magnetar.storage.store_settings import StoreSettings
 from magnetar.transactions import coordinator
 
 DOCS: Final = Path(__file__).parents[3] / "docs"
+MANY_TOPICS, DISK = "decisions/060-many-topics.md", "disk.md"
 CONNECTIONS, GUARANTEES, SETTINGS = "decisions/018-fair-and-bounded-connections.md", "guarantees.md", "settings.md"
 KB, MB = 1 << 10, 1 << 20
 
@@ -44,10 +49,22 @@ KB, MB = 1 << 10, 1 << 20
         (GUARANTEES, "a pass of retention reads at most 64 MB of a topic", retention.BUDGET_BYTES, 64 * MB),
         (GUARANTEES, "A full disk can be drained: 16 MB are kept back", reserve.RESERVE_BYTES, 16 * MB),
         (GUARANTEES, "as are left for others, of 50,000", coordinator.OPEN_MAX, 50_000),
+        (MANY_TOPICS, "has 256 producers or more", wide_reads.MANY_PRODUCERS, 256),
+        (MANY_TOPICS, "reads 256,000 bytes (all that uvloop reads at once)", wide_reads.USUAL, 256_000),
+        (CONNECTIONS, "16 KB instead of 128 are each one's own", unfinished_frames._LEAST, 16 * KB),
+        (DISK, "segments and indexes ≤ 2 × what lives + 5 segments (640 MB)", space_use.SEGMENTS, 5),
+        (DISK, "+ 5 segments (640 MB)", 5 * StoreSettings().segment_bytes, 640 * MB),
+        (DISK, "garbage of an eighth of a segment (16 MB) or more", segment_cleaner._ROLL_PART, 8),
+        (DISK, "at once when a quarter of a segment (32 MB) has died", segment_cleaner._EARLY_PART, 4),
+        (DISK, "(15/8 of what lives)", victims.AIM, Fraction(15, 8)),
+        (DISK, "groups of 32 KB and more lie on whole pages", StoreSettings().aligned_bytes_min, 32 * KB),
+        (DISK, "grown to twice what lives in it (and 1 MB)", metadata_log.SLACK_BYTES, MB),
         (SETTINGS, "0: 50,000, of which a role has at most", coordinator.OPEN_MAX, 50_000),
     ],
 )  # fmt: skip
-def test_a_bound_is_as_large_as_the_document_says(document: str, sentence: str, bound: float, number: int) -> None:
+def test_a_bound_is_as_large_as_the_document_says(
+    document: str, sentence: str, bound: float | Fraction, number: float | Fraction
+) -> None:
     said = re.sub(r"\s+", " ", (DOCS / document).read_text())
     assert sentence in said
     assert bound == number

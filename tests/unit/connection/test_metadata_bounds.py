@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.broker.connection.bounds.metadata_bounds import NAME_MAX, PROPERTIES_MAX, check_producer, check_subscribe
+from magnetar.broker.connection.bounds.metadata_bounds import check_producer, check_subscribe
 from magnetar.model.errors import MetadataError, NotAllowedError
 from magnetar.protocol import commands as c
 
+NAME_MAX, PROPERTIES_MAX = 4096, 64 << 10
+"""Bytes; a client that has worked must not be refused by a later version."""
 LONG = "n" * (NAME_MAX + 1)
 T = "persistent://public/default/t"
 

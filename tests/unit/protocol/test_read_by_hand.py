@@ -23,7 +23,9 @@ from magnetar.protocol.entries import (
     sticky_key_by_protobuf,
 )
 from magnetar.protocol.frames import with_checksum
+from magnetar.protocol.generated import pulsar_pb2 as pb
 from magnetar.protocol.sticky_key import sticky_key
+from magnetar.protocol.varints import varint
 
 ENTRY = build_entry(EntryMetadata("p", 0, 1), b"payload")
 NUMBERS = (0, 1, 127, 128, 300, 16_383, 16_384, (1 << 21) - 1, 1 << 21, (1 << 63) - 1)
@@ -92,6 +94,67 @@ def test_a_hot_command_with_any_byte_changed_is_what_the_schema_finds(written: s
         with suppress(ProtocolError):
             found += Decoder().feed(changed)
         assert found == expected, (at, value)
+
+
+def _with(name: str, place: str, number: int) -> bytes:
+    """A command of usual fields, in which one number is another."""
+    base = pb.BaseCommand(type=pb.BaseCommand.Type.Value(name))
+    inner = getattr(base, name.lower())
+    if name == "SEND":
+        inner.producer_id, inner.sequence_id, inner.num_messages = 1, 2, 3
+    elif name == "ACK":
+        inner.consumer_id, inner.ack_type = 1, pb.CommandAck.Individual
+        inner.message_id.add(ledgerId=1, entryId=2)
+    else:
+        inner.consumer_id, inner.message_id.ledgerId, inner.message_id.entryId = 1, 2, 3
+    holder, _, field = place.rpartition(".")
+    if holder:
+        inner = inner.message_id[0] if name == "ACK" else inner.message_id
+    setattr(inner, field, number)
+    return base.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "bits"),
+    [
+        *(("SEND", place, 63) for place in ("producer_id", "sequence_id", "highest_sequence_id")),
+        *(("ACK", place, 63) for place in ("consumer_id", "request_id", "id.ledgerId", "id.entryId")),
+        *(("MESSAGE", place, 63) for place in ("consumer_id", "id.ledgerId", "id.entryId")),
+        ("MESSAGE", "redelivery_count", 31),
+    ],
+)
+def test_a_number_that_is_negative_to_apache_pulsar_is_what_the_schema_finds(name: str, place: str, bits: int) -> None:
+    """Its languages have no unsigned numbers: what is read by hand ends where they do."""
+    for number in (0, (1 << bits) - 1, 1 << bits, (1 << bits) + 1, (2 << bits) - 1):
+        body = _with(name, place, number)
+        frame = (len(body) + 4 + len(ENTRY)).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body + ENTRY
+        assert Decoder().feed(frame) == [codec.decode(body, ENTRY)], number
+
+
+@pytest.mark.parametrize("number", [INT32_MAX, INT32_MAX + 1, INT32_MAX + 2])
+def test_a_count_of_messages_or_a_place_in_a_batch_above_32_bits_is_what_the_schema_finds(number: int) -> None:
+    for written, most in (
+        (WRITTEN["a SEND of many"], b"\x18\x09"), (WRITTEN["a MESSAGE that comes again"], b"\x18\x03"),
+        (WRITTEN["a MESSAGE that comes again"], b"\x20\x04"),
+    ):  # fmt: skip
+        whole = codec.encode(written)
+        body = whole[8 : 8 + int.from_bytes(whole[4:8], "big")]
+        assert body.count(most) == 1
+        # protobuf's own writer refuses such a number: the lengths around it are made to fit by hand
+        longer = _longer(body, body.index(most) + 1, varint(number))
+        frame = (len(longer) + 4 + len(ENTRY)).to_bytes(4, "big") + len(longer).to_bytes(4, "big") + longer + ENTRY
+        assert Decoder().feed(frame) == [codec.decode(longer, ENTRY)]
+
+
+def _longer(body: bytes, at: int, number: bytes) -> bytes:
+    """The command with another number at a place, and the lengths of what holds it."""
+    changed = bytearray(body[:at] + number + body[at + 1 :])
+    more = len(number) - 1
+    changed[3] += more
+    if body[4] == 0x08 and body[2] == 0x4A:  # a MESSAGE: the number stands in its id
+        id_at = body.index(b"\x12", 5)
+        changed[id_at + 1] += more
+    return bytes(changed)
 
 
 KEYED = [
