@@ -77,7 +77,7 @@ def test_zeros_are_at_most_512_kb_and_written_anew_when_a_quarter_of_them_is_lef
     """A start has to look through them, and each is written twice."""
     ahead = ZerosAhead()
     end = size = 256
-    wanted = []
+    wanted = list[tuple[int, Zeros]]()
     while len(wanted) < 3:
         found = ahead.after(end, size)
         if end >= MB and found != NO_ZEROS:
