@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.support.standalone import ports
 
 _COMMANDS = (["--help"], ["--version"], ["completion", "bash"], ["pipeline", "--help"], ["admin", "--help"], ["config"])
 _MAIN = "from magnetar.app.main import main; main()"
@@ -27,3 +31,32 @@ def test_a_closed_pipe_ends_a_command_quietly(words: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", _MAIN, *words], stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert done.returncode in (1, 141) and done.stderr == b""
+
+
+@pytest.mark.parametrize("output", ["a full device", "a closed pipe"])
+def test_a_broker_serves_without_its_output(tmp_path: Path, output: str) -> None:
+    """Where it listens is in the log then: a full disk that takes its output must not keep it from starting."""
+    if output == "a full device":
+        writing = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+    # the first of them makes a notice, which is printed, too
+    settings = ("numIOThreads=3", "brokerServicePort=0", "webServicePort=0", "bindAddress=127.0.0.1")
+    command = ["standalone", "--data", str(tmp_path / "data"), *(part for one in settings for part in ("--set", one))]
+    process = subprocess.Popen(
+        [sys.executable, "-c", _MAIN, *command], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    try:
+        assert process.stderr is not None
+        lines: list[str] = []
+        while not lines or (lines[-1] and "magnetar is ready" not in lines[-1]):
+            lines.append(process.stderr.readline())
+        ports(lines[-1])
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=30)
+        assert process.returncode == 0 and "stopping" in rest, rest
+    finally:
+        process.kill()
+        process.communicate()

@@ -67,7 +67,7 @@ def standalone(
     ] = None,
 ) -> None:
     """Run a broker with its own embedded store in this process; Ctrl-C stops it."""
-    from magnetar.app.standalone import run
+    from magnetar.app.standalone import announce, run
     from magnetar.config import configuration as config
     from magnetar.runtime.log import set_up
 
@@ -79,7 +79,7 @@ def standalone(
         _require_place(configuration)
         _require_providers(configuration)
         for notice in configuration.notices:
-            print(notice)
+            announce(notice)
         run(data, configuration.settings)
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)

@@ -14,6 +14,7 @@ from magnetar.app.node import Node
 from magnetar.compiled_build import check_build
 from magnetar.config.settings import Settings
 from magnetar.protocol import varints
+from magnetar.runtime.command_line import let_go_of_output
 from magnetar.runtime.connections.descriptors import raise_limit
 from magnetar.runtime.memory.trim import share_one_heap
 from magnetar.runtime.tasks import TaskGroup
@@ -32,6 +33,16 @@ def run(data: Path, settings: Settings) -> None:
     share_one_heap()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(data, settings))
+
+
+def announce(line: str) -> None:
+    """Print a line; where it cannot be printed (the disk of the output is full, its reader is gone), the log has it."""
+    try:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        let_go_of_output()
+        log.warning("the standard output cannot be written (%s): %s", error.strerror, line)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -61,8 +72,7 @@ async def _serve(data: Path, settings: Settings) -> None:
         else ("journalSyncData=false: receipts do NOT wait for the disk, a power loss can lose acknowledged messages")
     )
     urls = (service.service_url, service.service_url_tls, service.web_service_url, service.web_service_url_tls)
-    sys.stdout.write(f"magnetar is ready: {' '.join(filter(None, urls))} data in {data} ({mode})\n")
-    sys.stdout.flush()
+    announce(f"magnetar is ready: {' '.join(filter(None, urls))} data in {data} ({mode})")
     await node.complete()
     garbage.complete()
     tasks.repeat(EVERY_SECONDS, lambda: garbage.look(lambda: len(service.topics)), "look")
