@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from magnetar.config.settings import Settings
 from magnetar.metadata.placement import DEFAULT_QUOTA
 from magnetar.metadata.resources import Resources
+from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.names import NamespaceName
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
@@ -52,3 +56,29 @@ def test_all_of_it_survives_a_restart(tmp_path: Path) -> None:
     assert last.placement.isolation_policies("c2") is None
     assert last.placement.bookie_affinity(NAMESPACE) is None
     at_once(last.close())
+
+
+def test_a_bundle_of_which_nothing_was_said_has_apache_pulsars_quota(tmp_path: Path) -> None:
+    placement = opened(tmp_path).placement
+    assert placement.quota(NAMESPACE, BUNDLE) is None
+    assert placement.default_quota() == {
+        "msgRateIn": 40.0, "msgRateOut": 120.0, "bandwidthIn": 100_000.0, "bandwidthOut": 300_000.0, "memory": 80.0,
+        "dynamic": True,
+    }  # fmt: skip
+
+
+def test_all_that_is_said_about_a_cluster_takes_a_megabyte_and_not_one_byte_more(tmp_path: Path) -> None:
+    """A record is written and read whole; characters count as they are stored."""
+    placement = opened(tmp_path).placement
+
+    def said(size: int) -> None:
+        domain = {"brokers": ["ü"]}
+        rest = size - len(json.dumps({"d": domain}, ensure_ascii=False).encode())
+        at_once(placement.set_failure_domain("c", "d", {"brokers": ["ü" + "x" * rest]}, lambda domains: None))
+
+    said(1 << 20)
+    kept = placement.failure_domains("c")
+    assert len(json.dumps(kept, ensure_ascii=False).encode()) == 1 << 20
+    with pytest.raises(PreconditionFailedError, match="all that is said about c would take more than 1048576 bytes"):
+        said((1 << 20) + 1)
+    assert placement.failure_domains("c") == kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,15 @@ def test_everything_is_out(sub_type: SubType) -> None:
     found = findings(stood(sub_type, 100))
     assert set(found) == {"waits-for-acks"}
     assert "0:0" in found["waits-for-acks"].text
+
+
+@pytest.mark.parametrize("limit", [1, 9, 10, 11, 30])
+def test_ten_of_those_that_are_out_are_named_and_the_rest_is_counted(limit: int) -> None:
+    stand = stood(SubType.Shared, 100, limit, max_unacked_messages_per_consumer=limit)
+    stand.append_many(5)
+    text = findings(stand)["blocked-unacked"].text
+    assert re.findall(r"\b0:(\d+)\b", text) == [str(entry) for entry in range(min(limit, 10))]
+    assert re.findall(r"and (-?\d+) more", text) == ([str(limit - 10)] if limit > 10 else [])
 
 
 @pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
