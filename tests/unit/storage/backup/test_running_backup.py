@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -10,8 +12,12 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.model.errors import ConflictError, MagnetarError
-from magnetar.storage.backup.running_backup import RunningBackups
+from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError
+from magnetar.storage.backup.running_backup import ERROR, RUNNING, SUCCESS, BackupStatus, RunningBackups
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from magnetar.storage.store import LedgerStore
+from magnetar.testing.faultfiles import FaultFileSystem, Faults, Operation
+from tests.support.simulated_store import Disk, publish, simulated
 
 
 def test_closing_waits_for_the_backup_that_is_under_way_and_for_no_other() -> None:
@@ -46,3 +52,69 @@ def test_closing_waits_for_the_backup_that_is_under_way_and_for_no_other() -> No
         threads.shutdown()
 
     asyncio.run(main())
+
+
+class Disks:
+    """Implements :class:`magnetar.storage.backup.running_backup.BackupPlace` with a disk for each backup."""
+
+    def __init__(self, **faults: Any) -> None:
+        self.faults = faults
+        self.there: dict[str, FaultFileSystem] = {}
+        self.refuses: Operation | None = None
+
+    def make(self, name: str) -> FaultFileSystem:
+        made = self.there[name] = FaultFileSystem(random.Random(1), Faults(**self.faults))
+        if self.refuses is not None:
+            made.fail(self.refuses, skip=1, code=errno.ENOSPC)
+        return made
+
+    def remove(self, name: str) -> None:
+        assert not self.there[name].names(), "nothing is left in it"
+        del self.there[name]
+
+
+async def ended(backups: RunningBackups) -> BackupStatus:
+    assert backups._task is not None and backups.last is not None
+    await asyncio.wait([backups._task])
+    assert backups.last.state != RUNNING
+    return backups.last
+
+
+async def backed_up(disk: Disk, place: Disks) -> tuple[RunningBackups, LedgerStore]:
+    store = disk.open()
+    await publish(store, store.open_log("t"), 0, 5)
+    return RunningBackups(store, disk.files, MetadataLog(disk.files), place, lambda: 5), store
+
+
+@simulated
+async def test_a_backup_for_which_there_is_no_room_is_refused_and_leaves_nothing(disk: Disk) -> None:
+    place = Disks(capacity_bytes=700)
+    backups, store = await backed_up(disk, place)
+    with pytest.raises(PersistenceError, match=r"backup monday takes [0-9]+ bytes and 700 are free where it would be"):
+        await asyncio.wait_for(backups.begin("monday"), 60)
+    status = await ended(backups)
+    assert (status.state, "make room" in status.error) == (ERROR, True)
+    assert (place.there, store.keeper.keeps_all) == ({}, False)
+    place.faults = {}
+    await backups.begin("tuesday")
+    status = await ended(backups)
+    assert (status.state, status.error, status.bytes == status.total > 700) == (SUCCESS, "", True)
+    assert (list(place.there), store.keeper.keeps_all) == (["tuesday"], False)
+    await store.close()
+
+
+@simulated
+async def test_a_backup_that_cannot_be_written_to_its_end_says_so_and_leaves_nothing(disk: Disk) -> None:
+    """Another one can be begun: no backup runs for ever."""
+    place = Disks()
+    backups, store = await backed_up(disk, place)
+    place.refuses = "append"
+    await asyncio.wait_for(backups.begin("monday"), 60)
+    status = await ended(backups)
+    assert status.state == ERROR
+    assert status.error.startswith("backup monday could not be written: [Errno 28]")
+    assert (place.there, store.keeper.keeps_all) == ({}, False)
+    place.refuses = None
+    await backups.begin("tuesday")
+    assert (await ended(backups)).state == SUCCESS
+    await store.close()

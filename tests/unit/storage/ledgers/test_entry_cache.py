@@ -93,6 +93,22 @@ def test_what_a_subscription_waits_for_stays_while_there_is_room_and_goes_when_i
     assert cache.entries_put - cache.entries_gone == 4
 
 
+def test_what_was_read_leaves_less_room_for_what_is_written_at_once() -> None:
+    """The budget holds between two looks at all parts as well."""
+    each = 100 + OVERHEAD
+    sub = cursor(-1)
+    cache, cached = EntryCache(40 * each), CachedRuns({"s": sub, "ahead": cursor(1 << 30, 2)})
+    for first in range(32):
+        put(cache, cached, first, [100])
+    assert cache.bytes == 32 * each, "they are waited for"
+    other = CachedRuns()
+    cache.put_read(other, run(0, [8 * each - OVERHEAD]), 8 * each - OVERHEAD)
+    assert cache.bytes == 40 * each, "the budget itself is allowed"
+    for first in range(32, 48):
+        put(cache, cached, first, [100])
+        assert cache.bytes <= 40 * each
+
+
 def test_a_subscription_without_consumers_keeps_only_what_is_packed() -> None:
     cache, cached = EntryCache(5 * 10_000), CachedRuns({"s": cursor(-1, attended=False)})
     put(cache, cached, 0, [100] * 20)
