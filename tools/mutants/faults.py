@@ -259,8 +259,13 @@ def _inside(root: ast.expr | None) -> Iterator[ast.expr]:
         elif isinstance(child, ast.comprehension):
             for part in (child.iter, *child.ifs):
                 yield from _inside(part)
-        elif isinstance(child, ast.keyword):
+        elif isinstance(child, ast.keyword) and not _asserts(child):
             yield from _inside(child.value)
+
+
+def _asserts(argument: ast.keyword) -> bool:
+    """``strict=True``: like an assertion, it says what holds anyway."""
+    return argument.arg == "strict" and isinstance(argument.value, ast.Constant) and argument.value.value is True
 
 
 def _is_text(node: ast.BinOp) -> bool:

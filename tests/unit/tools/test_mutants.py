@@ -126,6 +126,13 @@ def _map(folder: Path, **tests: tuple[float, int]) -> FootprintMap:
     return found
 
 
+def test_what_only_asserts_has_no_faults() -> None:
+    assert made(b"pairs = list(zip(a, b, strict=True))\nassert pairs[0]\n") == []
+    assert made(b"pairs = list(zip(a, b, strict=False))\n") == [
+        ("pairs = list(zip(a, b, strict=False))", "pairs = list(zip(a, b, strict=True))")
+    ]
+
+
 def test_a_bound_is_judged_by_quick_tests_that_name_it_wherever_they_stand(tmp_path: Path) -> None:
     """Of those that import a module the map knows the first alone."""
     names = ["tests/unit/tools/test_mutants.py::names_it", "tests/unit/tools/test_official.py::does_not"]

@@ -100,6 +100,8 @@ def test_what_was_read_leaves_less_room_for_what_is_written_at_once() -> None:
     cache, cached = EntryCache(40 * each), CachedRuns({"s": sub, "ahead": cursor(1 << 30, 2)})
     for first in range(32):
         put(cache, cached, first, [100])
+    cache.tidy()
+    cache.tidy()
     assert cache.bytes == 32 * each, "they are waited for"
     other = CachedRuns()
     cache.put_read(other, run(0, [8 * each - OVERHEAD]), 8 * each - OVERHEAD)
