@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from magnetar.admin.http.websocket_connection import WebSocketConnection
+from magnetar.admin.websocket.upgrade import Socket
 from tests.support.async_websocket import KEY, PRODUCER, answer, door, handshake
 from tests.support.minted_secrets import kept, signing_key, token
 from tests.support.real_broker import HOST, RealBroker, run_on_broker
@@ -24,9 +26,9 @@ async def answered(broker: RealBroker, *parts: bytes) -> tuple[int, str]:
             writer.write(part)
             await writer.drain()
             await asyncio.sleep(0.02)
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
         status = int(head.split()[1])
-        return status, "" if status == 101 else (await asyncio.wait_for(reader.read(), 10)).decode()
+        return status, "" if status == 101 else (await asyncio.wait_for(reader.read(), 60)).decode()
     finally:
         writer.close()
 
@@ -196,3 +198,37 @@ def test_frames_behind_a_handshake_are_all_taken(tmp_path: Path) -> None:
         writer.close()
 
     run_on_broker(tmp_path, scenario)
+
+
+def test_a_connection_that_ends_before_its_handshake_is_answered_leaves_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when the broker stops meanwhile: the consumer is closed again, and no traceback stands in the log."""
+    ended = asyncio.Event()
+    accept, lost = Socket.accept, WebSocketConnection.connection_lost
+
+    async def late(self: Socket) -> None:
+        assert callable(self._abort)
+        self._abort()
+        await ended.wait()
+        await accept(self)
+
+    def noted(self: WebSocketConnection, exc: Exception | None) -> None:
+        lost(self, exc)
+        ended.set()
+
+    monkeypatch.setattr(Socket, "accept", late)
+    monkeypatch.setattr(WebSocketConnection, "connection_lost", noted)
+
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await asyncio.open_connection(HOST, door(broker))
+        writer.write(handshake("/ws/v2/consumer/persistent/public/default/t/s"))
+        with suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+        async with asyncio.timeout(60):
+            while (await broker.stats("t"))["subscriptions"]["s"]["consumers"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    run_on_broker(tmp_path, scenario)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

@@ -40,9 +40,12 @@ class Socket:
         self._abort = state.get(ABORT)
 
     async def accept(self) -> None:
-        """Answer the handshake."""
+        """Answer the handshake. Raises SocketGoneError."""
         self.accepted = True
-        await self._send({"type": "websocket.accept"})
+        try:
+            await self._send({"type": "websocket.accept"})
+        except OSError as error:
+            raise SocketGoneError from error
 
     async def receive(self) -> str:
         """Return the next text; other frames mean nothing to Pulsar. Raises SocketGoneError."""
