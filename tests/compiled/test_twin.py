@@ -34,7 +34,7 @@ def twin() -> Path:
     if reason := missing():
         assert os.environ.get("MAGNETAR_COMPILED") != "required", reason
         pytest.skip(reason)
-    return make_twin(ROOT, level="1")
+    return make_twin(ROOT, level="0")
 
 
 def run(source: Path, build: str, *command: str) -> subprocess.CompletedProcess[str]:

@@ -62,7 +62,7 @@ def clients(server: Server) -> Iterator[Any]:
             server.broker_url,
             pulsar.AuthenticationToken(token(role)),
             logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
-            operation_timeout_seconds=3,
+            operation_timeout_seconds=10,
         )
         opened.append(made)
         return made
@@ -79,7 +79,7 @@ def test_grants_come_and_go(server: Server, clients: Any) -> None:
     with pytest.raises(pulsar.AuthorizationError):
         alice.create_producer(topic)
     ask(server, "POST", f"{PERMISSIONS}/alice", ["produce"])
-    hers, his = alice.create_producer(topic, send_timeout_millis=1500), bob.create_producer(topic)
+    hers, his = alice.create_producer(topic, send_timeout_millis=5000), bob.create_producer(topic)
     consumer = bob.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
     with pytest.raises(pulsar.AuthorizationError):
         alice.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)

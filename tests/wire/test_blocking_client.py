@@ -103,7 +103,7 @@ def test_what_was_not_acknowledged_comes_again(native: magnetar.Client, topic: s
 def test_a_refusal_is_raised_in_the_thread(native: magnetar.Client, server: Server, topic: str) -> None:
     with (
         native.subscribe(topic, "s"),
-        magnetar.Client(server.broker_url, operation_timeout_seconds=0.3) as hasty,
+        magnetar.Client(server.broker_url, operation_timeout_seconds=3) as hasty,
         pytest.raises(RefusedError, match="ConsumerBusy"),
     ):
         hasty.subscribe(topic, "s")

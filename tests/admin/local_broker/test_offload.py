@@ -128,9 +128,10 @@ def test_a_lost_copy_is_an_error_for_its_readers_and_never_a_gap(tmp_path: Path)
         client = await broker.client()
         consumer = await client.subscribe(T, "keeps", c.SubType.Exclusive)
         consumer.flow(1000)
-        await asyncio.sleep(0.2)
         subscription = broker.node.broker.service.topics[T].subscriptions["keeps"]
         pump = subscription.pump
+        while not pump.reads.trouble:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
         assert "ledger-" in pump.reads.trouble
         assert pump.read_at == 0
         assert not client.heard(c.CommandMessage)

@@ -31,7 +31,7 @@ def acknowledges(link: Link) -> None:
 
 
 def held(url: str) -> tuple[Lookup, CheckpointSubscription]:
-    lookup = Lookup(url, timeout=1.0)
+    lookup = Lookup(url, timeout=30.0)
     subscription = CheckpointSubscription(lookup, TOPIC, "q")
     assert subscription.hold(START) == ReadPosition(3, 7)
     return lookup, subscription
@@ -56,7 +56,7 @@ def test_an_unloaded_topic_is_looked_up_again_before_a_request() -> None:
         with lookup, subscription:
             assert subscription._connection is not None
             while not subscription._connection._pushes:
-                subscription._connection._read(1.0)
+                subscription._connection._read(30.0)
             subscription.move_to(ReadPosition(3, 10))
             assert subscription.last() == ReadPosition(3, 10)
 

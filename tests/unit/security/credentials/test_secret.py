@@ -61,7 +61,6 @@ def test_a_given_value_is_shown_nowhere_and_stays_in_its_process() -> None:
 
 def test_what_cannot_be_read_is_named_by_its_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = password()
-    monkeypatch.setattr(supplier, "_PATIENCE", 0.2)
     blocked = tmp_path / "pipe"
     os.mkfifo(blocked)
     says = "import sys; sys.stderr.write(sys.argv[1]); sys.exit(3)"
@@ -84,5 +83,6 @@ def test_what_cannot_be_read_is_named_by_its_reference(tmp_path: Path, monkeypat
         with pytest.raises(CredentialsError, match=problem) as info:
             Secret.parse(text, "it").reveal()
         assert value not in str(info.value).replace(text, "")
+    monkeypatch.setattr(supplier, "_PATIENCE", 0.2)
     with pytest.raises(CredentialsDelayedError, match="did not end in time"):
         Secret.parse(sleeper, "it").reveal()
