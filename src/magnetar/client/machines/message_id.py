@@ -159,3 +159,12 @@ def order_of(message_id: MessageId) -> tuple[int, int, int]:
     """Return the place in the topic; an entry without a batch index is after all messages of a batch."""
     index = message_id.batch_index()
     return message_id.ledger_id(), message_id.entry_id(), index if index >= 0 else AFTER_BATCH
+
+
+def end_order(end: MessageId) -> tuple[int, int, int]:
+    """Return the place at which a topic is read up to the last message that a broker names.
+
+    One without a batch index may be a batch of one: brokers leave the index out in what is compacted (rule 5.9.12). So
+    any message of its entry reaches it.
+    """
+    return end.ledger_id(), end.entry_id(), end.batch_index()

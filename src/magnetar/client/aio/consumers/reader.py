@@ -9,7 +9,7 @@ from typing import Generic
 
 from magnetar.client.aio.consumers.consumer import Consumer
 from magnetar.client.machines.message import Message, T
-from magnetar.client.machines.message_id import MessageId, order_of
+from magnetar.client.machines.message_id import MessageId, end_order, order_of
 
 _ACK_EVERY = 500
 """After so many messages the broker hears how far it is, for its statistics (rule 6.9.1)."""
@@ -83,7 +83,7 @@ class Reader(Generic[T]):
 
     def has_read(self, message_id: MessageId) -> bool:
         """Whether a message of an internal topic was read, or one after it; of an empty topic everything was."""
-        return message_id.entry_id() < 0 or self._place(message_id.topic) >= order_of(message_id)
+        return message_id.entry_id() < 0 or self._place(message_id.topic) >= end_order(message_id)
 
     async def has_message_available(self) -> bool:
         """Whether a message is stored that was not read yet (rule 6.9.3).
@@ -102,7 +102,7 @@ class Reader(Generic[T]):
         try:
             async with asyncio.timeout_at(deadline):
                 while not consumer.has_waiting():
-                    if all(end is not None and self._place(topic) >= order_of(end) for topic, end in ends.items()):
+                    if all(end is not None and self._place(topic) >= end_order(end) for topic, end in ends.items()):
                         return False
                     await consumer.heard()
         except TimeoutError:
@@ -117,7 +117,7 @@ class Reader(Generic[T]):
     async def _is_behind(self, topic: str, deadline: float) -> bool:
         place = self._place(topic)
         known = self._ends.get(topic)
-        if place[0] >= 0 and known is not None and place < order_of(known):
+        if place[0] >= 0 and known is not None and place < end_order(known):
             return True
         answer = await self._consumer.end_of(topic, deadline)
         end = answer.last_message_id
@@ -125,14 +125,14 @@ class Reader(Generic[T]):
             return False
         found = self._ends[topic] = MessageId(-1, end.ledger, end.entry, end.batch_index)
         if place[0] >= 0:
-            return self._place(topic) < order_of(found)
+            return self._place(topic) < end_order(found)
         marked = answer.consumer_mark_delete_position
         if self._start == MessageId.latest:
             return marked is not None and (marked.ledger, marked.entry) < (end.ledger, end.entry)
         if self._start == MessageId.earliest:
             return True
-        begin, stored = order_of(self._start), order_of(found)
-        return begin <= stored if self._consumer.options.start_inclusive else begin < stored
+        begin = order_of(self._start)
+        return begin <= order_of(found) if self._consumer.options.start_inclusive else begin < end_order(found)
 
     async def seek(self, messageid: MessageId | int) -> None:
         """Go after a message, with ``start_message_id_inclusive`` to it, or to a publish time in milliseconds.
