@@ -80,3 +80,27 @@ def test_an_ack_for_a_consumer_that_is_not_open_has_no_answer(txn: c.TxnId | Non
         assert not client.heard(c.CommandAckResponse) and not client.heard(c.CommandError)
 
     talk(simulation, Settings(transactionCoordinatorEnabled=True))
+
+
+@pytest.mark.parametrize("entry", [-1, -3])
+@pytest.mark.parametrize("acked", [False, True])
+def test_an_id_before_the_first_entry_of_a_ledger_acknowledges_nothing(acked: bool, entry: int) -> None:
+    """Answers name such ids: where a ledger begins and nothing of it is acknowledged (rule 5.7.4)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s", c.SubType.Shared)
+        consumer.flow(10)
+        for _ in range(3):
+            await producer.publish(b"before")
+        topic = world.machine.broker.service.topics[T]
+        topic.log.open_ledger()
+        last = await producer.publish(b"in the next ledger")
+        if acked:
+            await consumer.ack(last)
+        consumer.ack_unconfirmed(last._replace(entry=entry))
+        await producer.publish(b"")  # whatever was to come of the acknowledgement is here
+        assert topic.subscriptions["s"].cursor.backlog() == 5 - acked
+
+    talk(simulation)

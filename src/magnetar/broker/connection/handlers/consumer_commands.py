@@ -37,7 +37,7 @@ def acknowledge(session: Session, ack: c.CommandAck) -> None:
     if len(ids) == 1 and ack.request_id is None and ack.ack_type is c.AckType.Individual and ack.txn is None:
         message_id = ids[0]
         ledger = held.ledger
-        if message_id.ledger == ledger.id and message_id.entry < ledger.entries and not message_id.ack_set:
+        if message_id.ledger == ledger.id and 0 <= message_id.entry < ledger.entries and not message_id.ack_set:
             if not held.acks:
                 session.acking.append(held)
             held.acks.append(ledger.ordinal + message_id.entry)
