@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from typing import Any
 
 import pytest
 
+from magnetar.broker.topic.ports import Done
 from magnetar.broker.topic.subscription.acknowledgements import IndexAck
 from magnetar.model.subscription_types import SubType
 from tests.support.subscription_stand import Stand
@@ -119,3 +121,28 @@ def test_of_every_batch_what_is_left_goes_out_and_is_paid_for(sub_type: SubType,
     for ordinal, _, ack_set, _ in connection.got:
         assert ack_set == stand.cursor.remaining_indexes(ordinal)
         assert sum(word.bit_count() for word in ack_set) == left.get(ordinal, 0)
+
+
+def test_an_answer_waits_for_the_disk_also_behind_sizes_that_cannot_be_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the same command acknowledged before them is to be durable (rule 5.7.10)."""
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    stand.append(4, 4)
+    a, _ = stand.join("a", permits=100)
+    stand.log.resident = 2
+    waiting: list[Done] = []
+    indexes, whole = stand.cursor.acknowledge_indexes, stand.cursor.acknowledge
+
+    def later(*arguments: Any) -> Any:
+        *what, done = arguments
+        if done is not None:
+            waiting.append(done)
+        return (indexes if len(what) == 3 else whole)(*what)
+
+    monkeypatch.setattr(stand.cursor, "acknowledge_indexes", later)
+    monkeypatch.setattr(stand.cursor, "acknowledge", later)
+    answers: list[str] = []
+    absurd = IndexAck(1, (1,) * 100, 6400)
+    stand.subscription.acks.take_sets(a, [IndexAck(0, (0b1100,), 4), absurd], partial(answers.append, "ok"))
+    assert (answers, len(waiting)) == ([], 1)
+    waiting.pop()()
+    assert (answers, stand.cursor.live) == (["ok"], {0: 0b1100})

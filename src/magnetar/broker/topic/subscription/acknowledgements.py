@@ -76,7 +76,8 @@ class Acknowledgements:
             done = durable if i == len(acks) else None
             left = self.remaining(ordinal, ack_set, batch_size)
             if left is None:
-                notify(done)
+                if done is not None:
+                    self._cursor.acknowledge((), done)  # those before it are not durable yet
             elif self._cursor.acknowledge_indexes(ordinal, left.words, left.size, done):
                 freed |= dispatcher.acknowledged(consumer.state, (ordinal,))
                 complete += 1
