@@ -20,6 +20,7 @@ from typing import Final
 
 from magnetar.broker.activity import TransactionActivity
 from magnetar.broker.topic.topic import Topic
+from magnetar.broker.topic.transactions.topic_transactions import TopicTransactions
 from magnetar.model.errors import MagnetarError, TransactionCoordinatorNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands.ids import TxnId
@@ -79,6 +80,8 @@ class TransactionCoordinator:
         self._late = 0
         """Transactions that timed out and are not logged yet."""
         self._telling: asyncio.TimerHandle | None = None
+        self._carried_again: dict[TxnId, list[Done]] = {}
+        """Ends that a topic could not take yet, and who asked for the same end meanwhile."""
         self._complaints = RateLimitedLog(log, clock=clock)
         self.recovered_ms = (0, 0)
         """When recovery began and ended."""
@@ -178,7 +181,11 @@ class TransactionCoordinator:
         found = self.decisions.get(txn, owner)
         op = self.decisions.end(txn, commit=commit, owner=owner)
         if op is None:
-            self._feature_state.touch(done)
+            carried = self._carried_again.get(txn)
+            if carried is None:
+                self._feature_state.touch(done)
+            else:
+                carried.append(done)
             return
         done = partial(self._ended, found, done, commit=commit)
         names = deque(dict.fromkeys([*found.partitions, *(topic for topic, _ in found.subscriptions)]))
@@ -194,24 +201,32 @@ class TransactionCoordinator:
         done()
 
     def _carry(self, found: Transaction, names: deque[str], op: Op, done: Done, *, commit: bool) -> None:
-        """Bring the end to all topics, then note it here. A topic that cannot take it now gets it later."""
-        while names:
-            topic = self._topic(names[0])
-            if topic is not None:
-                try:
-                    topic.transacting().end(found.id, commit=commit, sent=names[0] in found.partitions)
-                except Exception as error:
-                    self._complaints.warning(
-                        "carry", "the end of transaction %s is carried to %s again in %.0f s: %r", txn_text(found.id),
-                        names[0], _CARRY_AGAIN_S, error, extra={"topic": names[0]},
-                    )  # fmt: skip
-                    again = partial(self._carry, found, names, op, done, commit=commit)
-                    asyncio.get_running_loop().call_later(_CARRY_AGAIN_S, again)
-                    return
-            names.popleft()
+        """Bring the end to all topics, then note it here: one block. While a topic cannot take it, no topic gets it."""
+        name = ""
+        try:
+            parts: list[TopicTransactions | None] = []
+            for name in names:
+                topic = self._topic(name)
+                parts.append(None if topic is None else topic.transacting())
+            for part in parts:
+                name = names[0]
+                if part is not None:
+                    part.end(found.id, commit=commit, sent=name in found.partitions)
+                names.popleft()
+        except Exception as error:
+            self._complaints.warning(
+                "carry", "the end of transaction %s is carried to %s again in %.0f s: %r", txn_text(found.id), name,
+                _CARRY_AGAIN_S, error, extra={"topic": name},
+            )  # fmt: skip
+            self._carried_again.setdefault(found.id, [])
+            again = partial(self._carry, found, names, op, done, commit=commit)
+            asyncio.get_running_loop().call_later(_CARRY_AGAIN_S, again)
+            return
         self._on_disk.note(op)
         self.activity.appended += 1
         self._write(done)
+        for asked_again in self._carried_again.pop(found.id, ()):
+            self._write(asked_again)
 
     def _write(self, done: Done) -> None:
         try:
