@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
+from magnetar.broker.topic.ports import EntryRun
 from magnetar.broker.topic.subscription.explanation import explain
 from magnetar.model.errors import PersistenceError, UnreadableError
 from magnetar.model.subscription_types import SubType
@@ -140,6 +143,75 @@ def test_a_disk_that_was_mended_is_read_again_and_nothing_was_lost() -> None:
         stand.subscription.close()
 
     simulated(main)
+
+
+@pytest.mark.parametrize("error", [UnreadableError("torn", 3), REFUSED])
+def test_who_goes_on_elsewhere_does_not_wait_for_what_cannot_be_read(error: Exception) -> None:
+    """After a seek, a skip or the end of a message's time the disk is asked at once."""
+
+    async def main() -> None:
+        for step in ("seek", "seek back", "skip"):
+            stand = cold(6)
+            consumer, connection = stand.join("c", SubType.Shared, 10)
+            if step == "seek back":
+                stand.log.finish_read()
+                stand.subscription.acks.take(consumer, [0, 1, 2, 3])
+                stand.log.resident = 1 << 30
+                stand.subscription.redeliver(consumer, None)
+            stand.log.finish_read(error)
+            if step == "skip":
+                stand.subscription.skip_until(3)
+            else:
+                stand.subscription.seek_to(4 if step == "seek" else 0)
+                _, connection = stand.join("d", SubType.Shared, 10)
+            assert len(stand.log.reads) == 1, step
+            stand.log.finish_read()
+            assert connection.ordinals[0] == (0 if step == "seek back" else 4)
+            stand.subscription.close()
+
+    simulated(main)
+
+
+@pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Shared, SubType.Key_Shared])
+def test_what_was_read_from_the_disk_is_let_go_when_it_is_sent(sub_type: SubType) -> None:
+    """A subscription that has caught up, and one without consumers, hold nothing beside the cache."""
+
+    async def main() -> None:
+        stand = cold(6)
+        runs: list[weakref.ref[Run]] = []
+        for _ in range(2):
+            runs.clear()
+            consumer, connection = stand.join("c", sub_type, 6)
+            stand.log.reads[0][3](kept(stand.log.run(0, 6), runs))
+            stand.log.reads.clear()
+            assert connection.ordinals == [0, 1, 2, 3, 4, 5]
+            gc.collect()
+            assert runs[0]() is None
+            stand.subscription.remove_consumer(consumer)
+        consumer, connection = stand.join("c", sub_type, 6)
+        connection.writable = False
+        stand.log.reads[0][3](kept(stand.log.run(0, 6), runs))
+        assert runs[1]() is not None or sub_type is SubType.Key_Shared
+        stand.subscription.remove_consumer(consumer)
+        gc.collect()
+        assert runs[1]() is None
+        stand.subscription.close()
+
+    simulated(main)
+
+
+class Run:
+    """A run that says when it is gone."""
+
+    def __init__(self, run: EntryRun) -> None:
+        self.first, self.ledger, self.entry = run.first, run.ledger, run.entry
+        self.entries, self.counts = run.entries, run.counts
+
+
+def kept(run: EntryRun, runs: list[weakref.ref[Run]]) -> Run:
+    made = Run(run)
+    runs.append(weakref.ref(made))
+    return made
 
 
 def test_it_is_skipped_at_once_where_that_is_allowed() -> None:

@@ -91,6 +91,16 @@ class EntryReads:
         self._cancel_retry()
         self._forget()
 
+    def sought(self) -> None:
+        """What could not be read may not be wanted any more: the next read need not wait."""
+        self._cancel_retry()
+
+    def let_go(self, before: int) -> None:
+        """Forget what the last disk read brought if all of it stands before this ordinal, and so has been sent."""
+        fetched = self._fetched
+        if fetched is not None and fetched.first + len(fetched.entries) <= before:
+            self._fetched = None
+
     def change_source(self, source: Log) -> None:
         """Read from there from now on."""
         self._source = source
@@ -133,11 +143,17 @@ class EntryReads:
             self._fetched = None
         bytes_max = self._settings.dispatcher_max_read_size_bytes
         run = self._source.cached(start, entries_max, bytes_max)
-        if run is None and not self.reading and self._retry is None:
+        if run is None and not self.reading and self._may_ask():
             self.reading = True
             self._asked = start
             self._source.read(start, entries_max, bytes_max, partial(self._read_done, self._generation))
         return run
+
+    def _may_ask(self) -> bool:
+        """Whether the disk may be asked now: what could not be read is not waited for once it is acknowledged."""
+        if self._retry is not None and self._cursor.acknowledged(self._asked):
+            self._cancel_retry()
+        return self._retry is None
 
     def _read_done(self, generation: int, result: EntryRun | Exception) -> None:
         if generation != self._generation:

@@ -178,12 +178,12 @@ class Pump:
         try:
             left = self._settings.turn_entries_max
             while (done := self._round(dispatcher) or self.reads.met_suspects()) > 0:
-                left -= done
-                if left <= 0:
+                if (left := left - done) <= 0:
                     self._next_turn = asyncio.get_running_loop().call_soon(self._go_on)
                     break
         finally:
             self._turning = False
+            self.reads.let_go(self.read_at if self.consumers else self._log.end)
 
     def _pass_on(self, dispatcher: Dispatcher) -> bool:
         """Send what has just become durable, in one piece, if nothing else is to be looked at; whether that was all.

@@ -315,6 +315,7 @@ class Subscription:
             self._seeking = False
             raise
         self._watch.sought()
+        self.pump.reads.sought()
         self.pump.rewind()
         self.pump.turn()
 
