@@ -205,3 +205,18 @@ def test_within_a_replay_only_the_oldest_of_a_key_goes_before_those_behind_it() 
     assert dispatcher.replay(1, 4, None) == [Slice(a, 2, 3)]
     assert dispatcher.replay(0, 4, None) == [Slice(a, 0, 2), Slice(a, 3, 4)]
     dispatcher.check()
+
+
+def test_an_entry_acknowledged_while_it_waits_lets_reading_go_on() -> None:
+    """A late acknowledgement of what was asked for again makes room to read ahead (rule 5.6.11)."""
+    dispatcher = KeyShared(HashRanges(), DispatchLimits(look_ahead_entries_per_consumer=1, look_ahead_entries_max=1))
+    a, b = consumer("a", permits=1), consumer("b", permits=100)
+    dispatcher.add(a)
+    dispatcher.add(b)
+    assert dispatcher.assign(0, 1, None, [HIGH]) == ([Slice(a, 0, 1)], 1)
+    dispatcher.redeliver(a, [0])
+    assert (dispatcher.wanted(), dispatcher.plan_replay()) == (0, [])
+    assert dispatcher.acknowledged(a, [0]), "b could take none and may take some now"
+    assert dispatcher.wanted() > 0
+    assert not dispatcher.acknowledged(a, [0])
+    dispatcher.check()

@@ -137,7 +137,8 @@ class MultipleConsumers(Dispatcher):
                     if messages := owner.pending.pop(ordinal, 0):
                         break
                 else:
-                    self._unqueue(ordinal)
+                    # as long as it waited, what it kept from being read had to wait too
+                    unblocked |= self._unqueue(ordinal)
                     counts.pop(ordinal, None)
                     continue
             owner.unacked -= messages
