@@ -253,3 +253,36 @@ def test_who_is_let_go_is_told_and_who_waits_has_to_ask_again() -> None:
     assert (entering.open, connection(entering).closed) == (False, 0)
     door.come("y", SHARED)
     assert door.answers["y"] == [None]
+
+
+@pytest.mark.parametrize("mode", [EXCLUSIVE, WAITING, FENCING])
+def test_a_later_life_of_the_owner_is_before_those_that_wait(mode: ProducerAccessMode) -> None:
+    """It takes the place of the earlier one (rule 3.1.2)."""
+    door = Door()
+    earlier = door.come("p", EXCLUSIVE, session="same")
+    door.epoch.durable()
+    waiting = door.newcomer("w", WAITING)
+    refused: list[MagnetarError | None] = []
+    door.producers.admit(waiting, None, NO_LIMITS, refused.append)
+    later = door.come("p", mode, session="same", epoch=1)
+    door.epoch.durable()
+    assert (list(door.producers), earlier.open, door.answers["p"]) == ([later], False, [None, None])
+    assert len(refused) == (mode is FENCING)
+    door.producers.remove(later)
+    assert door.names() == ([] if mode is FENCING else ["w"])
+
+
+@pytest.mark.parametrize(("mode", "had"), [(SHARED, None), (EXCLUSIVE, -1), (WAITING, -1)])
+def test_an_owner_whose_later_life_is_refused_makes_room_for_those_that_wait(
+    mode: ProducerAccessMode, had: int | None
+) -> None:
+    """Or they would wait for ever, and keep all others out."""
+    door = Door()
+    door.come("p", EXCLUSIVE, session="same")
+    door.epoch.durable()
+    answers: list[MagnetarError | None] = []
+    door.producers.admit(door.newcomer("w", WAITING), None, NO_LIMITS, answers.append)
+    with pytest.raises((ProducerBusyError, ProducerFencedError)):
+        door.come("p", mode, had, session="same", epoch=1)
+    door.epoch.durable()
+    assert (door.names(), door.producers.waiting, answers) == (["w"], 0, [None])

@@ -77,18 +77,27 @@ class Producers:
         ``epoch`` is that of its earlier life, if it had one. False if it has to wait until others have left.
         Raises ProducerBusyError, ProducerFencedError.
         """
+        owned = self._replace(producer)
+        try:
+            return self._admit(producer, epoch, limits, admitted, owned=owned)
+        finally:
+            self._promote_next()
+
+    def _admit(
+        self, producer: Producer, epoch: int | None, limits: ProducerLimits, admitted: Admitted, *, owned: bool
+    ) -> bool:
+        """``owned``: an earlier life of the producer was the exclusive one, and is before those that wait."""
         mode = producer.info.access_mode
-        self._replace(producer)
         if mode is ProducerAccessMode.Shared:
             self._check_shared(producer, limits)
             producer.topic_epoch = self.epoch.current
             self._by_name[producer.info.name] = producer
             admitted(None)
             return True
-        if mode is ProducerAccessMode.WaitForExclusive and (self._by_name or self._queue):
+        if mode is ProducerAccessMode.WaitForExclusive and (self._by_name or self._queue) and not owned:
             self._queue.append(_Waiting(producer, epoch, admitted))
             return False
-        if mode is ProducerAccessMode.Exclusive:
+        if mode is ProducerAccessMode.Exclusive and not owned:
             self._check_exclusive()
         # Apache Pulsar throws out the owner before it looks whether the newcomer is too late itself
         self._check_epoch(epoch)
@@ -98,17 +107,23 @@ class Producers:
         self._own(producer, epoch, admitted)
         return True
 
-    def _replace(self, producer: Producer) -> None:
-        """A later life of a producer on the same connection takes the place of the earlier one (rule 3.1.2)."""
+    def _replace(self, producer: Producer) -> bool:
+        """A later life of a producer on the same connection takes the place of the earlier one (rule 3.1.2).
+
+        Whether that was the exclusive one.
+        """
         info = producer.info
         held = self._by_name.get(info.name)
         if held is None or held.connection.session is not producer.connection.session:
-            return
-        if held.info.producer_id == info.producer_id and info.epoch > held.info.epoch:
-            held.close()
-            del self._by_name[info.name]
-            if held is self._exclusive:
-                self._exclusive = self._entering = None
+            return False
+        if held.info.producer_id != info.producer_id or info.epoch <= held.info.epoch:
+            return False
+        held.close()
+        del self._by_name[info.name]
+        if held is not self._exclusive:
+            return False
+        self._exclusive = self._entering = None
+        return True
 
     def _check_shared(self, producer: Producer, limits: ProducerLimits) -> None:
         if self._exclusive is not None or self._queue:
@@ -189,6 +204,10 @@ class Producers:
         del self._by_name[producer.info.name]
         if producer is self._exclusive:
             self._exclusive = self._entering = None
+        self._promote_next()
+
+    def _promote_next(self) -> None:
+        """Without a producer the first of those that wait comes, as far as its epoch is not over."""
         while self._queue and not self._by_name:
             self._promote(self._queue.pop(0))
 
