@@ -256,3 +256,19 @@ def test_what_else_a_connection_is_told_goes_through() -> None:
     connection.dropped(3)
     connection.unstored([cast(Any, None)], dropped=True)
     assert log.log == ["failed 2", "dropped 3", "unstored 1 True"]
+
+
+def test_who_waits_for_a_receipt_that_is_dropped_is_dropped_with_it() -> None:
+    """A producer that was closed without its connection: what it sent counts as decided, or the connection would be
+    held up for good."""
+    log = Log()
+    producer = log.producing()
+    log.send(0)
+    log.durable()
+    log.send(1)
+    log.send(0)
+    producer.close()
+    producer.connection.dropped(1)
+    assert log.log == ["dropped 1", "dropped 1"]
+    producer.connection.dropped(1)
+    assert log.log[2:] == ["dropped 1"]

@@ -68,7 +68,8 @@ class OrderedReceipts:
         self._connection.failed(results, error)
 
     def dropped(self, count: int) -> None:
-        """See :class:`ProducerConnection`."""
+        """See :class:`ProducerConnection`. The producer is closed, so who is held gets no receipt either."""
+        self._drop()
         self._connection.dropped(count)
 
     def unstored(self, results: Sequence[PendingEntry], *, dropped: bool) -> None:
