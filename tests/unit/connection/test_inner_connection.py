@@ -125,3 +125,21 @@ def test_an_end_that_never_reads_does_not_keep_a_closed_connection(monkeypatch: 
         assert (here.lost, there.lost, bytes(there.got)) == (1, 1, b"")
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("limits", "high"), [({}, 65_536), ({"high": 1000}, 1000)])
+def test_the_high_water_mark_is_asyncios_where_none_is_given(limits: dict[str, int], high: int) -> None:
+    async def scenario() -> None:
+        here, there = pair()
+        there.transport.pause_reading()
+        here.transport.set_write_buffer_limits(**limits)
+        here.transport.write(bytes(high))
+        assert (here.paused, here.transport.get_write_buffer_size()) == ([], high)
+        here.transport.write(b"x")
+        assert here.paused == [True]
+        there.transport.resume_reading()
+        await turns()
+        assert here.paused == [True, False]
+        assert len(there.got) == high + 1
+
+    asyncio.run(scenario())

@@ -316,3 +316,27 @@ def test_rounds_begin_once_per_turn_of_the_loop() -> None:
             assert turns.left == ROUND
 
     run(scenario)
+
+
+def test_a_session_that_handles_no_more_leaves_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is closed, or has published as fast as it may: its turn changes nothing until it goes on."""
+    handled: list[c.CommandPing] = []
+    ping = lambda session, command: handled.append(command)  # noqa: E731
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandPing: ping})
+
+    async def scenario() -> None:
+        flood, transport = connected(Connections())
+        flood.data_received(PING * 3 * TURN)
+        before, session = len(handled), flood.session
+        assert 0 < before < 3 * TURN and session.busy
+        session.halted = True
+        session.go_on()
+        assert (len(handled), session.busy) == (before, True)
+        session.halted = False
+        session.go_on()
+        assert len(handled) > before
+        await until(lambda: transport.reading)
+        assert len(handled) == 3 * TURN
+        hang_up(flood)
+
+    run(scenario)

@@ -25,6 +25,17 @@ def test_a_backup_gets_an_empty_directory_of_its_own(tmp_path: Path, name: str) 
     assert os.listdir(tmp_path) == []
 
 
+def test_a_power_cut_neither_takes_the_directory_nor_brings_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(backup_directory, "sync_directory", lambda path: synced.append((path, os.listdir(path))))
+    place = BackupDirectory(str(tmp_path))
+    place.make("monday")
+    place.remove("monday")
+    assert synced == [(str(tmp_path), ["monday"]), (str(tmp_path), [])]
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", ".a", "-a", "_a", "a/b", "/a", "../a", "a" * 101, "a b", "ä", "a\n"])
 def test_what_is_no_plain_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidValueError, match="cannot be the name of a backup"):
