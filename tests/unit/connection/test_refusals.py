@@ -76,6 +76,34 @@ def test_a_subscribe_that_is_refused(case: tuple[str, dict[str, Any], dict[str, 
     talk(simulation, Settings(**settings))
 
 
+def test_a_consumer_that_subscribes_too_often_is_one_of_its_topic_host_name_and_id() -> None:
+    """Another one of the same connection is not held up by it (rule 14.6)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+
+        async def comes(topic: str = T, **fields: Any) -> str:
+            command = c.CommandSubscribe(topic, "s", c.SubType.Shared, 7, client.new_id())
+            try:
+                await client.request(replace(command, **fields), c.CommandSuccess)
+            except RawClientError as error:
+                assert error.code is ServerError.NotAllowedError
+                return str(error)
+            consumer_id = fields.get("consumer_id", 7)
+            await client.request(c.CommandCloseConsumer(consumer_id, client.new_id()), c.CommandSuccess)
+            return ""
+
+        for who in ({}, {"consumer_name": "a"}, {"consumer_name": "b"}, {"consumer_id": 8}, {"topic": T + "-other"}):
+            assert await comes(**who) == "", who
+            assert "Subscribe limited by subscribe rate limit per consumer" in await comes(**who), who
+        for _ in range(3):
+            assert await comes(topic=N) == "", "topics that keep nothing have no such limit"
+        await asyncio.sleep(30)
+        assert await comes() == "", "in the next period"
+
+    talk(simulation, Settings(subscribeThrottlingRatePerConsumer=1, subscribeRatePeriodPerConsumerInSecond=30))
+
+
 def test_what_needs_no_subscription_that_exists_is_let_in_without_one() -> None:
     """Readers, and all of a topic that keeps nothing, where none is made by itself (rule 5.1.4)."""
 

@@ -69,7 +69,7 @@ def test_a_directory_that_cannot_be_used_is_named_before_anything_is_written(
     beside = BackupDirectory(str(tmp_path), str(data))
     assert beside.trouble() is None, "above it is not in it"
     for denied in (os.W_OK, os.X_OK):
-        monkeypatch.setattr(backup_directory.os, "access", lambda path, mode, denied=denied: not mode & denied)
+        monkeypatch.setattr(os, "access", lambda path, mode, denied=denied: not mode & denied)
         assert "cannot be written by the user" in (beside.trouble() or "")
 
 
