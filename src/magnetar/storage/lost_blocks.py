@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from magnetar.storage.backends.journal_backend import segment_name
+
+LOST_SEQUENCES: Final = 1 << 32
+"""How far the numbers of blocks go on where it is not known how many were lost: more than a segment can have had."""
+LOST_IDS: Final = 1 << 24
+"""How far the ids of logs, ledgers and cursors go on where blocks are lost: more than a segment can have given. A start
+that leaves no checkpoint is followed by one that skips as many again: there are 2**39 times as many."""
 
 
 def gap_after(covered: int, segments: Iterable[int]) -> str | None:
@@ -37,9 +44,15 @@ def begun_but_hollow(number: int) -> str:
     return f"{segment_name(number)} has no readable block, not even its first: what was written in it is lost"
 
 
-def blocks_missing(number: int, expected: int, found: int) -> str:
-    """What it means that the blocks after segment ``number`` begin with a later one than is ``expected``, in words."""
+def blocks_missing(number: int, expected: int, found: int) -> str | None:
+    """What it means that the blocks after segment ``number`` begin with ``found`` where ``expected`` was, in words.
+
+    None if nothing is missing, or only what an earlier start has named: it skipped the numbers that it may have had.
+    """
+    missing = (found - expected) % LOST_SEQUENCES if found > expected else 0
+    if not missing:
+        return None
     return (
-        f"{segment_name(number)} ends before the segment after it begins: {found - expected} blocks between them, from "
+        f"{segment_name(number)} ends before the segment after it begins: {missing} blocks between them, from "
         f"sequence {expected} on, are lost"
     )

@@ -19,17 +19,15 @@ from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.ledgers.span_table import ExtentPlace
 from magnetar.storage.log import checkpoint, cursor_records, records
-from magnetar.storage.log.checkpoint_head import readable
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import ExtentOffsets, Span
-from magnetar.storage.log.segment_scan import SegmentScan
+from magnetar.storage.log.segment_scan import Border, SegmentScan
 from magnetar.storage.lost_blocks import begun_but_hollow, blocks_missing, gap_after
 
 log = logging.getLogger(__name__)
 
 NAMELESS: Final = "persistent://lost/found/log-{}"
 """Entries of a log that nothing names any more are kept as this topic: it can be read and deleted like any other."""
-
 
 _FEATURE_STATE_KINDS: Final = (
     records.RecordKind.FEATURE_STATE_CHANGE,
@@ -61,7 +59,7 @@ class Recovered:
         self.length = 0
         """How much of it counts."""
         self.hollow = False
-        """The newest has no whole block: it was read and none is in it, or it is gone."""
+        """The newest segment was read, and no whole block is in it."""
         self.blocks_lost = False
         """Of what was read some is unreadable, if only a header: numbers may have been given there."""
         self.sequence = 0
@@ -70,9 +68,17 @@ class Recovered:
         """The directory's; None in a new one."""
         self.scanned: list[int] = []
         """Segments that were read, and so need an index file."""
+        self.noted: int | None = None
+        """The newest of which is known that a block of it was durable."""
         self.ids = [0, 0, 0]
         """Highest log, ledger and cursor id ever seen."""
         self.damage: list[str] = []
+        """Descriptions of what is unreadable; each is in the log, too."""
+
+    def name(self, damage: str) -> None:
+        """Note damage that has not been said yet."""
+        self.damage.append(damage)
+        log.error("%s", damage)
 
 
 def recover(
@@ -89,7 +95,7 @@ def recover(
     segments = backend.segments()
     found.checkpoint_number, image, damaged = checkpoint.find(backend, owner)
     if image is not None:
-        readable(_Replay(found, factory).image, image, _named([found.checkpoint_number]))
+        _Replay(found, factory).image(image)
     elif segments and segments[0] != 1:
         raise PersistenceError(
             f"no readable checkpoint, and {segment_name(1)} is gone: the state cannot be rebuilt. "
@@ -105,11 +111,9 @@ def recover(
     if found.secret is None:
         found.secret = owner
     replay = _Replay(found, factory)
-    noted = backend.noted_newest()
-    for i, number in enumerate(young):
-        limit, before = _border(backend, young[i + 1]) if i + 1 < len(young) else (None, None)
-        last = i + 1 == len(young)
-        _scan(backend, number, limit, before, replay, begun=number == noted, last=last)
+    found.noted = backend.noted_newest()
+    for number, following in zip(young, [*young[1:], None], strict=False):
+        _scan(backend, number, None if following is None else _border(backend, following), replay)
     if young:
         backend.sync()
     replay.settle()
@@ -120,24 +124,19 @@ def _named(checkpoints: Iterable[int]) -> str:
     return ", ".join(f"checkpoint-{number:016x}" for number in checkpoints)
 
 
-def _border(backend: JournalBackend, number: int) -> tuple[int | None, int | None]:
-    """What segment ``number`` says of the one before it: its durable length, or else where its own blocks begin."""
+def _border(backend: JournalBackend, number: int) -> Border:
     file = backend.open(number)
     try:
-        scan = SegmentScan(backend, number, file)
-        try:
-            return scan.header().previous_length, None
-        except records.RecordError:
-            return None, scan.first_sequence()
+        return SegmentScan(backend, number, file).border()
     finally:
         file.close()
 
 
-def _scan(
-    backend: JournalBackend, number: int, limit: int | None, before: int | None, replay: _Replay, *, begun: bool,
-    last: bool = True,
-) -> None:  # fmt: skip
+def _scan(backend: JournalBackend, number: int, border: Border | None, replay: _Replay) -> None:
+    """Replay one segment; ``border`` is the one between it and the next, None for the newest."""
     found = replay.found
+    limit, before = border or (None, None)
+    begun = number == found.noted
     file = backend.open(number)
     try:
         scan = SegmentScan(backend, number, file, limit, before, found.secret, begun=begun)
@@ -149,15 +148,15 @@ def _scan(
                 replay.record(number, block.offset, raw)
         found.sequence = scan.sequence + 1
         found.secret = scan.secret
-        lost = scan.damage
-        if not lost and begun and scan.hollow and not last:  # the newest of all is named by who opens the store
-            lost = [begun_but_hollow(number)]
-        elif before is not None and before > found.sequence:
-            lost = [*lost, blocks_missing(number, found.sequence, before)]
-        for text in lost[len(scan.damage) :]:
-            log.error("%s", text)
-        found.damage += lost
-        found.blocks_lost |= bool(lost)
+        found.damage += scan.damage
+        lost = None
+        if begun and scan.hollow and not scan.damage and border is not None:  # who opens the store names the newest
+            lost = begun_but_hollow(number)
+        elif before is not None:
+            lost = blocks_missing(number, found.sequence, before)
+        if lost is not None:
+            found.name(lost)
+        found.blocks_lost |= bool(scan.damage or lost)
         found.scanned.append(number)
         found.hollow = scan.hollow
         found.length = scan.length
@@ -205,6 +204,7 @@ class _Replay:
             managed.hidden, managed.hidden_size = about.get("hidden", (0, 0))
             for values in about["ledgers"]:
                 managed.table.add(Ledger.from_list(values))
+                found.ids[1] = max(found.ids[1], values[0])
             for values in about["spans"]:
                 span = Span(managed.id, *values)
                 if span.segment > found.checkpoint_segment:
@@ -363,9 +363,7 @@ class _Replay:
     def _missing(self, managed: ManagedLedger, start: int, stop: int) -> None:
         if start < stop:
             first, last = managed.position(start), managed.position(stop - 1)
-            text = f"{managed.name}: {stop - start} entries from {first} to {last} are missing"
-            self.found.damage.append(text)
-            log.error("%s", text)
+            self.found.name(f"{managed.name}: {stop - start} entries from {first} to {last} are missing")
 
     def settle(self) -> None:
         """After the last record: name what is missing, forget what was begun and never became durable."""
@@ -378,11 +376,13 @@ class _Replay:
                 if span in self._covered:
                     self._missing(managed, max(self._covered[span], span.first), min(self._promised[span], span.end))
             managed.spans.hide_before(managed.first)
+            # what was let go may have been lost before: an ordinal below is never shown, so none is given
+            managed.recovered(max(managed.end, managed.first), managed.index)
             # the checkpoint may know a ledger that was opened after entries which the kill prevented
             managed.table.drop_after(managed.end)
             for cursor in managed.cursors.values():
                 cursor.settle()
             if managed.id in self._nameless:
-                text = f"the name of log {managed.id} was in a damaged block; its entries are kept as {managed.name}"
-                self.found.damage.append(text)
-                log.error("%s", text)
+                self.found.name(
+                    f"the name of log {managed.id} was in a damaged block; its entries are kept as {managed.name}"
+                )

@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from functools import partial
-from typing import Final
 
 from magnetar.model.errors import MagnetarError, PersistenceError, QuotaExceededError
 from magnetar.runtime.clock import Clock
@@ -27,7 +26,7 @@ from magnetar.storage.log import records
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
 from magnetar.storage.log.write_group import Failed
-from magnetar.storage.lost_blocks import newest_lost
+from magnetar.storage.lost_blocks import LOST_IDS, LOST_SEQUENCES, newest_lost
 from magnetar.storage.recovery import Recovered, recover
 from magnetar.storage.space.full_disk import FullDisk
 from magnetar.storage.space.segment_cleaner import SegmentCleaner
@@ -36,11 +35,6 @@ from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.store_threads import StoreThreads
 
 log = logging.getLogger(__name__)
-
-_LOST_SEQUENCES: Final = 1 << 32
-"""How far the numbers of blocks go on where a newest segment is gone: more than it can have had."""
-_LOST_IDS: Final = 1 << 24
-"""How far the ids of logs, ledgers and cursors go on where blocks are lost: more than a segment can have given."""
 
 
 class LedgerStore:
@@ -146,20 +140,17 @@ class LedgerStore:
             spans = self.occupancy.spans(number)
             entries = sum(span.end - span.first for span in spans)
             logs = len({span.log for span in spans})
-            self._name(f"{segment_name(number)} is missing: {entries} entries of {logs} topics cannot be read")
-        noted = self._backend.noted_newest()
-        lost = newest_lost(noted, found.segment, hollow=found.hollow)
-        if noted is not None and lost is not None:
-            self._name(lost)
-            found.segment, found.length, found.hollow, found.blocks_lost = noted, 0, True, True
+            found.name(f"{segment_name(number)} is missing: {entries} entries of {logs} topics cannot be read")
+        lost = newest_lost(found.noted, found.segment, hollow=found.hollow)
+        # whole blocks after those that are lost say how far they counted
+        unknown = found.hollow
+        if found.noted is not None and lost is not None:
+            found.name(lost)
+            found.segment, found.length, found.blocks_lost = found.noted, 0, True
+            unknown = True
         if found.blocks_lost:
-            found.ids[:] = [number + _LOST_IDS for number in found.ids]
-            if found.hollow:  # otherwise whole blocks after those that are lost say how far they counted
-                found.sequence += _LOST_SEQUENCES
-
-    def _name(self, damage: str) -> None:
-        self.damage.append(damage)
-        log.error("%s", damage)
+            found.ids[:] = [number + LOST_IDS for number in found.ids]
+            found.sequence += LOST_SEQUENCES if unknown else 0
 
     async def close(self) -> None:
         """Write what waits, leave a checkpoint, give the directory back. After this, starting reads no segment.

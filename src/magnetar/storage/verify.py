@@ -237,8 +237,10 @@ class _Verification:
     def _follows(self, number: int, sequence: int) -> None:
         """What the first block of a segment says of the one before it, if its header says nothing."""
         following, expected = self._next
-        if following == number and number - 1 not in self._lengths and sequence > expected:
-            self._damaged(blocks_missing(number - 1, expected, sequence))
+        if following == number and number - 1 not in self._lengths:
+            missing = blocks_missing(number - 1, expected, sequence)
+            if missing is not None:
+                self._damaged(missing)
 
     def _index(self, number: int) -> None:
         name = index_name(number)

@@ -26,8 +26,8 @@ from enum import Enum
 from typing import NamedTuple, Protocol, TypeVar, cast
 
 from magnetar.storage.log import records
-from magnetar.storage.log.checkpoint import FeatureStateImage
 from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.log_image import FeatureStateImage
 from magnetar.storage.log.write_group import Done
 
 

@@ -8,6 +8,7 @@ so one subtraction leads from one name to the other; ordinals make cursors, back
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Any
 
 from magnetar.model.ids import Position
@@ -88,6 +89,15 @@ class LedgerTable:
         self.ledgers.append(ledger)
         self._bases.append(ledger.ordinal)
         self._ids.append(ledger.id)
+
+    def insert(self, ledger: Ledger) -> None:
+        """Put one where its id belongs: it closes the one before it, as the one after it closes it."""
+        i = bisect_right(self._ids, ledger.id)
+        self.ledgers.insert(i, ledger)
+        self._bases.insert(i, ledger.ordinal)
+        self._ids.insert(i, ledger.id)
+        for before, after in pairwise(self.ledgers[max(i - 1, 0) : i + 2]):
+            before.closed_ms = before.closed_ms or after.opened_ms
 
     def drop_front(self, count: int) -> list[Ledger]:
         """Forget the oldest ``count``, and return them."""

@@ -256,10 +256,8 @@ class ManagedLedger(OffloadableLedgers):
         messages = head.entries if counts is None else sum(counts)
         self.spans.place(segment, head.ledger, head.ordinal, head.entries, offset, length)
         if not any(known.id == head.ledger for known in reversed(self.table.ledgers)):
-            # its own record was in a damaged block
-            if self.table.ledgers:
-                self.table.ledgers[-1].closed_ms = head.published_ms
-            self.table.add(Ledger(head.ledger, head.ordinal - head.entry, head.message_index, head.published_ms))
+            # its own record was in a damaged block; that of the next one may have come before this extent
+            self.table.insert(Ledger(head.ledger, head.ordinal - head.entry, head.message_index, head.published_ms))
         ledger = self._ledger_of(head.ledger)
         ledger.entries = head.entry + head.entries
         ledger.messages += messages

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from crc32c import crc32c
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.log import records
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 MAGIC: Final = b"MGTRCKP1"
 FORMAT: Final = 2
@@ -29,7 +25,11 @@ _U32: Final = struct.Struct("<I")
 _NUMBERS_BELOW: Final = 1 << 63
 _FORMATS_BELOW: Final = 1 << 16
 _COUNTS: Final = ("segment", "length", "sequence")
-_UNREADABLE: Final = (ValueError, RecursionError, struct.error)
+UNREADABLE: Final = (ValueError, RecursionError, struct.error)
+"""What taking bytes apart raises."""
+_COPY_WORDS: Final = 3
+_COPY_VALUES: Final = 7
+"""Words and numbers; whether the local entries are released may follow."""
 
 
 def is_number(value: object, below: int = _NUMBERS_BELOW) -> bool:
@@ -71,6 +71,8 @@ def head_of(data: bytes, owner: int | None = None) -> tuple[dict[str, Any], int]
     _require(is_number(head.get("secret"), 1 << 32), "its secret")
     _require(isinstance(ids, list) and len(ids) == 3 and all(map(is_number, ids)), "its ids")
     _require(isinstance(discarded, list), "what is to be deleted")
+    for copy in discarded:
+        require_copy(copy)
     return head, end
 
 
@@ -85,6 +87,18 @@ def _require(good: bool, what: str) -> None:
         raise records.RecordError(f"the checkpoint's head does not say {what}")
 
 
+def require_copy(values: Any) -> None:
+    """Raises RecordError if that is not what is kept of a ledger's copy; a later version may have appended more."""
+    if not (
+        isinstance(values, list)
+        and len(values) >= _COPY_VALUES
+        and all(isinstance(word, str) for word in values[:_COPY_WORDS])
+        and all(map(is_number, values[_COPY_WORDS:_COPY_VALUES]))
+        and all(isinstance(flag, bool) for flag in values[_COPY_VALUES : _COPY_VALUES + 1])
+    ):
+        raise records.RecordError("the checkpoint names a copy of a ledger that is none")
+
+
 def _parse(data: bytes) -> tuple[dict[str, Any], int]:
     try:
         (size,) = _U32.unpack_from(data, len(MAGIC))
@@ -92,16 +106,8 @@ def _parse(data: bytes) -> tuple[dict[str, Any], int]:
         if not data.startswith(MAGIC) or end > len(data):
             raise records.RecordError("it does not begin as a checkpoint does")
         head = json.loads(data[end - size : end])
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise records.RecordError(f"the checkpoint's head cannot be read: {error}") from error
     if not isinstance(head, dict):
         raise records.RecordError("the checkpoint's head is no JSON object")
     return head, end
-
-
-def readable(parse: Callable[[T], R], data: T, what: str) -> R:
-    """What ``parse`` makes of ``data``. Raises RecordError whatever it stumbles over."""
-    try:
-        return parse(data)
-    except (*_UNREADABLE, LookupError, TypeError, AttributeError, OverflowError) as error:
-        raise records.RecordError(f"{what} cannot be read: {type(error).__name__}: {error}") from error

@@ -28,6 +28,15 @@ class ScannedBlock(NamedTuple):
     records: list[records.RawRecord]
 
 
+class Border(NamedTuple):
+    """What a segment says of the one before it."""
+
+    length: int | None
+    """How much of that was durable."""
+    sequence: int | None
+    """Where its own blocks begin, if the length cannot be read."""
+
+
 class SegmentScan:
     """One pass over a segment. After iterating, ``length`` is where the last whole block ends."""
 
@@ -117,6 +126,13 @@ class SegmentScan:
     def _name(self, text: str) -> None:
         self.damage.append(text)
         log.error("%s", text)
+
+    def border(self) -> Border:
+        """What it says of the segment before it."""
+        try:
+            return Border(self.header().previous_length, None)
+        except records.RecordError:
+            return Border(None, self.first_sequence())
 
     def first_sequence(self) -> int | None:
         """Sequence of the first whole block; None if there is none."""

@@ -17,7 +17,7 @@ from magnetar.storage.backends.journal_backend import JournalBackend, SpaceReser
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.entry_reader import EntryReader
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.log import checkpoint
+from magnetar.storage.log import checkpoint, log_image
 from magnetar.storage.log.checkpoint_head import FORMAT
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span, index_bytes
@@ -82,7 +82,11 @@ class SegmentKeeper:
         return self._backend.sizes(numbers)
 
     def start(self, found: Recovered) -> None:
-        """Take over what recovery found: indexes for what it read, and a checkpoint, so that it is not read again."""
+        """Take over what recovery found: indexes for what it read, and a checkpoint, so that it is not read again.
+
+        Raises OSError if there can be none although the newest segment is gone: what is written after it would begin
+        behind a gap, which refuses the next start.
+        """
         self._checkpoint_number = found.checkpoint_number
         # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
         self._checkpoints = [0, found.checkpoint_segment]
@@ -92,6 +96,8 @@ class SegmentKeeper:
         try:
             self._finish_recovery(found)
         except OSError as error:
+            if found.segment not in found.scanned:
+                raise
             log.warning("the checkpoint of the start could not be written (%s); the next segment's will do", error)
 
     def _finish_recovery(self, found: Recovered) -> None:
@@ -220,4 +226,4 @@ def _log_part(managed: ManagedLedger, sequence: int) -> bytes:
         "annexes": sequence,
     }
     feature_states = [state.image() for state in managed.feature_states.values() if state.exists]
-    return checkpoint.log_blob(about, [cursor.snapshot() for cursor in managed.cursors.values()], feature_states)
+    return log_image.encode(about, [cursor.snapshot() for cursor in managed.cursors.values()], feature_states)

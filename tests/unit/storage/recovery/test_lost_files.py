@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.file_names import segment_numbers
@@ -210,6 +212,30 @@ def test_a_start_names_a_newest_segment_that_is_gone_or_cut_and_gives_no_number_
         assert await readable(store.open_log("a")) == {i: b"entry %d" % i for i in there}
 
     steps()
+
+
+@simulated
+async def test_a_start_that_cannot_write_down_what_is_gone_is_refused_and_may_be_tried_again(disk: Disk) -> None:
+    """If it went on, the next start would find a gap before its segments."""
+    disk.settings = StoreSettings(segment_bytes=400, reserve_bytes=0)
+    store = disk.open()
+    await publish(store, store.open_log("a"), 0, 10)
+    lost = store.journal.segment
+    disk.kill()
+    disk.files.remove(segment_name(lost))
+    disk.files.fail("rename", code=errno.ENOSPC)
+    with pytest.raises(PersistenceError, match="cannot be read or repaired"):
+        disk.open()
+    assert segment_numbers(disk.files.names())[-1] < lost
+    store = disk.open()
+    assert any(f"{segment_name(lost)}, the newest, is missing" in named for named in store.damage)
+    log = store.open_log("a")
+    kept = log.end
+    await publish(store, log, kept, kept + 3)
+    disk.kill()
+    store = disk.open()
+    assert store.damage == []
+    assert await readable(store.open_log("a")) == {i: b"entry %d" % i for i in range(kept + 3)}
 
 
 @simulated

@@ -144,6 +144,30 @@ def test_ids_go_on_two_to_the_24th_further_where_blocks_are_lost() -> None:
     run(main())
 
 
+def test_numbers_that_an_earlier_start_skipped_are_no_lost_blocks() -> None:
+    """No checkpoint came after that start, and the head of its segment is damaged: only the blocks' numbers speak."""
+
+    async def main() -> None:
+        files, _, newest = await filled(disk())
+        overwritten(files, newest, b"")
+        store = opened(files)
+        assert store.damage
+        await append(store, store.open_log("a"), b"more")
+        files = await killed(store, files)
+        for name in checkpoint_names(files.names()):
+            files.remove(name)
+        data = content(files, newest + 1)
+        overwritten(files, newest + 1, bytes(8) + data[8:])
+        said = verify(files).damage
+        store = opened(files)
+        for texts in (said, store.damage):
+            assert any(segment_name(newest + 1) in one for one in texts)
+            assert not any(" blocks between" in one for one in texts)
+        await store.close()
+
+    run(main())
+
+
 def test_numbers_go_on_where_nothing_was_lost() -> None:
     async def main() -> None:
         files, numbers, _ = await filled(disk())

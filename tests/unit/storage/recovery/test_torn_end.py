@@ -12,6 +12,7 @@ import pytest
 from magnetar.storage import recovery
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.backends.local_journal import LocalJournal
+from magnetar.storage.log.segment_scan import Border
 from magnetar.storage.metadata_log.metadata_copy import set_aside
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.segment_bytes import block, segment
@@ -25,9 +26,10 @@ def left(files: FaultFileSystem, limit: int | None) -> bytes:
     """The file when recovery has been through it."""
     file = files.open(segment_name(1), create=True)
     file.append([WHOLE + TORN])
-    found = SimpleNamespace(secret=None, sequence=0, damage=[], blocks_lost=False, scanned=[], length=0)
+    found = SimpleNamespace(noted=None, secret=None, sequence=0, damage=[], blocks_lost=False, scanned=[], length=0)
     replay = cast(Any, SimpleNamespace(found=found, record=lambda number, offset, raw: None))
-    recovery._scan(LocalJournal(files), 1, limit, None, replay, begun=False)
+    border = None if limit is None else Border(limit, None)
+    recovery._scan(LocalJournal(files), 1, border, replay)
     assert (found.sequence, found.scanned, found.length) == (1, [1], len(WHOLE))
     return file.read(0, 1 << 20)
 
