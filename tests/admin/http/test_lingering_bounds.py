@@ -149,6 +149,32 @@ def test_a_broker_stops_while_somebody_lingers(
     assert not caplog.records, caplog.text
 
 
+@pytest.mark.parametrize(("method", "path"), [("PUT", TENANT), ("POST", "/topics/persistent/public/default/t")])
+def test_a_stop_refuses_a_request_whose_body_is_not_whole(
+    tmp_path: Path, method: str, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was waited for until the stop had no time left, and then cancelled."""
+    import_module("magnetar.client.aio.client")  # not in a thread, where pytest would rewrite its assertions
+
+    async def run() -> bytes:
+        async with real_broker(tmp_path / "data") as broker:
+            port = port_of(broker.node.broker.service.web_service_url)
+            await asyncio.wait_for(broker.node.complete(), 60)
+            reader, writer = await asyncio.open_connection(HOST, port)
+            expecting = head(method, path, "content-length: 100", JSON, "expect: 100-continue")
+            writer.write(expecting + b'{"a')
+            answer = await reader.readuntil(b"\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 100"), "the body is waited for"
+        answer = await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        return answer
+
+    with caplog.at_level(logging.ERROR):
+        answer = asyncio.run(run())
+    assert answer.startswith(b"HTTP/1.1 503"), answer
+    assert not caplog.records, caplog.text
+
+
 def test_those_who_linger_count_as_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lingering = Lingering(monkeypatch)
     monkeypatch.setattr(lingering_close, "LINGER_SECONDS", 30.0)

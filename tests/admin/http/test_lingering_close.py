@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from magnetar.admin.http import connection
 from magnetar.runtime.connections import lingering_close
@@ -104,9 +105,9 @@ def test_nothing_of_a_body_that_nobody_wants_is_waited_for(tmp_path: Path, reque
 @pytest.mark.parametrize("closes", [True, False])
 @pytest.mark.parametrize("bound", ["bytes", "seconds"])
 def test_the_wait_has_an_end(tmp_path: Path, bound: str, closes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (lingering_close, connection):
-        monkeypatch.setattr(module, "LINGER_BYTES", 1 << 16 if bound == "bytes" else 1 << 40)
-        monkeypatch.setattr(module, "LINGER_SECONDS", 0.3 if bound == "seconds" else 1e6)
+    monkeypatch.setattr(lingering_close, "LINGER_BYTES", 1 << 16 if bound == "bytes" else 1 << 40)
+    monkeypatch.setattr(lingering_close, "LINGER_SECONDS", 0.3 if bound == "seconds" else 1e6)
+    monkeypatch.setattr(lingering_close, "LINGER_SECONDS_MAX", 0.6)
 
     async def scenario(broker: RealBroker) -> None:
         reader, writer = await asyncio.open_connection(HOST, port_of(broker))
@@ -133,7 +134,7 @@ def test_the_wait_has_an_end(tmp_path: Path, bound: str, closes: bool, monkeypat
 
 
 def test_a_connection_whose_body_came_after_its_answer_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LINGER_SECONDS", 0.3)
+    monkeypatch.setattr(lingering_close, "LINGER_SECONDS", 0.3)
 
     async def scenario(broker: RealBroker) -> None:
         reader, writer = await asyncio.open_connection(HOST, port_of(broker))
@@ -143,6 +144,35 @@ def test_a_connection_whose_body_came_after_its_answer_goes_on(tmp_path: Path, m
         writer.write(b"0123456789")
         await asyncio.sleep(0.6)
         writer.write(head("GET", "/admin/v2/clusters"))
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        writer.close()
+
+    with_broker(tmp_path, scenario)
+
+
+def test_what_comes_of_a_body_after_its_answer_is_told_to_who_bounds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a slow upload is not cut while it comes, as the answer is read only behind it."""
+    told: asyncio.Queue[int] = asyncio.Queue()
+
+    class Told(lingering_close.Linger):
+        @override
+        def dropped(self, size: int) -> None:
+            told.put_nowait(size)
+            super().dropped(size)
+
+    monkeypatch.setattr(connection, "Linger", Told)
+
+    async def scenario(broker: RealBroker) -> None:
+        reader, writer = await asyncio.open_connection(HOST, port_of(broker))
+        writer.write(head("POST", "/nowhere", "content-length: 20"))
+        answered = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(answered.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
+        for _ in range(19):
+            writer.write(b"x")
+            assert await told.get() == 1
+        writer.write(b"x" + head("GET", "/admin/v2/clusters"))
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         writer.close()
 

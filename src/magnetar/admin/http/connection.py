@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from magnetar.admin.http.authentication import CERTIFICATE
-from magnetar.runtime.connections.lingering_close import LINGER_BYTES, LINGER_SECONDS, LingeringTransport
+from magnetar.runtime.connections.lingering_close import Linger, LingeringTransport
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.security.authentication.peer_certificate import verified_certificate
 
@@ -92,18 +92,15 @@ class HttpConnection(H11Protocol):
         self._turns = turns
         self._unread = b""
         """What waits for its turn; nothing is read meanwhile."""
-        self._handed_over = False
         self._heir: WebSocketConnection | None = None
-        """What the connection has become, while what came with the handshake is handed over."""
+        """What the connection has become."""
         self._head_lines = 0
         """Lines of a head that is not whole."""
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._unsent = 0
-        self._passing_over: asyncio.TimerHandle | None = None
-        """Runs while the rest of a body comes that has its answer already."""
-        self._passed_over = 0
-        """Bytes of that rest."""
+        self._passing_over: Linger | None = None
+        """While the rest of a body comes that has its answer already."""
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn takes no other
@@ -126,7 +123,6 @@ class HttpConnection(H11Protocol):
             self.transport.pause_reading()
         elif self._turns is None or data.count(b"\n") <= _LINES_AT_ONCE:
             self._take(data)
-            self._heir = None
         else:
             self._unread = data
             self.turn()
@@ -137,48 +133,44 @@ class HttpConnection(H11Protocol):
         turns, unread, at = self._turns, self._unread, 0
         assert turns is not None
         while at < len(unread) and turns.left > 0 and self._heir is None:
-            if self.transport.is_closing() or self._handed_over:
+            if self.transport.is_closing():
                 self._unread = b""
                 return
             piece = unread[at : at + _SLICE]
             at += len(piece)
             turns.spent(piece.count(b"\n"))
             self._take(piece)
-        heir, self._heir = self._heir, None
-        if heir is not None:
+        if self._heir is not None:
             self._unread = b""
             if at < len(unread):
-                heir.data_received(unread[at:])
+                self._heir.data_received(unread[at:])
             return
         self._unread = unread[at:]
         if self._unread:
             self.transport.pause_reading()
             turns.queue(self)
-        elif not (self.flow.read_paused or self.transport.is_closing() or self._handed_over):
+        elif not (self.flow.read_paused or self.transport.is_closing()):
             self.transport.resume_reading()
 
     def _take(self, data: bytes) -> None:
         # whatever closes the connection within: a client that has sent a part of a request goes on with it
         self._lingering.patient = True
         super().data_received(data)
-        if self._handed_over:
+        if self._heir is not None:
             return
         waiting = self.conn.their_state
         self._lingering.patient = waiting in (h11.SEND_BODY, h11.ERROR)
         self._head_lines = self._head_lines + data.count(b"\n") if waiting is h11.IDLE else 0
         if self._head_lines > HEAD_LINES_MAX:
             self._refuse(431, f"the head has more than {HEAD_LINES_MAX} lines: send fewer headers")
-        elif waiting is h11.SEND_BODY and self.cycle.response_complete:
-            self._passed_over += len(data)
-            if self._passed_over > LINGER_BYTES:
-                self.transport.abort()
-        elif waiting in (h11.IDLE, h11.SEND_BODY):
-            self._body_passed()
-            if self._reading is None:
-                self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
+        elif self._passing_over is not None and waiting is h11.SEND_BODY:
+            self._passing_over.dropped(len(data))
         else:
             self._body_passed()
-            self._request_whole()
+            if waiting not in (h11.IDLE, h11.SEND_BODY):
+                self._request_whole()
+            elif self._reading is None:
+                self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
 
     @override
     def send_400_response(self, msg: str) -> None:
@@ -196,12 +188,18 @@ class HttpConnection(H11Protocol):
             # what is left of the body is passed over, so that the answer is seen and the connection can go on
             self._body_passed()
             self._request_whole()
-            self._passing_over = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+            self._passing_over = Linger(self.transport)
 
     @override
     def shutdown(self) -> None:
+        """Let what is being answered be finished, and wait for no request that is not whole."""
         if not self.transport.is_closing():
-            super().shutdown()
+            if self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.SEND_RESPONSE:
+                self._refuse(503, "the broker is stopping: send the request again later")
+                self.cycle.message_event.set()  # the application waits for more of it
+            else:
+                super().shutdown()
+        self._lingering.hasten()
 
     def _refuse(self, status: int, reason: str) -> None:
         if self.cycle is not None:
@@ -233,7 +231,6 @@ class HttpConnection(H11Protocol):
         # imported when the application is built
         from magnetar.admin.http import websocket_connection as websockets
 
-        self._handed_over = True
         self._request_whole()
         self._unset_keepalive_if_required()
         self.connections.discard(self)
@@ -254,9 +251,8 @@ class HttpConnection(H11Protocol):
         found.begin(event.method, event.target, self.headers, self.conn.trailing_data[0])
 
     def _body_passed(self) -> None:
-        self._passed_over = 0
         if self._passing_over is not None:
-            self._passing_over.cancel()
+            self._passing_over.end()
             self._passing_over = None
 
     def _request_whole(self) -> None:

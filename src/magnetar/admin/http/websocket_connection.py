@@ -257,6 +257,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     def shutdown(self) -> None:
         if not self.transport.is_closing():  # what is said already is not said again
             super().shutdown()
+        if isinstance(self.transport, LingeringTransport):
+            self.transport.hasten()
 
     def _abort(self) -> None:
         self.transport.abort()

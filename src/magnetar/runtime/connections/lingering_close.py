@@ -10,13 +10,59 @@ import asyncio
 import fcntl
 import termios
 from array import array
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from typing_extensions import override
 
+from magnetar.runtime.connections.shared_reads import ReadsOwner, SharedReads
+
 LINGER_SECONDS: Final = 2.0
+"""Silence after which nobody waits any longer."""
+LINGER_SECONDS_MAX: Final = 20.0
+"""How long what still comes is dropped, however steadily it comes: as long as a request may take to be whole."""
 LINGER_BYTES: Final = 16 << 20
 """What is dropped at most: a client looks for the answer only after the whole of its large body."""
+
+
+class Linger:
+    """Drops what a peer still sends, until it is silent or has had its time or its bytes; then ends the connection.
+
+    One that still takes its answer is not silent.
+    """
+
+    __slots__ = ("_heard", "_left", "_look_again", "_transport", "_unsent", "_until")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._left = LINGER_BYTES
+        self._heard = False
+        self._unsent = transport.get_write_buffer_size()
+        loop = asyncio.get_running_loop()
+        self._until = loop.time() + LINGER_SECONDS_MAX
+        self._look_again = loop.call_later(LINGER_SECONDS, self._look)
+
+    def dropped(self, size: int) -> None:
+        """So many bytes more came."""
+        self._heard = True
+        self._left -= size
+        if self._left < 0:
+            self._transport.abort()
+
+    def hasten(self) -> None:
+        """Wait once more at most: who else sends steadily would hold up the end of the process."""
+        self._until = 0.0
+
+    def end(self) -> None:
+        """Nothing is waited for any more."""
+        self._look_again.cancel()
+
+    def _look(self) -> None:
+        loop, unsent = asyncio.get_running_loop(), self._transport.get_write_buffer_size()
+        if 0 < unsent < self._unsent or (self._heard and loop.time() < self._until):
+            self._unsent, self._heard = unsent, False
+            self._look_again = loop.call_later(LINGER_SECONDS, self._look)
+        else:
+            self._transport.abort()
 
 
 class LingeringTransport(asyncio.Transport):
@@ -31,6 +77,14 @@ class LingeringTransport(asyncio.Transport):
         self.patient = False
         """Whether the peer has something left to send, as far as the protocol knows."""
         self._closing = False
+        self._hasty = False
+        self._drain: _Drain | None = None
+
+    def hasten(self) -> None:
+        """The process is about to end: a peer that goes on sending is not waited for longer than one that is silent."""
+        self._hasty = True
+        if self._drain is not None:
+            self._drain.linger.hasten()
 
     @override
     def close(self) -> None:
@@ -40,7 +94,10 @@ class LingeringTransport(asyncio.Transport):
         if not (self.patient or _unread(self.plain)):
             self.plain.close()
             return
-        self.plain.set_protocol(_Drain(self.plain, self.plain.get_protocol()))
+        self._drain = _Drain(self.plain, cast("ReadsOwner", self.plain.get_protocol()))
+        self.plain.set_protocol(self._drain)
+        if self._hasty:
+            self.hasten()
         if self.plain.can_write_eof():  # TLS has no such thing; there the length says where the answer ends
             self.plain.write_eof()
         self.plain.resume_reading()
@@ -102,40 +159,32 @@ def _unread(transport: asyncio.Transport) -> bool:
     return waiting[0] > 0
 
 
-class _Drain(asyncio.Protocol):
+_DROPPED: Final = memoryview(bytearray(64 << 10))
+"""Where everything goes that no one reads."""
+
+
+class _Drain(SharedReads):
     """Takes the place of the protocol that has closed: drops what comes, and tells it when the connection is gone."""
 
-    def __init__(self, transport: asyncio.Transport, owner: asyncio.BaseProtocol) -> None:
-        self._transport = transport
-        self._owner = owner
-        self._left = LINGER_BYTES
-        self._unsent = transport.get_write_buffer_size()
-        self._end = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._look)
+    __slots__ = ("linger",)
 
-    def _look(self) -> None:
-        """End it, unless the peer is still taking what it was answered."""
-        unsent = self._transport.get_write_buffer_size()
-        if 0 < unsent < self._unsent:
-            self._unsent = unsent
-            self._end = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._look)
-        else:
-            self._transport.abort()
+    def __init__(self, transport: asyncio.Transport, owner: ReadsOwner) -> None:
+        super().__init__(owner, _DROPPED)
+        self.linger = Linger(transport)
+
+    @override
+    def buffer_updated(self, nbytes: int) -> None:
+        self.linger.dropped(nbytes)
 
     @override
     def data_received(self, data: bytes) -> None:
-        self._left -= len(data)
-        if self._left < 0:
-            self._transport.abort()
+        self.linger.dropped(len(data))
 
     @override
-    def pause_writing(self) -> None:
-        self._owner.pause_writing()
-
-    @override
-    def resume_writing(self) -> None:
-        self._owner.resume_writing()
+    def eof_received(self) -> bool | None:
+        return None
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end.cancel()
-        self._owner.connection_lost(exc)
+        self.linger.end()
+        super().connection_lost(exc)
