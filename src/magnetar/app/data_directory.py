@@ -18,8 +18,8 @@ from magnetar.storage.backends.directory import (
     close_to_others,
     lock_directory,
     make_directory,
-    no_file,
     sync_directory,
+    why_no_file,
 )
 from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
@@ -138,7 +138,7 @@ class DataDirectory:
 
 def older_facts(path: Path) -> bool:
     """Whether an older version's database stands in a data directory. Raises OSError, PersistenceError."""
-    words = no_file(str(path / _FACTS))
+    words = why_no_file(str(path / _FACTS))
     if words is not None:
         raise PersistenceError(words)
     return (path / _FACTS).exists() and not only_refuses(str(path / _FACTS))

@@ -26,7 +26,7 @@ def require_files(files: FileSystem) -> None:
 
     It would pass for a file that is missing, and what it stands for would be written anew or done without.
     """
-    for name, words in files.no_files().items():
+    for name, words in files.misplaced().items():
         if is_known_name(name):
             raise PersistenceError(words)
 
@@ -60,7 +60,7 @@ def _refuse_newer_checkpoint(files: FileSystem, newest_first: list[str]) -> None
             continue
         if found is not None and found <= FORMAT:
             continue
-        owner = _owner(files)
+        owner = owner_of(files)
         for one in newest_first[: at + 1]:
             try:
                 head_of(_content(files, one), owner)
@@ -69,7 +69,7 @@ def _refuse_newer_checkpoint(files: FileSystem, newest_first: list[str]) -> None
                 continue  # the one before it is used then
 
 
-def _owner(files: FileSystem) -> int | None:
+def owner_of(files: FileSystem) -> int | None:
     """The directory's secret, if its files do not contradict each other."""
     names, said = files.names(), set()
     for name in COPIES:

@@ -254,7 +254,7 @@ class FaultFileSystem:
     def names(self) -> list[str]:
         return sorted(self._disk.directory.live)
 
-    def no_files(self) -> dict[str, str]:
+    def misplaced(self) -> dict[str, str]:
         return {}
 
     def space(self) -> tuple[int, int]:

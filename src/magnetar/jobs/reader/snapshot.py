@@ -10,6 +10,8 @@ instant would find:
 * First the checkpoints are read, then the segments are listed, then those that the newest checkpoint does not cover are
   opened. In this order the segments hold at least what the checkpoint speaks of. Opened files stay readable when the
   broker removes them; if one goes between listing and opening, everything is looked at again.
+* A checkpoint that another directory's broker wrote counts as little as for a start, of whatever format it is: which
+  secret is this directory's own, its segments and metadata say (`storage.directory_format`).
 * A segment is read into memory once, at the length that it had when it was opened (at most 128 MB, one at a time), so
   that a write that is under way looks torn and never corrupt. The newest one is read twice: blocks may come while it is
   read, over zeros behind the log's end, and the second time all those below the last one of the first time are there.
@@ -26,11 +28,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from typing_extensions import override
+
 from magnetar.model.errors import InvalidValueError, PersistenceError
-from magnetar.storage.backends.directory import no_file
+from magnetar.storage.backends.directory import why_no_file
 from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import File
 from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer, segment_name
+from magnetar.storage.directory_format import owner_of
 from magnetar.storage.log import checkpoint, records
 
 _ATTEMPTS: Final = 5
@@ -105,6 +110,18 @@ class _FrozenFile:
         os.close(self._fd)
 
 
+class _ReadFile(_FrozenFile):
+    """A file of which a part is asked for, and read, at a time."""
+
+    @override
+    def read(self, offset: int, size: int) -> bytes:
+        return os.pread(self._fd, size, offset)
+
+    @override
+    def size(self) -> int:
+        return self._size
+
+
 class _DiscardedFile:
     """A file that keeps nothing: recovery writes what it sets aside into it."""
 
@@ -131,6 +148,8 @@ class _DiscardedFile:
 class FrozenFiles:
     """A directory whose files are frozen when they are opened; a context manager that holds their descriptors."""
 
+    _kind: type[_FrozenFile] = _FrozenFile
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._files: dict[str, _FrozenFile] = {}
@@ -151,11 +170,11 @@ class FrozenFiles:
         """Open a file for reading as it is now. Raises FileNotFoundError, PersistenceError if it is none."""
         found = self._files.get(name)
         if found is None:
-            words = no_file(str(self.path / name))
+            words = why_no_file(str(self.path / name))
             if words is not None:
                 raise PersistenceError(words)
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-            found = self._files[name] = _FrozenFile(os.open(self.path / name, flags))
+            found = self._files[name] = self._kind(os.open(self.path / name, flags))
         return found
 
     # the interface that recovery uses
@@ -167,7 +186,7 @@ class FrozenFiles:
     def names(self) -> list[str]:
         return sorted(self._files)
 
-    def no_files(self) -> dict[str, str]:
+    def misplaced(self) -> dict[str, str]:
         return {}
 
     def space(self) -> tuple[int, int]:
@@ -191,12 +210,25 @@ class FrozenFiles:
         return False
 
 
+class _ListedFiles(FrozenFiles):
+    """All files of a directory, for a look at their beginnings."""
+
+    _kind: type[_FrozenFile] = _ReadFile
+
+    @override
+    def names(self) -> list[str]:
+        return sorted(os.listdir(self.path))
+
+
 class DirectorySnapshot(FrozenFiles):
     """The file system that recovery sees: checkpoints, and the segments that they do not cover."""
 
     def __init__(self, ledgers: Path) -> None:
         """``ledgers`` as :func:`ledgers_of` gives it. Raises PersistenceError if it changes too fast, OSError."""
         super().__init__(ledgers)
+        with _ListedFiles(ledgers) as files:
+            self.owner = owner_of(files)
+            """The directory's secret, if its files do not contradict each other."""
         for _ in range(_ATTEMPTS):
             try:
                 self._take()
@@ -210,7 +242,7 @@ class DirectorySnapshot(FrozenFiles):
         covered, durable = 0, -1
         for name in checkpoint_names(os.listdir(self.path)):
             try:
-                image = checkpoint.decode(self.freeze(name).content())
+                image = checkpoint.decode(self.freeze(name).content(), self.owner)
             except records.RecordError:
                 continue
             covered = image.head["segment"]

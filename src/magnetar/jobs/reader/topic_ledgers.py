@@ -167,7 +167,7 @@ def read_directory(directory: Path) -> DirectoryContents:
     """
     ledgers = ledgers_of(directory)
     with DirectorySnapshot(ledgers) as files:
-        found = recover(LocalJournal(files), _RecoveryHome())
+        found = recover(LocalJournal(files), _RecoveryHome(), files.owner)
         return DirectoryContents(
             ledgers, {log.name: _topic_ledgers(log) for log in found.logs.values()}, tuple(found.damage)
         )

@@ -58,7 +58,7 @@ def is_directory(path: str) -> bool:
         ) from None
 
 
-def no_file(path: str) -> str | None:
+def why_no_file(path: str) -> str | None:
     """What stands there instead of a file of the broker, and what to do; None if it is a file, or nothing at all."""
     try:
         mode = os.stat(path).st_mode

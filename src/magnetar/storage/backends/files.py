@@ -20,8 +20,8 @@ from magnetar.storage.backends.directory import (
     close_to_others,
     lock_directory,
     make_directory,
-    no_file,
     sync_directory,
+    why_no_file,
 )
 from magnetar.storage.backends.journal_backend import Chunk, ReadBuffer, is_full
 
@@ -111,7 +111,7 @@ class FileSystem(Protocol):
         """The files in the directory, sorted."""
         ...
 
-    def no_files(self) -> dict[str, str]:
+    def misplaced(self) -> dict[str, str]:
         """Names in the directory at which something else stands; and in words what it is, and what to do."""
         ...
 
@@ -279,9 +279,9 @@ class OsFileSystem:
     def names(self) -> list[str]:
         return sorted(entry.name for entry in os.scandir(self.path) if _is_file(entry))
 
-    def no_files(self) -> dict[str, str]:
+    def misplaced(self) -> dict[str, str]:
         others = sorted(entry.name for entry in os.scandir(self.path) if not _is_file(entry))
-        found = {name: no_file(os.path.join(self.path, name)) for name in others}
+        found = {name: why_no_file(os.path.join(self.path, name)) for name in others}
         return {name: words for name, words in found.items() if words is not None}
 
     def space(self) -> tuple[int, int]:
