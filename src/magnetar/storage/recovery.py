@@ -150,7 +150,7 @@ def _scan(backend: JournalBackend, number: int, border: Border | None, replay: _
         found.secret = scan.secret
         found.damage += scan.damage
         lost = None
-        if begun and scan.hollow and not scan.damage and border is not None:  # who opens the store names the newest
+        if begun and scan.hollow and not scan.damage and border is not None:  # the store names the newest
             lost = begun_but_hollow(number)
         elif before is not None:
             lost = blocks_missing(number, found.sequence, before)

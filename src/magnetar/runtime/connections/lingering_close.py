@@ -17,7 +17,7 @@ from typing_extensions import override
 from magnetar.runtime.connections.shared_reads import ReadsOwner, SharedReads
 
 LINGER_SECONDS: Final = 2.0
-"""Silence after which nobody waits any longer."""
+"""Silence that ends the wait."""
 LINGER_SECONDS_MAX: Final = 20.0
 """How long what still comes is dropped, however steadily it comes: as long as a request may take to be whole."""
 LINGER_BYTES: Final = 16 << 20
@@ -49,7 +49,7 @@ class Linger:
             self._transport.abort()
 
     def hasten(self) -> None:
-        """Wait once more at most: who else sends steadily would hold up the end of the process."""
+        """Wait once more at most: a peer that sends steadily would hold up the end of the process."""
         self._until = 0.0
 
     def end(self) -> None:
@@ -160,7 +160,7 @@ def _unread(transport: asyncio.Transport) -> bool:
 
 
 _DROPPED: Final = memoryview(bytearray(64 << 10))
-"""Where everything goes that no one reads."""
+"""Room for what is read and not looked at."""
 
 
 class _Drain(SharedReads):

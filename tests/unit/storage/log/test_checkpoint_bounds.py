@@ -9,16 +9,18 @@ import pytest
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.log import records
-from magnetar.storage.log.checkpoint import decode, encode, log_blob
+from magnetar.storage.log.checkpoint import decode, encode
 from magnetar.storage.log.checkpoint_head import format_in
+from magnetar.storage.log.log_image import encode as log_blob
 
 HEAD: dict[str, Any] = {"format": 2, "segment": 1, "length": 64, "sequence": 3, "ids": [1, 2, 3], "secret": 7}
 LOG: dict[str, Any] = {
-    "id": 1, "name": "t", "properties": {}, "end": 0, "index": 0, "ledgers": [], "spans": [], "annexes": 2,
+    "id": 1, "name": "t", "properties": {}, "end": 5, "index": 5, "ledgers": [], "spans": [], "annexes": 2,
 }  # fmt: skip
 LAST = (1 << 63) - 1
 LEDGER = [1, 0, 0, 1000, 2000, 5, 5, 100]
 """As docs/disk.md lists them: id, ordinal, index, opened, closed, entries, messages, bytes."""
+COPY = ["file:///x", "name", "digest", 5, 100, 1, 1000, False]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,8 @@ def test_a_format_is_a_small_number_and_anything_else_is_damage() -> None:
 
 def test_a_ledger_has_eight_values_or_more() -> None:
     """The ninth is its copy, if there is one; newer versions may say more."""
-    for ledger in (LEDGER, [*LEDGER, []], [*LEDGER, [], "newer"]):
+    for ledger in (LEDGER, [*LEDGER, COPY], [*LEDGER, [*COPY, "newer"], "newer"]):
         (log,) = decode(encode(HEAD, [log_blob({**LOG, "ledgers": [ledger]}, [], [])])).logs
         assert log.about["ledgers"] == [ledger]
-    with pytest.raises(records.RecordError, match="a log in the checkpoint cannot be read"):
+    with pytest.raises(records.RecordError, match="a log in the checkpoint has a ledger or a span that is none"):
         decode(encode(HEAD, [log_blob({**LOG, "ledgers": [LEDGER[:-1]]}, [], [])]))
