@@ -4,8 +4,8 @@ Tasks read the ledgers straight from the broker's directory, write the copies an
 
 The broker says which ledgers have no copy, and it alone records copies: it compares each object with its own
 entries first, so nothing that goes wrong here can cost a message. A ledger is the unit of work; a
-task that Spark runs again finds the object that its predecessor finished and has it adopted. What the broker refuses
-(4xx) is deleted. A job that is killed may leave objects that no ledger names; they carry its number.
+task that Spark runs again finds the object that its predecessor finished and has it adopted. What the broker decides
+against is deleted. A job that is killed may leave objects that no ledger names; they carry its number.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _SCHEMA: Final = (
     "topic string, ledger bigint, entries bigint, bytes bigint, size bigint, seconds double, refused string"
 )
 _TASK_BYTES: Final = 64 << 20
+_DECIDED: Final = (400, 404, 409, 412)
+"""HTTP statuses with which the broker says that it does not record an object."""
 
 
 class CopyTask(NamedTuple):
@@ -136,10 +138,11 @@ def copy(work: CopyTask) -> CopyOutcome:
         size = answer["size"]
     except RestRefusedError as error:
         refused = str(error)
-        if error.http_status < 500:
+        if error.http_status in _DECIDED:
             place.delete(work.name)
         else:
-            # no decision was made (a proxy timed out, for instance): the broker may be about to record the object
+            # no decision was made (a proxy timed out, a token has expired): the broker may have recorded the object for
+            # an earlier attempt, or be about to
             refused += f"; {work.name} is left where it is"
     info = work.info
     return CopyOutcome(work.topic, info.id, info.entries, info.bytes, size, time.perf_counter() - began, refused)

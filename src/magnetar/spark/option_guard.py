@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 OptionCheck = Callable[[Mapping[str, str]], object]
 _ARGUMENTS: Final = frozenset({"path", "schema", "mode", "outputMode", "partitionBy", "queryName"})
 """The arguments of load, save and start, which are no options."""
+_CHECKPOINT: Final = "checkpointlocation"
 _GIVEN: Final = "_magnetar_given"
 _FORMAT: Final = "_magnetar_format"
 _MODE: Final = "_magnetar_mode"
@@ -86,7 +87,8 @@ def wrap(kind: Any, last: str, use: str) -> None:
             check(getattr(self, _GIVEN, {}))
         mode = others[0] if others else more.get("outputMode") or getattr(self, _MODE, "")
         if found is not None and found.updates is not None and use == "write_stream" and str(mode).lower() == "update":
-            rest = {key: value for key, value in more.items() if key in _ARGUMENTS}
+            # Without its checkpoint, Spark would begin a new query in a temporary one and say nothing.
+            rest = {key: value for key, value in more.items() if key in _ARGUMENTS or key.lower() == _CHECKPOINT}
             return plain_last(self.foreachBatch(found.updates(getattr(self, _GIVEN, {}))), None, None, *others, **rest)
         return plain_last(self, path, format, *others, **more)
 

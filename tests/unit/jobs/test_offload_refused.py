@@ -23,11 +23,13 @@ class Broker:
         raise RestRefusedError(self._status, "no")
 
 
-@pytest.mark.parametrize(("status", "stays"), [(409, False), (404, False), (500, True), (504, True)])
+@pytest.mark.parametrize(("status", "stays"), [(409, False), (404, False), (500, True), (504, True), (401, True), (403, True), (307, True), (429, True)]
+)
 def test_only_what_the_broker_decided_against_is_deleted(
     status: int, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A proxy may answer 504 while the broker goes on to record the object."""
+    """A proxy may answer 504 while the broker goes on to record the object. Who refuses the asker (a token that ran out,
+    an owner that moved) has not looked at the object, which an earlier attempt may have had adopted."""
 
     def written(*_: object) -> None:
         raise FileExistsError("by an earlier attempt")

@@ -120,6 +120,15 @@ def test_an_output_row_that_is_missing_repeated_or_changed(batches: int, data: s
     )
 
 
+def test_a_finding_in_one_micro_batch_hides_none_in_another() -> None:
+    sent = messages(3)
+    del sent[0]
+    sent[-1] = (*sent[-1][:2], sent[-1][2] + 1)
+    found = check_delivered(history(3), "out", deliver(sent))
+    assert {one.where.split(",")[0] for one in found} == {"batch 0", "batch 2"}
+    assert found[-1].text.endswith("with other contents")
+
+
 @given(st.integers(2, 6), st.data())
 def test_a_manifest_cannot_be_changed_or_taken_away(batches: int, data: st.DataObject) -> None:
     manifests = history(batches)

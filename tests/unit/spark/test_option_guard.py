@@ -120,6 +120,8 @@ def test_updates_go_through_foreach_batch(monkeypatch: pytest.MonkeyPatch) -> No
         Writer().options(**right).start(format="pulsar", outputMode="update"),
     ):
         assert started[:2] == (None, None) and callable(told.pop()) and "topic" not in started[3]
+    started = Writer().start(None, "pulsar", "update", **right)
+    assert started[3] == {"checkpointLocation": "/c"} and callable(told.pop())
     assert Writer().format("pulsar").options(**right).outputMode("append").start()[0] is None and not told
     with pytest.raises(InvalidValueError, match=r"option staging=<directory>.*'append'\) gives the same rows"):
         Writer().format("pulsar").option("service.url", URL).option("topic", "t").outputMode("update").start()

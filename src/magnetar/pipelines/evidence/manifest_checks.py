@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Final
 
 from magnetar.client.read_position import START, ReadPosition
 from magnetar.pipelines.declaration.model import DEAD_LETTERS
 from magnetar.pipelines.evidence.discrepancy import LISTED_MAX, Discrepancy, named
 from magnetar.pipelines.state.manifest import FIRST, Manifest
+
+UNKEPT_KINDS: Final = ("console", "noop")
+"""Kinds of outputs that keep nothing."""
 
 
 def places(texts: Mapping[str, str]) -> dict[str, ReadPosition]:
@@ -113,6 +117,20 @@ def check_counts(manifests: Sequence[Manifest]) -> list[Discrepancy]:
                 if passed != came:
                     found.append(Discrepancy(where, f"{passed} rows passed {earlier} and {came} came to {later}"))
     return found
+
+
+def left_outputs(manifests: Sequence[Manifest], declared: Mapping[str, Container[str]]) -> Iterator[str]:
+    """Yield where rows were written that the file does not name any more: a sink that was removed, renamed or made
+    another kind of sink. ``declared``: the kinds of each output that can be looked at."""
+    rows: dict[tuple[str, str], int] = {}
+    for one in manifests:
+        for name, output in one.outputs.items():
+            if output.kind not in UNKEPT_KINDS and output.kind not in declared.get(name, ()):
+                rows[name, output.target] = rows.get((name, output.target), 0) + output.rows
+    for (name, target), count in rows.items():
+        if count:
+            title = "dead letters" if name == DEAD_LETTERS else f"sink {name}"
+            yield f"{title}: {count:,} rows in {target}, which the file does not name any more"
 
 
 def check_log(begun: Sequence[int], finished: Sequence[int], kept: int, first: int = 0) -> list[Discrepancy]:

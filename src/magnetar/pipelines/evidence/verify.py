@@ -19,7 +19,14 @@ from magnetar.columnar.single_entries.opener import CryptoFailureAction
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Pipeline, PlainSink, TableSink
 from magnetar.pipelines.evidence.discrepancy import Discrepancy
-from magnetar.pipelines.evidence.manifest_checks import check_chain, check_counts, check_last, check_log, check_ranges
+from magnetar.pipelines.evidence.manifest_checks import (
+    check_chain,
+    check_counts,
+    check_last,
+    check_log,
+    check_ranges,
+    left_outputs,
+)
 from magnetar.pipelines.evidence.source_checks import Recount, check_sources
 from magnetar.pipelines.evidence.tables import ManifestClaims, verify_table
 from magnetar.pipelines.evidence.topic_checks import DeliveredRows, check_delivered
@@ -109,6 +116,8 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
             lines.append(looked.line)
         elif isinstance(sink, PlainSink):
             lines.append(f"sink {sink.name}: {sink.format} keeps nothing")
+    kinds = {sink.name: (sink.format,) for sink in pipeline.sinks if isinstance(sink, TableSink)}
+    unseen += left_outputs(manifests, kinds | {name: ("topic",) for name, _ in _topics(pipeline)})
     return PipelineReport(lines, findings, unseen)
 
 
