@@ -104,9 +104,16 @@ class RedriveResult(NamedTuple):
 
 
 def redrive_plans(checkpoint: PipelineCheckpoint) -> list[RedrivePlan]:
-    """Return all plans so far, in order."""
+    """Return all plans so far, in order. InvalidValueError if one is missing or damaged."""
     directory = checkpoint.directory / "replays"
-    return sorted(map(_plan_of, directory.glob("*.json")), key=lambda one: one.number) if directory.is_dir() else []
+    found = sorted(map(_plan_of, directory.glob("*.json")), key=lambda one: one.number) if directory.is_dir() else []
+    for number, plan in enumerate(found):
+        if plan.number != number:
+            raise InvalidValueError(
+                f"{directory}/{number}.json is missing: it says which dead letters a replay took; restore it from a "
+                "backup, or letters would be put back twice"
+            )
+    return found
 
 
 def _plan_of(path: Path) -> RedrivePlan:

@@ -23,7 +23,9 @@ class Broker:
         raise RestRefusedError(self._status, "no")
 
 
-@pytest.mark.parametrize(("status", "stays"), [(409, False), (404, False), (500, True), (504, True), (401, True), (403, True), (307, True), (429, True)]
+@pytest.mark.parametrize(
+    ("status", "stays"),
+    [(409, False), (404, False), (500, True), (504, True), (401, True), (403, True), (307, True), (429, True)],
 )
 def test_only_what_the_broker_decided_against_is_deleted(
     status: int, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

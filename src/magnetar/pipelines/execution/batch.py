@@ -29,15 +29,10 @@ from magnetar.pipelines.state.checkpoint import STAGED, PipelineCheckpoint, Plac
 from magnetar.pipelines.state.manifest import BY_NAMES, CheckPart, Manifest, OutputPart, SourcePart, print_text
 from magnetar.runtime.clock import SystemClock
 from magnetar.spark.durable_files import make_directory, sync_tree, write_whole
+from magnetar.spark.sink.foreach_batch import SPLIT, WHOLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_SPLIT: Final = {
-    # Files are assigned to tasks by these settings only, and not by the number of cores.
-    "spark.sql.files.maxPartitionBytes": "128MB",
-    "spark.sql.files.minPartitionNum": "1",
-}
 
 
 class ExpectationError(MagnetarError):
@@ -85,7 +80,7 @@ class BatchRun:
             self._on_manifest(done)
             return
         spark = frame.sparkSession
-        for key, value in _SPLIT.items():
+        for key, value in SPLIT.items():
             spark.conf.set(key, value)
         began = SystemClock().now_ms()
         staged = self._checkpoint.staged(batch)
@@ -143,7 +138,24 @@ class BatchRun:
         for name, start, end in zip(order, before, ends, strict=True):
             first = start if start is not None else self._starts.get(name, {})
             found[name] = first, dict(end if end is not None else first)
+        self._check_order(batch, found)
         return found
+
+    def _check_order(self, batch: int, ranges: dict[str, tuple[Places, Places]]) -> None:
+        """Spark's log has offsets by the order of sources, without names: notice if that is not what it was."""
+        before = self._checkpoint.manifest(batch - 1) if batch else None
+        for name, (start, end) in ranges.items():
+            if before is not None:
+                part = before.sources.get(name)
+                same = part is not None and part.end == {topic: str(place) for topic, place in start.items()}
+            else:
+                same = not start or not end or not start.keys().isdisjoint(end)
+            if not same:
+                raise InvalidValueError(
+                    f"source {name}: what Spark's checkpoint has for it at micro-batch {batch} is not where it was: "
+                    "the file has its sources (or a step that keeps state reads them) in another order now. Bring the "
+                    "order back, or use a new checkpoint"
+                )
 
     def _check_same(self, done: Manifest, ranges: dict[str, tuple[Places, Places]]) -> None:
         for name, (_, end) in ranges.items():
@@ -240,7 +252,7 @@ class BatchRun:
 
         path = str(self._checkpoint.staged(batch) / name)
         frame.write.mode("overwrite").parquet(path)
-        stored = frame.sparkSession.read.schema(frame.schema).parquet(path)
+        stored = frame.sparkSession.read.options(**WHOLE).schema(frame.schema).parquet(path)
         if kind == "topic":
             for column in ("__key", "value"):
                 if column not in stored.columns:
@@ -262,7 +274,7 @@ class BatchRun:
             targets.append((DEAD_LETTERS, partial(self._bury, query, batch)))
         for name, write in targets:
             if parts[name]["rows"]:
-                write(spark.read.parquet(str(self._checkpoint.staged(batch) / name)))
+                write(spark.read.options(**WHOLE).parquet(str(self._checkpoint.staged(batch) / name)))
 
     def _write(self, sink: Sink, query: str, batch: int, stored: DataFrame) -> None:
         outputs.write(self._pipeline, sink, stored, query, batch)

@@ -125,9 +125,10 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
     identity = checkpoint.identity()
     if identity is None:
-        if checkpoint.batches():
+        if there := checkpoint.remains():
             raise InvalidValueError(
-                f"{pipeline.checkpoint} is the checkpoint of another query; name an empty or a new directory"
+                f"{pipeline.checkpoint} has {', '.join(there)} and no pipeline.json: it is the checkpoint of another "
+                "query, or something else; name an empty or a new directory"
             )
         starts = {}
         for source in pipeline.topic_sources:
@@ -141,6 +142,11 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
         raise InvalidValueError(
             f"{pipeline.checkpoint} belongs to pipeline {identity['pipeline']!r} and not to {pipeline.name!r}; "
             "name another directory"
+        )
+    elif (began := sorted(checkpoint.starts())) != (now := sorted(source.name for source in pipeline.topic_sources)):
+        raise InvalidValueError(
+            f"{pipeline.checkpoint} began with the sources {', '.join(began)}, and the file has now "
+            f"{', '.join(now)}: sources cannot be added, removed or renamed; use a new checkpoint"
         )
     outputs.check_places(pipeline, checkpoint)
     if pipeline.dead_letter is not None:

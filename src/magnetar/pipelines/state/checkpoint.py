@@ -31,6 +31,7 @@ from magnetar.spark.offset_log import parse_offset_log, parse_query_id
 Places = dict[str, ReadPosition]
 STAGED: Final = "staged.json"
 """The file whose presence says that the results of a micro-batch are stored."""
+_TAKEN: Final = ("metadata", "offsets", "commits", "state", "sources", "manifests", "staged", "replays")
 
 
 class PipelineCheckpoint:
@@ -95,6 +96,10 @@ class PipelineCheckpoint:
             raise InvalidValueError(f"{path}: {error}") from None
 
     # ours
+
+    def remains(self) -> list[str]:
+        """Return which names of a checkpoint are taken in the directory, without those that any command makes."""
+        return [name for name in _TAKEN if (self.directory / name).exists()]
 
     def identity(self) -> dict[str, Any] | None:
         """Read pipeline.json; None before the first start. InvalidValueError if it is not as it was written."""

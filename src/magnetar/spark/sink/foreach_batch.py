@@ -32,11 +32,16 @@ _QUERY_ID: Final = "sql.streaming.queryId"
 _SPARKS: Final = "_SUCCESS"
 _OURS: Final = "_DURABLE"
 """Readers of Parquet pass over names that begin so."""
-_SPLIT: Final = {
-    # Files to tasks by these alone, and not by the number of cores that there happen to be.
+SPLIT: Final = {
     "spark.sql.files.maxPartitionBytes": "128MB",
+    "spark.sql.files.openCostInBytes": "4MB",
     "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.maxPartitionNum": "2147483647",
 }
+"""Stored files are given to tasks by these alone: not by the number of cores that there happen to be, nor by settings
+that a user may change between a crash and the next start."""
+WHOLE: Final = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+"""Options of reading stored files: one that is gone is an error, whatever the session says of other files."""
 
 
 def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
@@ -59,9 +64,9 @@ def staged(directory: str, options: Mapping[str, str]) -> Callable[[DataFrame, i
         else:
             # Its rows are there, but state and watermark of the query must come along: Spark looks for that, too.
             result.write.format("noop").mode("append").save()
-        for key, value in _SPLIT.items():
+        for key, value in SPLIT.items():
             spark.conf.set(key, value)
-        files = spark.read.schema(result.schema).parquet(path)
+        files = spark.read.options(**WHOLE).schema(result.schema).parquet(path)
         identity = {"txnAppId": query, "txnVersion": str(batch_id)}
         files.write.format("pulsar").options(**given, **identity).mode("append").save()
         _remove(spark, f"{own}/{batch_id - 1}")

@@ -57,3 +57,17 @@ def test_after_a_loss_of_power_all_is_there_or_it_is_written_again(
             assert [(directory / name).read_text() for name in positions] == list(positions)
     assert 3 < lost < 20
     assert whole >= 20 - lost, "what is whole says so"
+
+
+def test_which_rows_a_task_sends_depends_on_no_setting_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With other tasks a repetition would take rows for new ones that another task has sent."""
+    for name in ("_local", "_exists", "_remove"):
+        monkeypatch.setattr(foreach_batch, name, lambda *_: None)
+    result = MagicMock()
+    result.sparkSession.sparkContext.getLocalProperty.return_value = "q"
+    foreach_batch.staged("/stage", {"service.url": "pulsar://127.0.0.1:1", "topic": "t"})(result, 0)
+    spark = result.sparkSession
+    assert {one.args[0].rpartition(".")[2] for one in spark.conf.set.call_args_list} == {
+        *("maxPartitionBytes", "openCostInBytes", "minPartitionNum", "maxPartitionNum")
+    }
+    assert spark.read.options.call_args.kwargs == {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
