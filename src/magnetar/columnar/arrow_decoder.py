@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _MAP: Final = pa.map_(pa.string(), pa.string())
 _MISSING_TIME: Final = 0
+_MILLIS_MAX: Final = ((1 << 63) - 1) // 1000
 
 
 class MetadataColumn(NamedTuple):
@@ -40,7 +41,9 @@ class MetadataColumn(NamedTuple):
 
 
 def _times(milliseconds: NDArray[Any]) -> Any:
-    return pa.array(milliseconds * 1000, pa.int64(), mask=milliseconds == _MISSING_TIME).view(_TIMESTAMP)
+    # A producer may say any time; one that microseconds cannot hold would come out as a moment of long ago.
+    missing = (milliseconds == _MISSING_TIME) | (milliseconds > _MILLIS_MAX) | (milliseconds < -_MILLIS_MAX)
+    return pa.array(milliseconds * 1000, pa.int64(), mask=missing).view(_TIMESTAMP)
 
 
 def _partition(topic: str) -> int:

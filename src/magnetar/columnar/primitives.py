@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _UTC: Final = pa.timestamp("us", tz="UTC")
 _DAY_MILLIS: Final = 86_400_000
 _DAY_MICROS: Final = 86_400_000_000
+_MICROS_MAX: Final = (1 << 63) - 1
+_DAYS_MAX: Final = (1 << 31) - 1
 
 
 class _Kind(NamedTuple):
@@ -43,6 +45,8 @@ class _Kind(NamedTuple):
     arrow: Any
     make: Callable[[Raw], NDArray[Any]]
     """Rows of ``size`` bytes to numbers, in the form in which Arrow keeps the type."""
+    most: int = 0
+    """A value whose first number is larger, or smaller than its negative, has no place in Arrow's type; 0: none is."""
 
 
 def _numbers(kind: str) -> Callable[[Raw], NDArray[Any]]:
@@ -62,14 +66,22 @@ KINDS: Final[dict[SchemaType, _Kind]] = {
     SchemaType.INT64: _Kind(8, pa.int64(), _numbers("i8")),
     SchemaType.FLOAT: _Kind(4, pa.float32(), _numbers("f4")),
     SchemaType.DOUBLE: _Kind(8, pa.float64(), _numbers("f8")),
-    SchemaType.DATE: _Kind(8, pa.date32(), lambda raw: (_long(raw) // _DAY_MILLIS).astype("i4")),
+    SchemaType.DATE: _Kind(
+        8, pa.date32(), lambda raw: (_long(raw) // _DAY_MILLIS).astype("i4"), _DAYS_MAX * _DAY_MILLIS
+    ),
     SchemaType.TIME: _Kind(8, pa.int64(), _numbers("i8")),
-    SchemaType.TIMESTAMP: _Kind(8, _UTC, lambda raw: _long(raw) * 1000),
-    SchemaType.INSTANT: _Kind(12, _UTC, lambda raw: _long(raw) * 1_000_000 + _long(raw, 8, "i4") // 1000),
-    SchemaType.LOCAL_DATE: _Kind(8, pa.date32(), lambda raw: _long(raw).astype("i4")),
+    SchemaType.TIMESTAMP: _Kind(8, _UTC, lambda raw: _long(raw) * 1000, _MICROS_MAX // 1000),
+    SchemaType.INSTANT: _Kind(
+        12, _UTC, lambda raw: _long(raw) * 1_000_000 + _long(raw, 8, "i4") // 1000, _MICROS_MAX // 1_000_000 - 1
+    ),
+    SchemaType.LOCAL_DATE: _Kind(8, pa.date32(), lambda raw: _long(raw).astype("i4"), _DAYS_MAX),
     SchemaType.LOCAL_TIME: _Kind(8, pa.int64(), _numbers("i8")),
     SchemaType.LOCAL_DATE_TIME: _Kind(
-        16, pa.timestamp("us"), lambda raw: _long(raw) * _DAY_MICROS + _long(raw, 8) // 1000
+        16,
+        pa.timestamp("us"),
+        lambda raw: _long(raw) * _DAY_MICROS + _long(raw, 8) // 1000,
+        # The time of the day may be anything that 8 bytes are, which is less than 300 years.
+        _MICROS_MAX // _DAY_MICROS - 300 * 366,
     ),
 }
 
@@ -127,21 +139,30 @@ class Primitives:
 
     def read(self, values: Any, runs: Runs, keys: Any = None) -> Decoded:
         """Decode ``values``; one of another size does not fit."""
-        size, arrow, make = self._kind
+        size, arrow, make, most = self._kind
         ends, data = offsets_and_bytes(values)
         there = values.is_valid().to_numpy(zero_copy_only=False)
         fits = there & (np.diff(ends) == size)
         starts = ends[:-1][fits]
         dense = len(starts) * size == len(data)
         raw = data.reshape(-1, size) if dense else data[starts[:, None] + np.arange(size)]
+        far = np.zeros(len(values), np.bool_)
+        if most:
+            first = _long(raw)
+            far[fits] = (first > most) | (first < -most)
         numbers = make(raw)
         if not fits.all():
             found = np.zeros(len(values), numbers.dtype)
             found[fits] = numbers
             numbers = found
-        column = pa.array(numbers, mask=~fits)
+        column = pa.array(numbers, mask=~fits | far)
         unreadable = [
-            UnreadableValue(int(row), f"{ends[row + 1] - ends[row]} bytes are no {self._type.name}, which has {size}")
-            for row in np.flatnonzero(there & ~fits)
+            UnreadableValue(
+                int(row),
+                f"a {self._type.name} that is further from 1970 than a {arrow} can be"
+                if far[row]
+                else f"{ends[row + 1] - ends[row]} bytes are no {self._type.name}, which has {size}",
+            )
+            for row in np.flatnonzero(there & ~fits | far)
         ]
         return Decoded([column.cast(arrow) if column.type != arrow else column], unreadable)

@@ -121,3 +121,15 @@ def test_the_option_metadata_chooses_columns() -> None:
     with pytest.raises(InvalidValueError, match="names __kye; it can be"):
         chosen_columns("__kye")
     assert isinstance(arrow_schema(BINARY.schema, ()), pa.Schema)
+
+
+@pytest.mark.parametrize("far", [(1 << 63) - 1, ((1 << 63) - 1) // 1000 + 1])
+def test_a_time_that_the_column_cannot_hold_is_none(far: int) -> None:
+    """A producer may say any event time."""
+    (batch,) = batches(
+        ArrowDecoder("t", ValueDecoder(Binary()), ("__eventTime",)),
+        build_entry(EntryMetadata("p", 0, 1, event_time=far), b"x"),
+        build_entry(EntryMetadata("p", 1, 1, event_time=1500), b"x"),
+    )
+    second = dt.datetime(1970, 1, 1, 0, 0, 1, 500_000, dt.UTC)
+    assert batch.column("__eventTime").to_pylist() == [None, second]

@@ -48,6 +48,31 @@ def test_each_primitive_type_is_read(kind: SchemaType, raw: bytes, expected: Any
     assert decoder.read(values[:0], []).columns[0].to_pylist() == []
 
 
+LONG_MAX = (1 << 63) - 1
+FAR: list[tuple[SchemaType, bytes, bytes]] = [
+    (SchemaType.DATE, struct.pack(">q", LONG_MAX), struct.pack(">q", -1 - LONG_MAX)),
+    (SchemaType.TIMESTAMP, struct.pack(">q", LONG_MAX), struct.pack(">q", -1 - LONG_MAX)),
+    # Java's Instant.MAX, LocalDate.MAX and LocalDateTime.MAX
+    (SchemaType.INSTANT, struct.pack(">qi", 31_556_889_864_403_199, 999_999_999), struct.pack(">qi", -(1 << 54), 0)),
+    (SchemaType.LOCAL_DATE, struct.pack(">q", 365_241_780_471), struct.pack(">q", -(1 << 31) - 1)),
+    (
+        SchemaType.LOCAL_DATE_TIME,
+        struct.pack(">qq", 365_241_780_471, 86_399_999_999_999),
+        struct.pack(">qq", 106_751_991, LONG_MAX),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "late", "early"), FAR, ids=[kind.name for kind, *_ in FAR])
+def test_a_moment_that_has_no_place_in_the_column_does_not_fit(kind: SchemaType, late: bytes, early: bytes) -> None:
+    """Java's largest moments mean "for ever" to some; as 64 bits of microseconds they were moments of long ago."""
+    good, expected = next((raw, value) for one, raw, value in CASES if one is kind)
+    columns, unreadable = Primitives(kind).read(pa.array([late, good, b"x", early, None], pa.binary()), [(5, None)])
+    assert columns[0].to_pylist() == [None, expected, None, None, None]
+    assert [one.row for one in unreadable] == [0, 2, 3]
+    assert "further from 1970" in unreadable[0].reason and "1 bytes are no" in unreadable[1].reason
+
+
 @pytest.mark.parametrize("kind", WRITABLE, ids=[kind.name for kind in WRITABLE])
 def test_what_is_read_is_written_again(kind: SchemaType) -> None:
     raw = next(raw for one, raw, _ in CASES if one is kind)

@@ -30,8 +30,8 @@ class Broker:
 def test_only_what_the_broker_decided_against_is_deleted(
     status: int, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A proxy may answer 504 while the broker goes on to record the object. Who refuses the asker (a token that ran out,
-    an owner that moved) has not looked at the object, which an earlier attempt may have had adopted."""
+    """A proxy may answer 504 while the broker goes on to record the object. Who refuses the asker (whose token ran out)
+    has not looked at the object, which an earlier attempt may have had adopted."""
 
     def written(*_: object) -> None:
         raise FileExistsError("by an earlier attempt")

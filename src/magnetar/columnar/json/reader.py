@@ -142,7 +142,7 @@ class Json:
         for value in values.to_pylist():
             try:
                 document = None if value is None else json.loads(value, parse_float=_Number)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InvalidValueError(f"no JSON: {error}") from None
             if document is None:
                 rows.append([None] * len(self._columns))
@@ -150,7 +150,10 @@ class Json:
                 rows.append([_python(document, self._columns[0].shape)])
             else:
                 rows.append(_record(document, self._fields, [shape for _, shape in self._columns], "the value"))
-        return [pa.array([row[index] for row in rows], field.type) for index, field in enumerate(self.schema)]
+        try:
+            return [pa.array([row[index] for row in rows], field.type) for index, field in enumerate(self.schema)]
+        except UnicodeEncodeError as error:
+            raise InvalidValueError(f"half of a surrogate pair ({error.object[error.start]!r}) is no text") from None
 
 
 def _parsed_as(shape: Shape) -> Any:

@@ -18,7 +18,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.pipelines.declaration.model import DEAD_LETTERS, Action, Pipeline, Sink, TopicSink, TopicSource, target_of

@@ -148,6 +148,19 @@ def test_types_that_arrow_does_not_read_and_moments() -> None:
     assert "field m{}: 'x' is no int" in unreadable[0].reason
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [b'{"m": ' + b"[" * 200_000, b'{"m": {"k": "\\ud800"}}', b'{"m": {"\\udfff": "v"}}', b'{"s": "\\ud83d"}'],
+    ids=["nesting", "half in a value", "half in a key", "half in a text"],
+)
+def test_no_value_stops_those_that_are_read_one_by_one(bad: bytes) -> None:
+    """Python's reader gives up with other errors than that it is no JSON."""
+    fields = [{"name": "m", "type": {"type": "map", "values": "string"}}, {"name": "s", "type": "string"}]
+    found, unreadable = read({"type": "record", "name": "S", "fields": fields}, b'{"s": "a"}', bad, b'{"s": "b"}')
+    assert [one["s"] for one in found] == ["a", None, "b"]
+    assert [one.row for one in unreadable] == [1]
+
+
 def test_columns_are_written_so_that_they_are_read_again() -> None:
     at = dt.datetime(2013, 1, 1, 10, 15, 0, 7, dt.UTC)
     kinds = {
