@@ -38,6 +38,17 @@ class OrdinalBitmap:
             start = base + CHUNK
         return min(start, stop)
 
+    def last_clear(self, start: int, stop: int) -> int:
+        """The last ordinal of ``[start, stop)`` whose bit is not set, or ``start - 1``."""
+        at = stop - 1
+        while at >= start and (chunk := self._chunks.get(at >> CHUNK_BITS)) is not None:
+            missing = ~int.from_bytes(chunk, "little") & ((2 << (at & CHUNK_MASK)) - 1)
+            base = at & ~CHUNK_MASK
+            if missing:
+                return max(base + missing.bit_length() - 1, start - 1)
+            at = base - 1
+        return max(at, start - 1)
+
     def next_set(self, start: int, stop: int) -> int:
         """The first ordinal of ``[start, stop)`` whose bit is set, or ``stop``."""
         if not self.size or start >= stop:

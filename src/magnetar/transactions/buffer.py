@@ -81,13 +81,20 @@ class TransactionBuffer:
         """The first ordinal from ``start`` on that is not hidden."""
         return start if start < self.first else self.hidden.next_missing(start)
 
+    def last_shown(self, start: int, stop: int) -> int:
+        """The last ordinal of a range that is not hidden, or ``start - 1``."""
+        low = max(start, self.first, self.hidden.mark_delete + 1)
+        at = self.hidden.last_clear(low, stop)
+        return at if low <= at < stop else max(min(self.first, stop), start) - 1
+
     def hidden_in(self, start: int, stop: int) -> list[int]:
-        """Hidden ordinals of a range, ascending."""
-        found = []
+        """Hidden ordinals of a range, ascending: there may be a million in a row."""
+        found: list[int] = []
         at = self.next_hidden(start, stop)
         while at < stop:
-            found.append(at)
-            at = self.next_hidden(at + 1, stop)
+            shown = min(self.next_shown(at), stop)
+            found.extend(range(at, shown))
+            at = self.next_hidden(shown, stop)
         return found
 
     # on disk -----------------------------------------------------------------------------------------------------

@@ -7,15 +7,20 @@ or cut off by a crash; a restart has a snapshot of some moment and the changes a
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from magnetar.broker.topic.dispatch.dispatch_filter import last_visible
+from magnetar.broker.topic.transactions.isolation import ReadCommittedRule
 from magnetar.protocol.commands.ids import TxnId
-from magnetar.transactions.buffer import NO_MARKER
+from magnetar.storage.ledgers.ranges import AckedSet
+from magnetar.transactions.buffer import NO_MARKER, TransactionBuffer
 from magnetar.transactions.feature_state import TransactionFeatureState
 from magnetar.transactions.operations import replay
 from magnetar.transactions.pending_acks import TransactionAcks
@@ -191,3 +196,43 @@ def test_a_transaction_counts_where_it_sent_and_not_where_it_only_acknowledged(
     wanted = ([0, 1] if entries and not commit else []) + ([2] if marker == 2 else [])
     assert state.buffer.hidden_in(0, 3) == wanted
     assert list(state.owed) == ([("s", txn)] if commit else [])
+
+
+def test_a_million_hidden_in_a_row_are_one_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer about an aborted transaction took six seconds of the loop with one look for each entry."""
+    buffer, entries = TransactionBuffer(), 1_000_000
+    buffer.wrote(TxnId(0, 1), 10, 10 + entries)
+    buffer.ended(TxnId(0, 1), commit=False, marker=10 + entries)
+    looks: list[str] = []
+
+    def counted(name: str) -> Callable[..., Any]:
+        real = getattr(AckedSet, name)
+
+        def look(*what: Any) -> Any:
+            looks.append(name)
+            return real(*what)
+
+        return look
+
+    for name in ("next_present", "next_missing", "last_clear"):
+        monkeypatch.setattr(AckedSet, name, counted(name))
+    assert len(buffer.hidden_in(0, 20 + entries)) == entries + 1
+    assert last_visible([ReadCommittedRule(buffer)], 0, 11 + entries) == 9
+    assert len(looks) < 10
+
+
+@given(
+    hidden=st.sets(st.integers(0, 9_000), max_size=40), stretch=st.integers(0, 9_000), trimmed=st.integers(0, 9_000),
+    start=st.integers(0, 9_000), length=st.integers(0, 9_000),
+)  # fmt: skip
+def test_the_last_that_is_shown(hidden: set[int], stretch: int, trimmed: int, start: int, length: int) -> None:
+    buffer = TransactionBuffer()
+    for ordinal in hidden:
+        buffer.hidden.add_range(ordinal, ordinal + 1 + stretch % 5_000 * (ordinal % 3 == 0))
+    if trimmed % 2:
+        buffer.trimmed(trimmed)
+    stop = start + length
+    gone = set(buffer.hidden_in(start, stop))
+    assert gone == {ordinal for ordinal in range(max(start, buffer.first), stop) if ordinal in buffer.hidden}
+    shown = [ordinal for ordinal in range(start, stop) if ordinal not in gone]
+    assert buffer.last_shown(start, stop) == (shown[-1] if shown else start - 1)

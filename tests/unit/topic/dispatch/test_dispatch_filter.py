@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import pytest
 from typing_extensions import override
 
+from magnetar.broker.delivery.dispatchers.shared import Shared
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchFilter, DispatchRule, last_visible
 from magnetar.model.subscription_types import SubType
 from tests.support.fake_dispatch_rule import FakeRule
@@ -170,6 +171,53 @@ def test_a_million_closed_entries_are_passed_over_without_reading() -> None:
     stand.join(permits=10)
     assert stand.subscription.stats().read_at == 1_000_000
     assert not stand.log.reads
+
+
+class Aborted(DispatchRule):
+    """Entries that an aborted transaction left, from the first one on."""
+
+    def __init__(self, entries: int) -> None:
+        self.entries = entries
+
+    @override
+    def next_open(self, start: int, stop: int) -> int:
+        return max(start, min(self.entries, stop))
+
+    @override
+    def dead(self, start: int, stop: int) -> Sequence[int]:
+        return range(start, min(self.entries, stop))
+
+
+def test_a_million_dead_entries_are_passed_over_in_pieces() -> None:
+    """Each piece is a turn of the loop: others have theirs between."""
+    entries, at, pieces = 1_000_000, 0, 0
+    dispatch_filter, cursor = DispatchFilter(), Stand().cursor
+    dispatch_filter.add(Aborted(entries), None)
+    found = False
+    while not found:
+        before = at
+        at, found, dead = dispatch_filter.pass_over(cursor, at, entries + 1)
+        assert dead == list(range(before, at))
+        assert len(dead) <= 40_000
+        pieces += 1
+    assert at == entries
+    assert pieces > 20
+
+
+def test_no_consumer_is_asked_for_what_never_went_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be a thousand of them, and a million dead entries."""
+    monkeypatch.setattr(Shared, "acknowledged", lambda *_: pytest.fail("an entry is looked for that never went out"))
+
+    async def main() -> None:
+        stand = Stand()
+        stand.subscription.add_dispatch_rule(Aborted(5_000))
+        stand.append_many(5_001)
+        _, connection = stand.join(permits=10)
+        for _ in range(30):
+            await asyncio.sleep(0)
+        assert (connection.ordinals, stand.cursor.mark_delete) == ([5_000], 4_999)
+
+    asyncio.run(main())
 
 
 def test_many_small_holes_do_not_hold_up_the_loop() -> None:

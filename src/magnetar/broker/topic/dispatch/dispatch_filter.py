@@ -3,7 +3,7 @@
 A topic without a rule has no filter, and its pump pays one ``is None`` per round. Each feature that has a rule (open
 transactions, delayed messages, entries reserved by a pending acknowledgement) says it in one object, a
 :class:`DispatchRule`; the :class:`DispatchFilter` of a subscription joins those that hold for its type. Everything is
-asked in stretches of ordinals and *before* anything is read, so a million closed entries cost one question and no disk.
+asked in stretches of ordinals and *before* anything is read, so a million closed entries cost little and no disk.
 An ordinal is
 
 * **open**: it may be sent (if it is not acknowledged);
@@ -34,6 +34,8 @@ from magnetar.model.subscription_types import SubType
 
 STEPS: Final = 256
 """Stretches that are passed over before others have their turn."""
+_STRETCH: Final = 1 << 14
+"""The longest of them, and dead entries that are enough for one turn: a transaction may have left a million."""
 _WINDOW: Final = 256
 
 
@@ -67,6 +69,17 @@ class DispatchRule:
     def dead(self, start: int, stop: int) -> Sequence[int]:
         """Those closed ordinals of the range that the broker acknowledges itself."""
         return ()
+
+    def last_living(self, start: int, stop: int) -> int:
+        """The last ordinal of the range that is not dead, or ``start - 1``."""
+        while stop > start:
+            low = max(start, stop - _WINDOW)
+            dead = frozenset(self.dead(low, stop))
+            while stop > low:
+                if stop - 1 not in dead:
+                    return stop - 1
+                stop -= 1
+        return start - 1
 
     def delayed(self, cursor: SubscriptionCursor, end: int) -> int:
         """Entries of this backlog that wait for their time, for statistics (rule 5.10.1)."""
@@ -140,7 +153,8 @@ class DispatchFilter:
 
     def dead(self, start: int, stop: int) -> list[int]:
         """Closed ordinals of the range that the broker acknowledges itself, ascending."""
-        return sorted({ordinal for rule in self._holding for ordinal in rule.dead(start, stop)})
+        found = [dead for rule in self._holding if (dead := rule.dead(start, stop))]
+        return list(found[0]) if len(found) == 1 else sorted({ordinal for dead in found for ordinal in dead})
 
     def delayed(self, cursor: SubscriptionCursor, end: int) -> int:
         """Entries of this backlog that wait for their time."""
@@ -166,11 +180,13 @@ class DispatchFilter:
             start = cursor.next_unacknowledged(start)
             if start >= end:
                 return end, True, dead
-            at = self.next_open(start, end)
+            at = self.next_open(start, min(start + _STRETCH, end))
             if at == start:
                 return start, True, dead
             dead += self.dead(start, at)
             start = at
+            if len(dead) >= _STRETCH:
+                break
         return start, start >= end, dead
 
 
@@ -181,11 +197,11 @@ def last_visible(dispatch_rules: Sequence[DispatchRule], first: int, end: int) -
     """
     for rule in dispatch_rules:
         end = min(end, rule.readable_end(end))
-    while end > first:
-        start = max(first, end - _WINDOW)
-        dead = {ordinal for rule in dispatch_rules for ordinal in rule.dead(start, end)}
-        while end > start:
-            if end - 1 not in dead:
-                return end - 1
-            end -= 1
+    last = end - 1
+    while last >= first:
+        before = last
+        for rule in dispatch_rules:
+            last = rule.last_living(first, last + 1)
+        if last == before:
+            return last
     return first - 1

@@ -258,15 +258,15 @@ class Pump:
         end = dispatch_filter.readable_end(self._log.end)
         if self.read_at >= end:
             return 0
-        before = self.read_at
-        start, found, dead = dispatch_filter.pass_over(self._cursor, before, end)
+        start, found, dead = dispatch_filter.pass_over(self._cursor, self.read_at, end)
         self.read_at = start
         if dead:
-            self._bury(dead)
+            self._cursor.acknowledge(dead)  # from here on nothing is out or queued: no dispatcher has to look for it
+            self.on_acknowledged()
         if start >= end:
             return 0
         if not found:
-            return STEPS
+            return max(STEPS, len(dead))
         self.read_at = self._give(dispatcher, start, min(start + wanted, end))
         return self.read_at - start
 

@@ -48,6 +48,10 @@ class ReadCommittedRule(DispatchRule):
     def dead(self, start: int, stop: int) -> Sequence[int]:
         return self._buffer.hidden_in(start, stop)
 
+    @override
+    def last_living(self, start: int, stop: int) -> int:
+        return self._buffer.last_shown(start, stop)
+
 
 class PendingAckRule(DispatchRule):
     """Entries that open transactions have acknowledged, whole or by now in all their parts."""
