@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+_ONE_BY_ONE_MAX: Final = 500
+"""Of a list of any length: each one moves half of it, which takes a thousandth of looking at each of its members."""
 
 
 class SortedOrdinals:
@@ -33,12 +37,15 @@ class SortedOrdinals:
             insort(ordinals, ordinal)
 
     def extend(self, ordinals: Iterable[int]) -> None:
-        """Add many; those that are members already stay once."""
+        """Add many, each named once; those that are members already stay once."""
         new = sorted(ordinals)
         if not new:
             return
         if not self._ordinals or new[0] > self._ordinals[-1]:
             self._ordinals += new
+        elif self._few(len(new)):
+            for ordinal in new:
+                self.add(ordinal)
         else:
             self._ordinals = sorted(set(self._ordinals).union(new))
 
@@ -52,16 +59,28 @@ class SortedOrdinals:
 
     def discard_all(self, ordinals: Collection[int]) -> None:
         """Take many out."""
-        if len(ordinals) <= 4:
+        if self._few(len(ordinals)):
             for ordinal in ordinals:
                 self.discard(ordinal)
         else:
             gone = set(ordinals)
             self._ordinals = [ordinal for ordinal in self._ordinals if ordinal not in gone]
 
+    def _few(self, count: int) -> bool:
+        """Whether to move so many one by one takes less than making the list anew."""
+        return count <= max(4, min(len(self._ordinals) >> 4, _ONE_BY_ONE_MAX))
+
     def front(self, entries_max: int) -> list[int]:
         """The lowest members, at most so many."""
         return self._ordinals[:entries_max]
+
+    def next_missing(self, ordinal: int) -> int:
+        """The smallest one from ``ordinal`` on that is no member."""
+        ordinals = self._ordinals
+        at = bisect_left(ordinals, ordinal)
+        # in a row each member is as far beyond its place as the first one, after a gap it is farther
+        beyond = bisect_right(range(len(ordinals)), ordinal - at, at, key=lambda i: ordinals[i] - i)
+        return ordinal + beyond - at
 
     def within(self, start: int, stop: int) -> Sequence[int]:
         """The members from ``start`` to ``stop - 1``."""

@@ -162,8 +162,7 @@ class PendingAcks:
         held = self.held.pop(txn, None)
         if held is None:
             return None
-        for ordinal in held.whole:
-            self.whole.discard(ordinal)
+        self.whole.discard_all(held.whole)
         for ordinal, part in held.parts.items():
             all_of_it = self.parts[ordinal]
             others = all_of_it.taken & ~part.taken

@@ -60,25 +60,30 @@ class PendingAckRule(DispatchRule):
         self._pending = pending
         self._cursor = cursor
 
-    def _closed(self, ordinal: int) -> bool:
-        if ordinal in self._pending.whole:
-            return True
+    def _reserved_in_parts(self, ordinal: int) -> bool:
         part = self._pending.parts.get(ordinal)
         return part is not None and not part.left_of(self._cursor.remaining_indexes(ordinal))
 
     @override
     def next_open(self, start: int, stop: int) -> int:
-        while start < stop and self._closed(start):
-            start += 1
-        return start
+        whole, at = self._pending.whole, -1
+        while start < stop and at != start:
+            at = start
+            start = whole.next_missing(start)
+            if start < stop and self._reserved_in_parts(start):
+                start += 1
+        return min(start, stop)
 
     @override
     def next_closed(self, start: int, stop: int) -> int:
         whole = self._pending.whole.within(start, stop)
         if whole:
             stop = whole[0]
-        if self._pending.parts:
-            stop = min((o for o in self._pending.parts if start <= o < stop and self._closed(o)), default=stop)
+        parts = self._pending.parts
+        if parts:
+            # a run is short, and a transaction may have parts of very many batches
+            near = range(start, stop) if stop - start < len(parts) else sorted(parts)
+            stop = next((o for o in near if start <= o < stop and o in parts and self._reserved_in_parts(o)), stop)
         return stop
 
 
