@@ -345,3 +345,23 @@ def test_what_has_not_happened_yet_has_no_time() -> None:
     stats = Stand().subscription.stats()
     times = (stats.last_expired_ms, stats.last_flow_ms, stats.last_sent_ms, stats.last_acked_ms)
     assert (*times, stats.last_mark_delete_advanced_ms) == (0,) * 5
+
+
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
+def test_what_is_skipped_while_it_waits_to_go_out_again_leaves_nothing(sub_type: SubType) -> None:
+    """Neither in memory nor in the way of what follows: a stuck consumer's messages expire again and again."""
+    stand = Stand()
+    stand.append_many(6)
+    consumer, connection = stand.join(sub_type=sub_type, permits=6)
+    stand.subscription.redeliver(consumer, None)
+    dispatcher = stand.subscription.dispatcher
+    assert dispatcher is not None
+    assert dispatcher.redelivery_counts() == dict.fromkeys(range(6), 1)
+    stand.subscription.skip_until(3)
+    assert dispatcher.redelivery_counts() == {4: 1, 5: 1}
+    connection.got.clear()
+    stand.subscription.flow(consumer, 10)
+    assert [(ordinal, count) for ordinal, count, *_ in connection.got] == [(4, 1), (5, 1)]
+    stand.subscription.acks.take(consumer, [4, 5])
+    assert not dispatcher.redelivery_counts()
+    dispatcher.check()

@@ -282,6 +282,7 @@ class KeyShared(MultipleConsumers):
 
     @override
     def acknowledged_until(self, ordinal: int) -> None:
+        super().acknowledged_until(ordinal)
         for waiting in [o for o in self._waiting.slots if o <= ordinal]:
             self._unqueue(waiting)
 

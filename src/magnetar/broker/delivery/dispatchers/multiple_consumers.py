@@ -152,6 +152,12 @@ class MultipleConsumers(Dispatcher):
         return unblocked
 
     @override
+    def acknowledged_until(self, ordinal: int) -> None:
+        counts = self._redelivered.counts
+        for gone in [counted for counted in counts if counted <= ordinal]:
+            del counts[gone]
+
+    @override
     def withdraw(self, ordinals: Iterable[int]) -> bool:
         some = False
         for ordinal in ordinals:

@@ -116,6 +116,7 @@ class Shared(MultipleConsumers):
 
     @override
     def acknowledged_until(self, ordinal: int) -> None:
+        super().acknowledged_until(ordinal)
         self._replay.remove_until(ordinal)
 
     def _next(self) -> ConsumerState | None:
