@@ -95,7 +95,7 @@ def walk(blocked: list[str], arguments: list[str]) -> object:
         [sys.executable, "-c", WALK, json.dumps(blocked), json.dumps(arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=True,
     )
     found: object = json.loads(done.stdout)
@@ -156,7 +156,7 @@ def test_what_needs_more_says_what_to_install(arguments: list[str], tmp_path: Pa
 def test_every_command_stands_under_a_heading() -> None:
     """Also those that are not there yet may be named; what nobody named would stand under Others."""
     done = subprocess.run(
-        [sys.executable, "-m", "magnetar.app.main"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "magnetar.app.main"], capture_output=True, text=True, timeout=240, check=False
     )
     told = done.stdout + done.stderr
     assert [line for line in told.splitlines() if line in ("A broker:", "Messages:", "Operating:", "Spark:")] == [
@@ -177,7 +177,11 @@ def test_what_pulsar_client_has_and_this_does_not_is_refused_by_name() -> None:
 
 def test_the_version() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "magnetar.app.main", "--version"], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-m", "magnetar.app.main", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
     )
     assert done.stdout == f"magnetar {__version__}\n"
 
@@ -185,7 +189,7 @@ def test_the_version() -> None:
 def test_the_module_knows_the_commands_of_the_script() -> None:
     """Nothing is defined after the line that runs it."""
     done = subprocess.run(
-        [sys.executable, "-m", "magnetar.app.main", "--help"], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "magnetar.app.main", "--help"], capture_output=True, text=True, timeout=240, check=True
     )
     for command in main.PASSED_ON:
         assert f"  {command} " in done.stdout
