@@ -106,11 +106,12 @@ def test_connections_never_take_the_descriptors_of_the_disk(tmp_path: Path, desc
         open_before = len(os.listdir(f"/proc/{process.pid}/fd"))
         asyncio.run(crowd(broker, http, descriptors))
         assert process.poll() is None
-        assert "ok" in fetch(http, "/admin/v2/brokers/health")
         deadline = time.monotonic() + 30
         while len(os.listdir(f"/proc/{process.pid}/fd")) > open_before + 5:
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        assert process.poll() is None
+        assert "ok" in fetch(http, "/admin/v2/brokers/health")
 
 
 async def crowd(broker: int, http: int, descriptors: int) -> None:
