@@ -298,7 +298,7 @@ class BrokerService:
         return self.find(name) or self._load(name)
 
     def _require_namespace(self, name: TopicName) -> None:
-        if not is_heartbeat(name) and not self.resources.namespaces.exists(name.namespace):
+        if not is_heartbeat(name) and not self.resources.namespaces.takes_topics(name.namespace):
             raise ServiceNotReadyError(
                 f"Namespace bundle ({name.namespace}/0x00000000_0xffffffff) for topic ({name.fqn}) not served by this "
                 f"instance:{self.broker_id}. Please redo the lookup."

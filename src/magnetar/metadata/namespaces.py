@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
@@ -29,6 +31,7 @@ class Namespaces:
         self.grants_changed: Callable[[NamespaceName], None] = _nothing
         """Called after that, for what is open by grants of the namespace."""
         self._records = Collection(store, "/namespaces", 2, self._follow)
+        self._leaving: Counter[NamespaceName] = Counter()
         self._tenants = tenants
         self._cluster = cluster
         self.bundle_count = 4
@@ -53,6 +56,10 @@ class Namespaces:
 
     def exists(self, name: NamespaceName) -> bool:
         return _key(name) in self._records
+
+    def takes_topics(self, name: NamespaceName) -> bool:
+        """Whether it exists and is not being removed just now."""
+        return self.exists(name) and name not in self._leaving
 
     def find(self, name: NamespaceName) -> JsonObject | None:
         """Return the policies of a namespace, not to be changed; ``None`` if there is no such namespace."""
@@ -113,6 +120,19 @@ class Namespaces:
         """
         if self.exists(topic.namespace) and topic.fqn in _grants_on_topics(self.policies(topic.namespace)):
             await self.change(topic.namespace, lambda policies: _without_grants(policies, topic))
+
+    @contextmanager
+    def removal(self, name: NamespaceName) -> Iterator[None]:
+        """Let nothing new be made in a namespace while it is removed with all that is in it.
+
+        What came in between would belong to nobody, and then to the next namespace of that name.
+        """
+        self._leaving[name] += 1
+        try:
+            yield
+        finally:
+            self._leaving[name] -= 1
+            self._leaving += Counter()  # without those that are not leaving any more
 
     async def delete(self, name: NamespaceName, has_topics: bool) -> None:
         """Raises NotFoundError or ConflictError."""

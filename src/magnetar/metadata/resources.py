@@ -77,7 +77,7 @@ class Resources:
 
     def require_namespace(self, topic: TopicName) -> None:
         """Raises NotFoundError with the text that topic routes and lookups answer (rule 2.9)."""
-        if not self.namespaces.exists(topic.namespace) and not is_heartbeat(topic):
+        if not self.namespaces.takes_topics(topic.namespace) and not is_heartbeat(topic):
             raise NotFoundError("Namespace not found")
 
     async def close(self) -> None:

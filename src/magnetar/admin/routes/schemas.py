@@ -128,7 +128,7 @@ def _require_tenant(resources: Resources, topic: TopicName) -> None:
 
 
 def _require_namespace(resources: Resources, topic: TopicName) -> None:
-    if not resources.namespaces.exists(topic.namespace):
+    if not resources.namespaces.takes_topics(topic.namespace):
         raise NotFoundError("Namespace does not exist")
 
 

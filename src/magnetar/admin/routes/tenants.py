@@ -48,15 +48,18 @@ def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, setti
     async def delete_tenant(tenant: PathText, force: Flag = False) -> Response:
         if force and not settings.forceDeleteTenantAllowed:
             raise NotAllowedError("Broker doesn't allow forced deletion of tenants")
-        namespaces = resources.namespaces.of_tenant(tenant) if tenants.exists(tenant) else []
         if force:
-            for name in namespaces:
+            for name in _namespaces(resources, tenant):
                 await remove_namespace(topics, schemas, resources, NamespaceName.parse(name))
-            namespaces = []
-        await tenants.delete(tenant, bool(namespaces))
+        # also one that was made while the others went
+        await tenants.delete(tenant, bool(_namespaces(resources, tenant)))
         return done()
 
     return router
+
+
+def _namespaces(resources: Resources, tenant: str) -> list[str]:
+    return resources.namespaces.of_tenant(tenant) if resources.tenants.exists(tenant) else []
 
 
 def _info(body: JsonObject | None) -> JsonObject | None:

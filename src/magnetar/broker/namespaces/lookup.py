@@ -37,7 +37,7 @@ class TopicList(NamedTuple):
 
 def require_namespace(resources: Resources, name: TopicName) -> None:
     """Check that the namespace exists. Raises TopicNotFoundError (rule 2.9)."""
-    if not resources.namespaces.exists(name.namespace):
+    if not resources.namespaces.takes_topics(name.namespace):
         raise TopicNotFoundError("Namespace not found")
 
 

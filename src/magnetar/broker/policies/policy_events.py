@@ -150,8 +150,11 @@ class PolicyEvents:
             due.update(self._levels(topic))
         if state is None or state.incomplete:
             due.update(self._without_event(name.namespace, _EventDigests() if state is None else state.digests()))
-        if state is None and not any(policies for _, policies in due.values()):
-            return  # there never were any policies: no topic is created for that
+        if state is None:
+            if not any(policies for _, policies in due.values()):
+                return  # there never were any policies: no topic is created for that
+            if not self._resources.namespaces.takes_topics(name.namespace):
+                return  # it is being removed, and this topic of it was before
         if due:
             self._write(self._find(name) or self._load(name), due)
         elif state is not None:

@@ -63,12 +63,15 @@ async def remove_namespace(
     topics: TopicsPort, schemas: SchemasPort, resources: Resources, namespace: NamespaceName
 ) -> None:
     """Remove a namespace with everything in it."""
-    for topic in resources.partitioned.of_namespace(namespace):
-        await remove_partitioned(topics, schemas, resources, topic, force=True)
-    # system topics go last: events about the others' end would create them again
-    for last in (False, True):
-        for some in batched(one for one in topics.topics_of(namespace) if is_system_topic(one) == last):
-            await asyncio.gather(*(topics.delete_topic(one, force=True) for one in some if topics.topic_exists(one)))
-    await forget_schemas(resources, namespace)
-    await resources.placement.forget_namespace(namespace)
-    await resources.namespaces.delete(namespace, has_topics=False)
+    with resources.namespaces.removal(namespace):
+        for topic in resources.partitioned.of_namespace(namespace):
+            await remove_partitioned(topics, schemas, resources, topic, force=True)
+        # system topics go last: events about the others' end would create them again
+        for last in (False, True):
+            for some in batched(one for one in topics.topics_of(namespace) if is_system_topic(one) == last):
+                await asyncio.gather(
+                    *(topics.delete_topic(one, force=True) for one in some if topics.topic_exists(one))
+                )
+        await forget_schemas(resources, namespace)
+        await resources.placement.forget_namespace(namespace)
+        await resources.namespaces.delete(namespace, has_topics=False)
