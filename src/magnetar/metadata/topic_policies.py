@@ -44,9 +44,20 @@ class TopicPolicyRecords:
 
     async def update(self, topic: TopicName, name: str, value: Json, *, is_global: bool = False) -> None:
         """Set one policy; ``None`` removes it. Durable on return."""
+        await self.change(topic, name, lambda _: value, is_global=is_global)
+
+    async def change(
+        self, topic: TopicName, name: str, changed: Callable[[Json], Json], *, is_global: bool = False
+    ) -> None:
+        """Set one policy to what ``changed`` makes of it; ``None`` stands for a policy that is not set.
+
+        ``changed`` is called again when another writer came first, and what it raises changes nothing. Durable on
+        return.
+        """
 
         def updated(levels: JsonObject | None) -> JsonObject | None:
-            policies = {**self.get(topic, is_global=is_global), name: value}
+            before = self.get(topic, is_global=is_global)
+            policies = {**before, name: changed(before.get(name))}
             kept: JsonObject = {key: value for key, value in policies.items() if value is not None}
             left = {**(levels or {}), _level(is_global): kept}
             return {level: policies for level, policies in left.items() if policies} or None

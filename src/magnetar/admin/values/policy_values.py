@@ -128,6 +128,13 @@ def words(choices: frozenset[str] | None = None) -> Check:
     return check
 
 
+def with_member(before: Json, name: str, value: Json) -> Json:
+    """Return a policy that is an object with that member set, or removed by ``None``; ``None`` if none is left."""
+    given = before if isinstance(before, dict) else {}
+    left: JsonObject = {key: one for key, one in {**given, name: value}.items() if one is not None}
+    return left or None
+
+
 subscription_types: Final = words(ALL_SUBSCRIPTION_TYPES)
 
 

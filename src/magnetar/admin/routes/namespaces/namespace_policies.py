@@ -107,6 +107,9 @@ _FROM_BROKER: Final = "isAllowAutoUpdateSchema"
 _ALSO_NO_CONTENT: Final = frozenset(("antiAffinity", "schemaAutoUpdateCompatibilityStrategy"))
 """Policies for which GET answers 204 while they are not set."""
 
+_PROPERTIES: Final = "properties"
+"""The key of a namespace's properties among its policies."""
+
 register_words("namespace_policy", POLICIES)
 _PATH: Final = NAMESPACE + "/{policy:namespace_policy}"
 
@@ -172,11 +175,9 @@ async def _set(
         body: Json = (await raw_body(request)).decode(errors="replace")
     else:
         body = await json_body(request)
-    policies = _existing(resources, name, policy)
+    _existing(resources, name, policy)
     value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
-    if policy == "retention":
-        _check_retention(policies, value)
-    elif policy == "replication":
+    if policy == "replication":
         require_replicable(resources, settings.clusterName, name, value)
     await _store(resources, settings, name, about.key, value)
     await topics.policies_in_force()
@@ -198,14 +199,16 @@ def _stored(policies: JsonObject, key: str, cluster: str) -> Json:
 
 
 async def _store(resources: Resources, settings: Settings, name: NamespaceName, key: str, value: Json) -> None:
-    namespaces = resources.namespaces
     field, _, per_cluster = key.partition(".")
-    if per_cluster:
-        before = namespaces.policies(name).get(field)
-        rates: JsonObject = dict(before) if isinstance(before, dict) else {}
-        rates[settings.clusterName] = value
-        value = {cluster: rate for cluster, rate in rates.items() if rate is not None}
-    await namespaces.update(name, **{field: value})
+
+    def changed(policies: JsonObject) -> JsonObject:
+        if field == "retention_policies":
+            _check_retention(policies, value)
+        if per_cluster:
+            return {field: v.with_member(policies.get(field), settings.clusterName, value) or {}}
+        return {field: value}
+
+    await resources.namespaces.change(name, changed)
 
 
 # rules between policies ----------------------------------------------------------------------------------------------
@@ -217,12 +220,16 @@ def _check_retention(policies: JsonObject, value: Json) -> None:
         raise PreconditionFailedError("Retention Quota must exceed configured backlog quota for namespace.")
 
 
+def _properties(policies: JsonObject) -> JsonObject:
+    found = policies.get(_PROPERTIES)
+    return found if isinstance(found, dict) else {}
+
+
 def _property_routes(router: RouteGroup, resources: Resources) -> None:
     path = NAMESPACE + "/properties"
 
     def properties_of(name: NamespaceName) -> JsonObject:
-        found = resources.namespaces.policies(name).get("properties")
-        return dict(found) if isinstance(found, dict) else {}
+        return _properties(resources.namespaces.policies(name))
 
     @router.get(path)
     async def get_properties(tenant: PathText, namespace: PathText) -> Response:
@@ -232,7 +239,7 @@ def _property_routes(router: RouteGroup, resources: Resources) -> None:
     async def set_properties(tenant: PathText, namespace: PathText, request: Request) -> Response:
         name = namespace_name(tenant, namespace)
         added = v.mapping(v.texts(await json_body(request) or {}))
-        await resources.namespaces.update(name, properties={**properties_of(name), **added})
+        await resources.namespaces.change(name, lambda policies: {_PROPERTIES: {**_properties(policies), **added}})
         return done()
 
     @router.delete(path)
@@ -248,13 +255,14 @@ def _property_routes(router: RouteGroup, resources: Resources) -> None:
     @router.put(NAMESPACE + "/property/{key}/{value}")
     async def set_property(tenant: PathText, namespace: PathText, key: PathText, value: PathText) -> Response:
         name = namespace_name(tenant, namespace)
-        await resources.namespaces.update(name, properties={**properties_of(name), key: value})
+        await resources.namespaces.change(name, lambda policies: {_PROPERTIES: {**_properties(policies), key: value}})
         return done()
 
     @router.delete(NAMESPACE + "/property/{key}")
     async def remove_property(tenant: PathText, namespace: PathText, key: PathText) -> Response:
         name = namespace_name(tenant, namespace)
-        properties = properties_of(name)
-        found = properties.pop(key, None)
-        await resources.namespaces.update(name, properties=properties)
+        found = properties_of(name).get(key)
+        await resources.namespaces.change(
+            name, lambda policies: {_PROPERTIES: v.with_member(_properties(policies), key, None) or {}}
+        )
         return done(200) if found is None else Response(str(found), media_type="application/json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,6 +21,8 @@ from magnetar.model.policies import Json, JsonObject
 from magnetar.model.topic_policies import BacklogQuota
 
 QuotaType = Literal["destination_storage", "message_age"]
+_MAP: Final = "backlog_quota_map"
+"""The quotas of a namespace, by their types, among its policies."""
 
 
 def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> RouteGroup:
@@ -35,7 +37,7 @@ def _namespace_routes(router: RouteGroup, topics: TopicsPort, resources: Resourc
     namespaces = resources.namespaces
 
     def quotas_of(name: NamespaceName) -> JsonObject:
-        found = namespaces.policies(name).get("backlog_quota_map")
+        found = namespaces.policies(name).get(_MAP)
         return dict(found) if isinstance(found, dict) else {}
 
     @router.get(NAMESPACE + "/backlogQuotaMap")
@@ -48,12 +50,16 @@ def _namespace_routes(router: RouteGroup, topics: TopicsPort, resources: Resourc
     ) -> Response:
         name = namespace_name(tenant, namespace)
         quota = v.backlog_quota(await json_body(request) or {}, f"Set namespace[{name}]")
-        if not v.fits(quota, namespaces.policies(name).get("retention_policies")):
-            raise PreconditionFailedError(
-                "Backlog Quota exceeds configured retention quota for namespace. "
-                "Please increase retention quota and retry"
-            )
-        await namespaces.update(name, backlog_quota_map={**quotas_of(name), backlogQuotaType: quota})
+
+        def changed(policies: JsonObject) -> JsonObject:
+            if not v.fits(quota, policies.get("retention_policies")):
+                raise PreconditionFailedError(
+                    "Backlog Quota exceeds configured retention quota for namespace. "
+                    "Please increase retention quota and retry"
+                )
+            return {_MAP: v.with_member(policies.get(_MAP), backlogQuotaType, quota)}
+
+        await namespaces.change(name, changed)
         await topics.policies_in_force()
         return done()
 
@@ -62,8 +68,9 @@ def _namespace_routes(router: RouteGroup, topics: TopicsPort, resources: Resourc
         tenant: PathText, namespace: PathText, backlogQuotaType: QuotaType = "destination_storage"
     ) -> Response:
         name = namespace_name(tenant, namespace)
-        left = {kind: quota for kind, quota in quotas_of(name).items() if kind != backlogQuotaType}
-        await namespaces.update(name, backlog_quota_map=left)
+        await namespaces.change(
+            name, lambda policies: {_MAP: v.with_member(policies.get(_MAP), backlogQuotaType, None) or {}}
+        )
         await topics.policies_in_force()
         return done()
 
@@ -95,8 +102,8 @@ def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request,
         isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
     ) -> Response:  # fmt: skip
-        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         body = await json_body(request)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         quota = None if body is None else v.backlog_quota(body, f"Set topic[{name}]")
         kept = topics.policies_of(name).retention
         shown: Json = {"retentionTimeInMinutes": kept.minutes, "retentionSizeInMB": kept.megabytes}
@@ -104,9 +111,7 @@ def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
             raise PreconditionFailedError(
                 "Backlog Quota exceeds configured retention quota for topic. Please increase retention quota and retry"
             )
-        quotas = {**quotas_of(name, is_global=isGlobal), backlogQuotaType: quota}
-        await _store(name, quotas, is_global=isGlobal)
-        return done()
+        return await store(name, backlogQuotaType, quota, is_global=isGlobal)
 
     @router.delete(TOPIC + "/backlogQuota")
     async def remove_quota(
@@ -114,12 +119,11 @@ def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
         isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
-        await _store(name, {**quotas_of(name, is_global=isGlobal), backlogQuotaType: None}, is_global=isGlobal)
-        return done()
+        return await store(name, backlogQuotaType, None, is_global=isGlobal)
 
-    async def _store(name: TopicName, quotas: JsonObject, *, is_global: bool) -> None:
-        left: JsonObject = {kind: quota for kind, quota in quotas.items() if quota is not None}
-        await records.update(name, stored, left or None, is_global=is_global)
+    async def store(name: TopicName, kind: QuotaType, quota: Json, *, is_global: bool) -> Response:
+        await records.change(name, stored, lambda quotas: v.with_member(quotas, kind, quota), is_global=is_global)
+        return done()
 
 
 def _shown(limit: str, quota: BacklogQuota) -> Json:

@@ -45,8 +45,9 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> Rout
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, role: PathText, request: Request
     ) -> Response:
         """Grant actions on the topic and its partitions; they replace those that the role had there."""
-        name, given = named(domain, tenant, namespace, topic), grants.role_name(role)
-        granted = grants.actions(await json_body(request))
+        given, granted = grants.role_name(role), grants.actions(await json_body(request))
+        # after the body, which may take its time: the next topic of that name would come with the grant
+        name = named(domain, tenant, namespace, topic)
         return await change_grants(
             topics, resources, name.namespace, lambda found: grants.granted_on_topics(found, [(name, given, granted)])
         )

@@ -26,7 +26,7 @@ from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, PreconditionFailedError
 from magnetar.model.names import TopicName
-from magnetar.model.policies import Json
+from magnetar.model.policies import Json, JsonObject
 from magnetar.model.topic_policies import DispatchRate, TopicPolicies
 
 _DISABLED: Final = "Topic level policies is disabled, to enable the topic level policy and retry."
@@ -183,8 +183,9 @@ def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
         isGlobal: Flag = False, messageTTL: str | None = None,
     ) -> Response:  # fmt: skip
-        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         body: Json = await _in_query(policy, messageTTL, request) if policy == _QUERIED else await json_body(request)
+        # after the body, which may take its time: the next topic of that name would have what is set on this one
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         return await _set(topics, resources, settings, "POST", name, policy, body, isGlobal)
 
     @router.put(_PATH)
@@ -192,8 +193,9 @@ def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
         isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
+        body = await json_body(request)
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
-        return await _set(topics, resources, settings, "PUT", name, policy, await json_body(request), isGlobal)
+        return await _set(topics, resources, settings, "PUT", name, policy, body, isGlobal)
 
     @router.delete(_PATH)
     async def remove_policy(
@@ -269,14 +271,14 @@ def _dispatch_rate_routes(router: RouteGroup, topics: TopicsPort, resources: Res
     path = TOPIC + "/{subscription}/dispatchRate"
     stored = "subscriptionDispatchRates"
 
-    def rates_of(name: TopicName, *, is_global: bool) -> dict[str, Json]:
+    def rates_of(name: TopicName, *, is_global: bool) -> JsonObject:
         found = resources.topic_policies.get(name, is_global=is_global).get(stored)
-        return dict(found) if isinstance(found, dict) else {}
+        return found if isinstance(found, dict) else {}
 
     async def store(name: TopicName, subscription: str, value: Json, *, is_global: bool) -> Response:
-        rates = {**rates_of(name, is_global=is_global), subscription: value}
-        left: Json = {key: rate for key, rate in rates.items() if rate is not None}
-        await resources.topic_policies.update(name, stored, left or None, is_global=is_global)
+        await resources.topic_policies.change(
+            name, stored, lambda rates: v.with_member(rates, subscription, value), is_global=is_global
+        )
         return done()
 
     @router.get(path)
@@ -295,8 +297,8 @@ def _dispatch_rate_routes(router: RouteGroup, topics: TopicsPort, resources: Res
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
         request: Request, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
-        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         body = await json_body(request)
+        name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         value = None if body is None else v.dispatch_rate(body)
         return await store(name, subscription, value, is_global=isGlobal)
 

@@ -47,7 +47,9 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        return await store(name, {**properties_of(name), **await text_map_body(request)})
+        added = await text_map_body(request)
+        # after the body, which may take its time
+        return await store(name, {**properties_of(name), **added})
 
     @router.delete(path)
     async def remove_property(
