@@ -10,7 +10,6 @@ from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable, sub
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import (
     ConflictError,
     NotAllowedError,
@@ -19,6 +18,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.own_properties import REPLICATED, is_replicated
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.runtime.callbacks import answered
 

@@ -8,12 +8,14 @@ expected and what was found.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
 from magnetar.admin.values.json_document import excerpt
 from magnetar.config.setting_field import INT_MAX, LONG_MAX
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, PreconditionFailedError
+from magnetar.model.own_properties import refusal
 from magnetar.model.policies import Json
 
 _QUOTED: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
@@ -84,3 +86,15 @@ def texts(value: Json, what: str = "a JSON object whose values are all texts") -
     if not isinstance(value, dict):
         raise InvalidValueError(f"expected {what}, got {excerpt(value)}")
     return {name: text(item, f"a text as {excerpt(name)}") for name, item in value.items() if item is not None}
+
+
+def require_users(properties: Mapping[str, str], own: tuple[str, ...], most: int) -> None:
+    """Check properties that a user sets; names that begin as ``own`` says are the broker's.
+
+    Raises InvalidValueError, or PreconditionFailedError above ``most`` characters in all.
+    """
+    if refused := refusal(properties, own):
+        raise InvalidValueError(refused)
+    size = sum(len(name) + len(value) for name, value in properties.items())
+    if size > most:
+        raise PreconditionFailedError(f"the properties have {size} characters, at most {most} are allowed: remove some")

@@ -32,6 +32,8 @@ _LONG: Final = frozenset(
     ("dispatchThrottlingRateInByte", "publishThrottlingRateInByte", "tickTime", "maxDeliveryDelayInMillis")
 )
 _GROUP_MAX: Final = 1024
+PROPERTIES_MAX: Final = 1 << 20
+"""Characters of all properties of a namespace or a topic: each request adds some."""
 INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
 _WORDS: Final = {"inactiveTopicDeleteMode": INACTIVE_MODES}
 """Members that are one of a few words."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from magnetar.broker.throttling.shared_limits import SharedLimits
 from magnetar.broker.topic.cleanup.backlog_quotas import BacklogQuotas
-from magnetar.broker.topic.cleanup.termination import INTERNAL_PREFIXES, Termination
+from magnetar.broker.topic.cleanup.termination import Termination
 from magnetar.broker.topic.compaction.compacted_source import CompactedSource
 from magnetar.broker.topic.compaction.compactor import Compactor
 from magnetar.broker.topic.dispatch.delays import Delays
@@ -40,6 +40,7 @@ from magnetar.broker.topic.transactions.topic_transactions import TopicTransacti
 from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.own_properties import OF_TOPICS
 from magnetar.model.policies import Retention
 from magnetar.model.subscription_types import SubType
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
@@ -368,11 +369,11 @@ class Topic:
 
     def properties(self) -> dict[str, Any]:
         """What users keep beside the log."""
-        return {name: value for name, value in self.log.properties.items() if not name.startswith(INTERNAL_PREFIXES)}
+        return {name: value for name, value in self.log.properties.items() if not name.startswith(OF_TOPICS)}
 
     def set_properties(self, properties: dict[str, Any]) -> None:
         """Replace them; durable with the next group."""
-        ours = {name: value for name, value in self.log.properties.items() if name.startswith(INTERNAL_PREFIXES)}
+        ours = {name: value for name, value in self.log.properties.items() if name.startswith(OF_TOPICS)}
         self.log.properties = {**properties, **ours}
         self.log.write_birth()
 

@@ -14,7 +14,7 @@ from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import ConsumerStats, SubscriptionStats
 from magnetar.broker.topic.throughput import Throughput
 from magnetar.broker.upkeep.rates import Rates
-from magnetar.model.cursor_properties import is_replicated
+from magnetar.model.own_properties import is_replicated
 from magnetar.model.policies import Json, JsonObject
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 

@@ -17,6 +17,7 @@ from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.replication import require_replicable
+from magnetar.admin.values import coercion
 from magnetar.admin.values import policy_values as v
 from magnetar.config.setting_field import LONG_MAX
 from magnetar.config.settings import Settings
@@ -231,6 +232,15 @@ def _property_routes(router: RouteGroup, resources: Resources) -> None:
     def properties_of(name: NamespaceName) -> JsonObject:
         return _properties(resources.namespaces.policies(name))
 
+    async def add(name: NamespaceName, properties: dict[str, str]) -> Response:
+        def changed(policies: JsonObject) -> JsonObject:
+            both = {**_properties(policies), **properties}
+            coercion.require_users({key: str(value) for key, value in both.items()}, (), v.PROPERTIES_MAX)
+            return {_PROPERTIES: both}
+
+        await resources.namespaces.change(name, changed)
+        return done()
+
     @router.get(path)
     async def get_properties(tenant: PathText, namespace: PathText) -> Response:
         return answer(properties_of(namespace_name(tenant, namespace)))
@@ -238,9 +248,7 @@ def _property_routes(router: RouteGroup, resources: Resources) -> None:
     @router.put(path)
     async def set_properties(tenant: PathText, namespace: PathText, request: Request) -> Response:
         name = namespace_name(tenant, namespace)
-        added = v.mapping(v.texts(await json_body(request) or {}))
-        await resources.namespaces.change(name, lambda policies: {_PROPERTIES: {**_properties(policies), **added}})
-        return done()
+        return await add(name, coercion.texts(await json_body(request)))
 
     @router.delete(path)
     async def clear_properties(tenant: PathText, namespace: PathText) -> Response:
@@ -255,8 +263,7 @@ def _property_routes(router: RouteGroup, resources: Resources) -> None:
     @router.put(NAMESPACE + "/property/{key}/{value}")
     async def set_property(tenant: PathText, namespace: PathText, key: PathText, value: PathText) -> Response:
         name = namespace_name(tenant, namespace)
-        await resources.namespaces.change(name, lambda policies: {_PROPERTIES: {**_properties(policies), key: value}})
-        return done()
+        return await add(name, {key: value})
 
     @router.delete(NAMESPACE + "/property/{key}")
     async def remove_property(tenant: PathText, namespace: PathText, key: PathText) -> Response:

@@ -14,7 +14,7 @@ from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing, parts_of
-from magnetar.admin.values.coercion import flag, number
+from magnetar.admin.values.coercion import flag, number, require_users
 from magnetar.admin.values.json_document import excerpt
 from magnetar.authorization.access import TopicAccess
 from magnetar.authorization.operations import TopicOperation
@@ -22,6 +22,7 @@ from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, InvalidValueError, NotAllowedError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.own_properties import OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX
 from magnetar.model.policies import Json
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 
@@ -176,6 +177,7 @@ def _property_routes(
         request: Request,
     ) -> Response:
         properties = await text_map_body(request)
+        require_users(properties, OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX)
         for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
             await subscriptions.set_subscription_properties(part, subscription, properties)
         return done()

@@ -10,7 +10,7 @@ from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namesp
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_partitioned
-from magnetar.admin.routes.topics.topics import check_no_shadow, check_not_system, existing
+from magnetar.admin.routes.topics.topics import check_not_system, check_properties, existing
 from magnetar.admin.values.coercion import number, texts
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, NotAcceptableError, PreconditionFailedError, TopicNotFoundError
@@ -71,7 +71,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         wanted = _wanted(await json_body(request))
-        check_no_shadow(wanted.properties)
+        check_properties(wanted.properties)
         resources.require_namespace(name)
         if wanted.partitions > 0 and topics.topic_exists(name):
             raise ConflictError("This topic already exists")

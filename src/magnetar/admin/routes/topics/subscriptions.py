@@ -16,10 +16,11 @@ from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.cursors import parts_having
 from magnetar.admin.routes.topics.partitions import check_served
 from magnetar.admin.routes.topics.topics import existing, parts_of
-from magnetar.admin.values.coercion import flag, number, texts
+from magnetar.admin.values.coercion import flag, number, require_users, texts
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
+from magnetar.model.own_properties import OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX
 from magnetar.model.policies import Json
 
 
@@ -46,6 +47,7 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         start, properties = _start(await json_body(request))
+        require_users(properties, OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX)
         if not name.persistent:
             raise InvalidValueError("Create subscription on non-persistent topic can only be done through client")
         resources.require_namespace(name)

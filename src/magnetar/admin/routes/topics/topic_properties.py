@@ -9,7 +9,7 @@ from magnetar.admin.http.bodies import answer, done, text_map_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicOperationsPort, TopicsPort
-from magnetar.admin.routes.topics.topics import check_no_shadow, existing
+from magnetar.admin.routes.topics.topics import check_properties, existing
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     NotAcceptableError,
@@ -31,7 +31,7 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
         return operations.topic_properties(existing(topics, resources, name))
 
     async def store(name: TopicName, properties: dict[str, str]) -> Response:
-        check_no_shadow(properties)
+        check_properties(properties)
         if partitioned.get(name) is not None:
             await partitioned.set_properties(name, properties)
         else:

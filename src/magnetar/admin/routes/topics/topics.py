@@ -13,7 +13,8 @@ from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namesp
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import MessagesPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundles import ring_of
-from magnetar.admin.values.policy_values import words
+from magnetar.admin.values.coercion import require_users
+from magnetar.admin.values.policy_values import PROPERTIES_MAX, words
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     ConflictError,
@@ -24,6 +25,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import Domain, TopicName
+from magnetar.model.own_properties import OF_TOPICS
 from magnetar.model.system_topics import is_reserved, is_system_topic
 
 _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
@@ -75,7 +77,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
         name = topic_name(domain, tenant, namespace, topic)
         properties = await text_map_body(request)
         resources.require_namespace(name)
-        check_no_shadow(properties)
+        check_properties(properties)
         _check_creatable(topics, resources, name)
         await topics.create_topic(name, properties)
         return done()
@@ -168,8 +170,12 @@ def _check_stored(resources: Resources, topic: TopicName, what: str) -> None:
         raise NotAllowedError(f"{what} on a non-persistent topic is not allowed")
 
 
-def check_no_shadow(properties: Mapping[str, str]) -> None:
-    """Refuse shadow topics, which would stay empty here. Raises NotAvailableError."""
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuse the broker's own names, too many bytes, and shadow topics, which would stay empty here.
+
+    Raises InvalidValueError, PreconditionFailedError, NotAvailableError.
+    """
+    require_users(properties, OF_TOPICS, PROPERTIES_MAX)
     if _SHADOW_SOURCE in properties:
         raise NotAvailableError(
             f"shadow topics are not available yet in magnetar: property {_SHADOW_SOURCE} is refused"

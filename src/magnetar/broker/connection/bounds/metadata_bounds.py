@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.model.errors import MetadataError, NotAllowedError
+from magnetar.model.own_properties import OF_SUBSCRIPTIONS, refusal
 from magnetar.protocol import commands as c
 
 NAME_MAX: Final = 4096
@@ -28,6 +29,8 @@ def check_subscribe(command: c.CommandSubscribe, metadata_max: int) -> None:
         # the text is Apache Pulsar's
         raise MetadataError(f"metadata has a max size of {metadata_max // 1024 or 1} Kb")
     _check_size("subscription properties", command.subscription_properties)
+    if refused := refusal((name for name, _ in command.subscription_properties), OF_SUBSCRIPTIONS):
+        raise NotAllowedError(refused)
 
 
 def check_producer(command: c.CommandProducer) -> None:

@@ -18,7 +18,6 @@ from magnetar.broker.connection.session import Session
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import RangeTakenError, check_count
 from magnetar.broker.policies.subscribe_rate_limiter import ConsumerIdentifier
 from magnetar.broker.topic.topic_api import SubscriptionApi, TopicApi
-from magnetar.model.cursor_properties import REPLICATED
 from magnetar.model.errors import (
     ConsumerBusyError,
     MagnetarError,
@@ -30,6 +29,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
+from magnetar.model.own_properties import REPLICATED
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
 

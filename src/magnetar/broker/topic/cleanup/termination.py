@@ -17,8 +17,6 @@ from magnetar.model.ids import Position
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 PROPERTY: Final = "magnetar.terminated"
-INTERNAL_PREFIXES: Final = ("magnetar.", "pulsar.topic.")
-"""Beginnings of the properties that are ours, not a user's."""
 
 Failed = Callable[[PersistenceError], None]
 

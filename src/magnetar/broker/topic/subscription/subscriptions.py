@@ -13,8 +13,8 @@ from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.ports import Done, SentTotals
 from magnetar.broker.topic.publish.chunk_record import chunk
 from magnetar.broker.topic.subscription.subscription import Subscription
-from magnetar.model.cursor_properties import REPLICATED, is_replicated
 from magnetar.model.errors import NotAllowedError
+from magnetar.model.own_properties import REPLICATED, is_replicated
 from magnetar.protocol.sticky_key import sticky_key
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.teardown import call_all
