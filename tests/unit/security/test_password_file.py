@@ -50,6 +50,13 @@ def test_kinds_of_hashes(kind: str) -> None:
         assert not matches(wrong, hashed)
 
 
+def test_bcrypt_takes_as_much_of_a_password_as_it_always_did() -> None:
+    """Apache's htpasswd, too, hashes the first 72 bytes; the library refuses longer ones since its version 5."""
+    hashed = parse("admin:$2y$04$KPtWRF3Wf3w7flnEiXKNl.ayQnODpgOHXJ3so.srwyerV9IG8llbG", "f")["admin"]
+    assert matches(b"x" * 72, hashed) and matches(b"x" * 80, hashed)
+    assert not matches(b"x" * 71, hashed) and not matches(b"x" * 71 + b"y" * 9, hashed)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

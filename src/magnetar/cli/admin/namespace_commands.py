@@ -104,7 +104,7 @@ def topic_positions(call: Call) -> None:
 
 def clear_backlog(call: Call) -> None:
     """Skip all messages of all topics, after a question on standard input unless it is forced."""
-    if not call.switch("force") and not _confirmed():
+    if not call.switch("force") and not _confirmed(call):
         return
     call.send("POST", _below(call, "clearBacklog"))
 
@@ -120,11 +120,15 @@ def _below(call: Call, action: str) -> str:
     return f"{path}/{quoted(subscription)}" if subscription else path
 
 
-def _confirmed() -> bool:
-    sys.stdout.write("Are you sure you want to clear the backlog? (Y or N)")
-    sys.stdout.flush()
-    answer = sys.stdin.readline().strip().lower()
-    return answer in ("y", "yes")
+def _confirmed(call: Call) -> bool:
+    # not where answers go, which a program may read
+    sys.stderr.write("Are you sure you want to clear the backlog? (Y or N)")
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        sys.stderr.write("\n")
+        call.usage("nothing was cleared, as standard input has no answer: give --force")
+    return line.strip().lower() in ("y", "yes")
 
 
 def offload_deletion_lag(call: Call) -> None:

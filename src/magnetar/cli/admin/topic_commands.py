@@ -53,7 +53,9 @@ def delete_topics(call: Call) -> None:
 def _lines_of(path: str) -> list[str]:
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_LIST_BYTES_MAX)
+            content = file.read(_LIST_BYTES_MAX + 1)
+        if len(content) > _LIST_BYTES_MAX:
+            raise UsageError(f"{path} has more than {_LIST_BYTES_MAX} bytes: split it")
         return [line.strip() for line in content.decode().splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read as a list of topics: {error}") from None

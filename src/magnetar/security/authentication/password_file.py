@@ -17,6 +17,8 @@ PASSWORD_MAX: Final = 1024
 """Bytes of the longest password; hashing longer ones is work without use."""
 _ROUNDS_MAX: Final = 1_000_000
 _BCRYPT_ROUNDS_MAX: Final = 14
+_BCRYPT_BYTES: Final = 72
+"""What bcrypt takes of a password, wherever the hash was made; the library refuses longer ones since its version 5."""
 _KINDS: Final[tuple[tuple[str, Any], ...]] = (
     ("$apr1$", hashes.apr_md5_crypt),
     ("$1$", hashes.md5_crypt),
@@ -61,8 +63,9 @@ def _refusal(hashed: str) -> str:
 
 def matches(password: bytes, hashed: str) -> bool:
     """Whether a password has this hash; blocks for up to a second."""
+    kind = _kind(hashed)
     try:
-        return bool(_kind(hashed).verify(password, hashed))
+        return bool(kind.verify(password[:_BCRYPT_BYTES] if kind is hashes.bcrypt else password, hashed))
     except (ValueError, TypeError):
         return False
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import pytest
 
+from magnetar.cli.admin import topic_commands
 from magnetar.cli.admin.command import run
 
 EXPIRE = ["topics", "expire-messages", "t", "-s", "s"]
@@ -26,3 +30,25 @@ RESET = ["topics", "reset-cursor", "t", "-s", "s"]
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
     assert run(["--admin-url", "http://127.0.0.1:1", *words]) == 1
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["clear-backlog", "acme/orders"], ["clear-backlog", "acme/orders", "--json"]])
+def test_a_question_that_nobody_answers_is_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """A script without a terminal took the end of its input for done, and found the question in its output."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert run(["--admin-url", "http://127.0.0.1:1", "namespaces", *words]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and "(Y or N)" in err and "--force" in err
+
+
+def test_a_list_of_topics_that_is_too_long_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Cut at its limit its last line is another name, perhaps that of another topic."""
+    monkeypatch.setattr(topic_commands, "_LIST_BYTES_MAX", 10)
+    listed = tmp_path / "topics"
+    listed.write_text("t-1\nt-1234567\n")
+    assert run(["--admin-url", "http://127.0.0.1:1", "topics", "delete", "--from-file", str(listed)]) == 1
+    assert "more than 10 bytes" in capsys.readouterr().err
