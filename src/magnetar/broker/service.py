@@ -174,6 +174,9 @@ class BrokerService:
         """Whether the topic itself (not a partitioned parent) exists."""
         return name.fqn in self.topics or name.fqn in self.store or name.fqn in self.nonpersistent_topics.by_name
 
+    def _known(self, name: TopicName) -> bool:
+        return self.exists(name) or self.resources.partitioned.count(name) > 0
+
     def topic_for(self, name: TopicName, *, create: bool) -> Topic:
         """The topic that a producer or consumer asked for.
 
@@ -348,7 +351,7 @@ class BrokerService:
                 await self.resources.topic_policies.delete(name)
             self.store.delete_log(
                 name.fqn,
-                lambda: run_eagerly(self.schemas.topic_deleted(name, self.exists), _ignore, self.tasks, "schema"),
+                lambda: run_eagerly(self.schemas.topic_deleted(name, self._known), _ignore, self.tasks, "schema"),
             )
         finally:
             self._leaving.discard(name.fqn)
@@ -359,7 +362,7 @@ class BrokerService:
         """Delete a non-persistent topic with its clients; no error if there is none (rule 13.11)."""
         self.nonpersistent_topics.remove(name)
         await self.resources.namespaces.forget_grants(name)
-        await self.schemas.topic_deleted(name, self.exists)
+        await self.schemas.topic_deleted(name, self._known)
 
     def unload(self, name: TopicName) -> None:
         """Unload a topic: clients look it up again, and its state is rebuilt (rule 4.2.5)."""

@@ -35,7 +35,8 @@ async def remove_partitioned(
 ) -> None:
     """Remove a partitioned topic.
 
-    Unless ``force``, raises PreconditionFailedError if a client is connected, and removes nothing.
+    Unless ``force``, raises PreconditionFailedError if a client is connected, and removes nothing. Its schema stays if
+    there is a topic of the same name in the other domain, whose schema is the same.
     """
     existing = topics.partitions_of(topic)
     if not force and any(map(topics.clients_of, existing)):
@@ -47,7 +48,8 @@ async def remove_partitioned(
             await asyncio.gather(*(topics.delete_topic(one, force=force) for one in some if topics.topic_exists(one)))
         await resources.namespaces.forget_grants(topic)
         await resources.topic_policies.delete(topic)
-        await schemas.purge(topic)
+        if not topics.topic_exists(topic.namesake) and not resources.partitioned.count(topic.namesake):
+            await schemas.purge(topic)
         await resources.partitioned.delete(topic)
 
 
