@@ -214,7 +214,7 @@ class FakeBroker:
     def managed_ledger_info(self, topic: TopicName) -> JsonObject:
         return {"ledgers": [], "cursors": {}}
 
-    def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
+    async def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
         return {"messageBacklog": len(parts)}
 
     def backlog_size(self, topic: TopicName, position: Position) -> int:

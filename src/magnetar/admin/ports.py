@@ -240,7 +240,7 @@ class StatisticsPort(Protocol):
         """Ledgers and cursors as their metadata has them."""
         ...
 
-    def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
+    async def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
         """What is stored in ``parts`` and how much of it subscriptions have not acknowledged; nothing is read."""
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from magnetar.admin.local_broker import stored_messages
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics, subscription_of
@@ -21,6 +22,9 @@ from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject
+from magnetar.runtime.tasks import in_turns
+
+_PARTS_PER_TURN: Final = 20
 
 
 class LocalStatistics:
@@ -46,10 +50,10 @@ class LocalStatistics:
     def managed_ledger_info(self, topic: TopicName) -> JsonObject:
         return managed_ledger_info(self._loaded.topic(topic))
 
-    def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
-        found = [self._loaded.topic(part) for part in parts]
+    async def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
+        found = (self._loaded.topic(part) async for part in in_turns(parts, _PARTS_PER_TURN))
         address = self._service.broker_id.rpartition(":")[0]
-        return offline_backlog(topic, found, address, self._service.clock.now_ms())
+        return await offline_backlog(topic, found, address, self._service.clock.now_ms())
 
     def backlog_size(self, topic: TopicName, position: Position) -> int:
         log = self._loaded.topic(topic).log

@@ -5,19 +5,19 @@ Cursors have no ledgers of their own here, hence the -1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
 from magnetar.model.policies import Json, JsonObject
 
 
-def offline_backlog(name: TopicName, parts: Sequence[Topic], broker: str, now_ms: int) -> JsonObject:
+async def offline_backlog(name: TopicName, parts: AsyncIterator[Topic], broker: str, now_ms: int) -> JsonObject:
     """The answer to ``GET .../backlog``: the numbers of one topic, or of all partitions together."""
     ledgers: list[Json] = []
     stored = messages = 0
     behind: dict[str, int] = {}
-    for part in parts:
+    async for part in parts:
         for one in part.log.table.ledgers:
             stored, messages = stored + one.bytes, messages + one.entries
             ledgers.append({"entries": one.entries, "timestamp": one.closed_ms, "size": one.bytes, "ledgerId": one.id})

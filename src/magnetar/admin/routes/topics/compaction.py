@@ -9,7 +9,7 @@ from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import OffloadsPort, TopicOperationsPort, TopicsPort
-from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.routes.topics.topics import each_part, existing
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import NotAllowedError, TopicNotFoundError
 from magnetar.model.names import TopicName
@@ -24,7 +24,7 @@ def routes(
     @router.put(TOPIC + "/compaction")
     async def compact(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        for part in parts_of(topics, resources, name):
+        async for part in each_part(topics, resources, name):
             await operations.compact_topic(_persistent(part))
         return done()
 

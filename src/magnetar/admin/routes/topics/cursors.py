@@ -13,7 +13,7 @@ from magnetar.admin.http.bodies import answer, done, json_body, text_map_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
-from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.routes.topics.topics import each_part, existing, parts_of
 from magnetar.admin.values.coercion import flag, number, require_users
 from magnetar.admin.values.json_document import excerpt
 from magnetar.authorization.access import TopicAccess
@@ -63,10 +63,11 @@ async def parts_having(
     topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources, name: TopicName, subscription: str
 ) -> list[TopicName]:
     """The topic, or its partitions. Raises SubscriptionNotFoundError if one of them lacks the subscription."""
-    parts = parts_of(topics, resources, name)
-    for part in parts:
+    parts = []
+    async for part in each_part(topics, resources, name):
         if subscription not in await subscriptions.subscriptions_of(part):
             raise SubscriptionNotFoundError(f"Subscription {subscription} not found for topic {name.fqn}")
+        parts.append(part)
     return parts
 
 
@@ -119,12 +120,12 @@ def _expire_all_route(
     ) -> Response:
         what = "Expire messages for all subscriptions"
         name = topic_name(domain, tenant, namespace, topic)
-        parts = parts_of(topics, resources, name)
+        parts_of(topics, resources, name)
         _stored(name, what)
         # the cursor of compaction is no user's: it is none of "all"
         members = [
             (part, subscription)
-            for part in parts
+            async for part in each_part(topics, resources, name)
             for subscription in await subscriptions.subscriptions_of(part)
             if subscription != COMPACTION_SUBSCRIPTION
         ]
@@ -163,7 +164,7 @@ def _property_routes(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
         found: dict[str, str] = {}
-        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             found.update(subscriptions.subscription_properties(part, subscription))
         return answer(found)
 
@@ -178,7 +179,7 @@ def _property_routes(
     ) -> Response:
         properties = await text_map_body(request)
         require_users(properties, OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX)
-        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             await subscriptions.set_subscription_properties(part, subscription, properties)
         return done()
 

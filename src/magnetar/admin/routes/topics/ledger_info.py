@@ -9,7 +9,7 @@ from magnetar.admin.http.bodies import answer, object_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, TopicsPort
-from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.routes.topics.topics import each_part, existing, parts_of
 from magnetar.admin.values.coercion import number
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import NotAllowedError
@@ -25,10 +25,11 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        parts = parts_of(topics, resources, name)
+        parts_of(topics, resources, name)
         if not name.persistent:
             raise NotAllowedError(f"{name.fqn} has no ledgers: it is a non-persistent topic, which stores nothing")
-        found = {part.fqn: statistics.managed_ledger_info(part) for part in parts}
+        parts = each_part(topics, resources, name)
+        found = {part.fqn: statistics.managed_ledger_info(part) async for part in parts}
         if resources.partitioned.count(name):
             return answer({"version": 0, "partitions": found})
         return answer(found[name.fqn])
@@ -41,7 +42,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         named = topics.partitions_of(name) if count else [name]
         # a topic that does not exist, or stores nothing, has no backlog, as in Pulsar
         parts = [part for part in named if part.persistent and topics.topic_exists(part)]
-        return answer(statistics.offline_backlog(name, parts))
+        return answer(await statistics.offline_backlog(name, parts))
 
     @router.put(TOPIC + "/backlogSize")
     async def get_backlog_size(

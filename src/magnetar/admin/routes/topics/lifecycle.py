@@ -1,4 +1,4 @@
-"""What ends a topic or its data: terminate, truncate, trim; and partitions that are missing (rules 4.7.1 and 11.4.6).
+"""What ends a topic or its data: terminate, truncate, trim (rules 4.7.1 and 11.4.6).
 
 On a partitioned topic an operation goes to all its partitions.
 """
@@ -11,13 +11,12 @@ from magnetar.admin.http.bodies import answer, done
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicOperationsPort, TopicsPort
-from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.routes.topics.topics import each_part, existing
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     NotAcceptableError,
     NotAllowedError,
     PreconditionFailedError,
-    TopicNotFoundError,
 )
 
 
@@ -48,9 +47,8 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
                 "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
                 "please use terminate commands"
             )
-        ids = {
-            str(part.partition_index): await operations.terminate(part) for part in parts_of(topics, resources, name)
-        }
+        parts = each_part(topics, resources, name)
+        ids = {str(part.partition_index): await operations.terminate(part) async for part in parts}
         return answer(ids)
 
     @router.delete(TOPIC + "/truncate")
@@ -58,7 +56,7 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise PreconditionFailedError("unsupport truncate")
-        for part in parts_of(topics, resources, name):
+        async for part in each_part(topics, resources, name):
             await operations.truncate(part)
         return done()
 
@@ -67,17 +65,8 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise NotAllowedError("Trim on a non-persistent topic is not allowed")
-        for part in parts_of(topics, resources, name):
+        async for part in each_part(topics, resources, name):
             await operations.trim(part)
         return done(200)
-
-    @router.post(TOPIC + "/createMissedPartitions")
-    async def create_missed(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        name = topic_name(domain, tenant, namespace, topic)
-        count = partitioned.count(name)
-        if not count:
-            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
-        await topics.create_partitions(name, 0, count)
-        return done()
 
     return router

@@ -9,7 +9,7 @@ from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import OffloadsPort, TopicsPort
-from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.routes.topics.topics import each_part, existing
 from magnetar.admin.values.coercion import number
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, TopicNotFoundError
@@ -33,7 +33,7 @@ def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources) -> 
     ) -> Response:
         given = await object_body(request) or {}
         until = Position(number(given.get("ledgerId"), '"ledgerId"'), number(given.get("entryId"), '"entryId"'))
-        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             offloads.begin(_persistent(part), until)
         return done()
 

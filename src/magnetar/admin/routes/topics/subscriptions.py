@@ -15,7 +15,7 @@ from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.cursors import parts_having
 from magnetar.admin.routes.topics.partitions import check_served
-from magnetar.admin.routes.topics.topics import existing, parts_of
+from magnetar.admin.routes.topics.topics import each_part, existing
 from magnetar.admin.values.coercion import flag, number, require_users, texts
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
@@ -31,7 +31,7 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
     @router.get(TOPIC + "/subscriptions")
     async def list_subscriptions(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
         names: dict[str, None] = {}
-        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             names.update(dict.fromkeys(await subscriptions.subscriptions_of(part)))
         return answer(list(names))
 
@@ -67,8 +67,11 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         force: Flag = False,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        parts = parts_of(topics, resources, name)
-        having = [part for part in parts if subscription in await subscriptions.subscriptions_of(part)]
+        having = [
+            part
+            async for part in each_part(topics, resources, name)
+            if subscription in await subscriptions.subscriptions_of(part)
+        ]
         if not having:
             if resources.partitioned.count(name):
                 raise SubscriptionNotFoundError("Subscription not found")
@@ -95,8 +98,8 @@ def _replication_routes(
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise NotAllowedError("Cannot get replicated subscriptions on non-persistent topics")
-        parts = parts_of(topics, resources, name)
-        return answer({part.fqn: subscriptions.is_replicated(part, subscription) for part in parts})
+        parts = each_part(topics, resources, name)
+        return answer({part.fqn: subscriptions.is_replicated(part, subscription) async for part in parts})
 
     @router.post(path)
     async def set_replicated_subscription_status(
@@ -107,13 +110,12 @@ def _replication_routes(
         wanted = flag(await json_body(request), "true or false")
         if not name.persistent:
             raise NotAllowedError("Cannot enable/disable replicated subscriptions on non-persistent topics")
-        parts = parts_of(topics, resources, name)
         partitioned = resources.partitioned.count(name) > 0
-        for part in parts:
+        async for part in each_part(topics, resources, name):
             if subscription not in await subscriptions.subscriptions_of(part):
                 where = f"Subscription {subscription} not found for topic {part.fqn}"
                 raise SubscriptionNotFoundError("Topic or subscription not found" if partitioned else where)
-        for part in parts:
+        async for part in each_part(topics, resources, name):
             await subscriptions.set_replicated(part, subscription, replicated=wanted)
         return done()
 
@@ -147,7 +149,7 @@ def _cursor_routes(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
         skipped = 0
-        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             skipped += await subscriptions.skip_unreadable(part, subscription)
         return answer({"entriesSkipped": skipped})
 
@@ -155,7 +157,7 @@ def _cursor_routes(
     async def reset_cursor(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, timestamp: int
     ) -> Response:
-        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             await subscriptions.reset_cursor(part, subscription, timestamp)
         return done()
 

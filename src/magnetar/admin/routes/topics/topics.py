@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final
 
 from starlette.requests import Request
@@ -27,9 +27,11 @@ from magnetar.model.errors import (
 from magnetar.model.names import Domain, TopicName
 from magnetar.model.own_properties import OF_TOPICS
 from magnetar.model.system_topics import is_reserved, is_system_topic
+from magnetar.runtime.tasks import in_turns
 
 _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
-
+PARTS_PER_TURN: Final = 20
+"""Partitions that are looked at without giving the loop a turn: a few milliseconds, if they are to be loaded."""
 
 _DOMAINS: Final[Mapping[str, Domain]] = {"persistent": "persistent", "non-persistent": "non-persistent"}
 
@@ -50,6 +52,12 @@ def parts_of(topics: TopicsPort, resources: Resources, topic: TopicName) -> list
     if count:
         return topics.partitions_of(topic)
     return [existing(topics, resources, topic)]
+
+
+async def each_part(topics: TopicsPort, resources: Resources, topic: TopicName) -> AsyncIterator[TopicName]:
+    """Yield what :func:`parts_of` returns, some in each turn of the loop: there may be ten thousand, to be loaded."""
+    async for part in in_turns(parts_of(topics, resources, topic), PARTS_PER_TURN):
+        yield part
 
 
 def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> RouteGroup:
@@ -104,7 +112,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
 
     @router.put(TOPIC + "/unload")
     async def unload_topic(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
-        for part in parts_of(topics, resources, topic_name(domain, tenant, namespace, topic)):
+        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             await topics.unload_topic(part)
         return done()
 

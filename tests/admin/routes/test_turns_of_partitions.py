@@ -1,0 +1,61 @@
+"""What is done with each partition gives others a turn of the loop: there may be ten thousand, all to be loaded."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from magnetar.admin.application import create_app
+from magnetar.config.settings import Settings
+from magnetar.metadata.resources import Resources
+from magnetar.model.ids import EARLIEST
+from magnetar.model.names import TopicName
+from magnetar.testing.memory_metadata import MemoryMetadataStore
+from tests.admin.fake_broker import FakeBroker
+from tests.admin.http.test_changes_meanwhile import asked
+
+TOPIC = TopicName.parse("persistent://public/default/p")
+PATH = "/admin/v2/persistent/public/default/p"
+PARTITIONS = 1000
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/subscriptions", None),
+        ("GET", "/subscription/s/properties", None),
+        ("PUT", "/subscription/s/properties", {"a": "1"}),
+        ("GET", "/subscription/s/replicatedSubscriptionStatus", None),
+        ("POST", "/subscription/s/replicatedSubscriptionStatus", True),
+        ("POST", "/subscription/s/expireMessages/5", None),
+        ("POST", "/all_subscription/expireMessages/5", None),
+        ("DELETE", "/subscription/s", None),
+        ("GET", "/internal-info", None),
+        ("PUT", "/unload", None),
+        ("PUT", "/compaction", None),
+        ("POST", "/trim", None),
+        ("DELETE", "/truncate", None),
+        ("POST", "/terminate/partitions", None),
+    ],
+)
+def test_others_have_turns_between_partitions(method: str, path: str, body: object) -> None:
+    async def run() -> None:
+        settings = Settings()
+        resources = Resources(MemoryMetadataStore(), settings)
+        await resources.ensure_defaults()
+        broker = FakeBroker(resources, settings)
+        await resources.partitioned.create(TOPIC, PARTITIONS)
+        await broker.create_partitions(TOPIC, 0, PARTITIONS)
+        for part in TOPIC.partitions(PARTITIONS):
+            await broker.create_subscription(part, "s", EARLIEST, {}, replicated=False)
+        app = create_app(broker.ports(), resources, settings)
+        asking = asyncio.create_task(asked(app, method, PATH + path, body))
+        turns = 0
+        while not asking.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert (await asking)[0] in (200, 204)
+        assert turns >= PARTITIONS // 50
+
+    asyncio.run(run())
