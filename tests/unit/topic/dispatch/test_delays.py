@@ -164,6 +164,9 @@ def test_policy(tmp_path: Path) -> None:
         assert connection.ordinals == [0]
         await asyncio.sleep(5.1)
         assert connection.ordinals == [0, 1]
+        # a policy may have any number, and only one above 0 is a limit
+        bench.topic.set_policies(TopicPolicies(delayed_delivery=DelayedDelivery(max_delay_ms=-1)))
+        bench.publish(5_001)
 
     simulated(main)
 

@@ -159,7 +159,7 @@ class Delays(DispatchRule, TopicFeature):
         if not time_ms:
             return self._plain(entry, messages, tag)
         now, policy = self._clock.now_ms(), self._policy
-        if policy.max_delay_ms and time_ms - now > policy.max_delay_ms:
+        if 0 < policy.max_delay_ms < time_ms - now:
             raise NotAllowedError(f"Exceeds max allowed delivery delay of {policy.max_delay_ms} milliseconds")
         ordinal = self._plain(entry, messages, tag)
         if time_ms > self._horizon(now):
