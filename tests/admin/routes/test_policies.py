@@ -14,6 +14,7 @@ from magnetar.model.names import TopicName
 from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
+from tests.support.at_once import at_once
 
 NAMESPACE = "/admin/v2/namespaces/ref/main"
 TOPIC = "/admin/v2/persistent/ref/main/t"
@@ -330,3 +331,13 @@ def test_a_time_to_live_in_the_body_removes_nothing(rest: RestClient) -> None:
     assert rest.get(TOPIC + "/messageTTL").json() == 97
     assert rest.post(TOPIC + "/messageTTL", content=b"null").status_code == 204
     assert rest.get(TOPIC + "/messageTTL").content == b"", "nothing at all removes it, as in Apache Pulsar"
+
+
+def test_rates_of_subscriptions_do_not_grow_with_each_request(rest: RestClient, own_world: World) -> None:
+    """They are one record, which is written whole with each change, and a subscription need not exist."""
+    own_world.broker.topics[NAME] = {}
+    there: Any = {f"{number:04}" + "s" * 10_000: RATE for number in range(103)}
+    at_once(own_world.resources.topic_policies.update(NAME, "subscriptionDispatchRates", there))
+    assert rest.post(f"{TOPIC}/{'t' * 10_000}/dispatchRate", json=RATE).status_code == 412
+    assert own_world.resources.topic_policies.get(NAME) == {"subscriptionDispatchRates": there}
+    assert rest.delete(f"{TOPIC}/{next(iter(there))}/dispatchRate").status_code == 204

@@ -6,6 +6,7 @@ the global policy, which the local one overrides. A partition's policies are its
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -90,6 +91,8 @@ _ONE_COPY: Final[Mapping[str, Json]] = {
 """What Apache Pulsar's standalone answers for a single disk."""
 _QUERIED: Final = "messageTTL"
 """The only policy whose value stands in the query."""
+_RATES_MAX: Final = 1 << 20
+"""Characters, as JSON, of the dispatch rates of all subscriptions of a topic: each request may add one."""
 _UNACKED: Final = "maxUnackedNum must be 0 or more"
 POLICIES: Final[dict[str, _Policy]] = {
     "autoSubscriptionCreation": _Policy(
@@ -276,9 +279,13 @@ def _dispatch_rate_routes(router: RouteGroup, topics: TopicsPort, resources: Res
         return found if isinstance(found, dict) else {}
 
     async def store(name: TopicName, subscription: str, value: Json, *, is_global: bool) -> Response:
-        await resources.topic_policies.change(
-            name, stored, lambda rates: v.with_member(rates, subscription, value), is_global=is_global
-        )
+        def changed(rates: Json) -> Json:
+            after = v.with_member(rates, subscription, value)
+            if value is not None and len(json.dumps(after)) > _RATES_MAX:
+                raise PreconditionFailedError(f"the rates of subscriptions take {_RATES_MAX} characters at most")
+            return after
+
+        await resources.topic_policies.change(name, stored, changed, is_global=is_global)
         return done()
 
     @router.get(path)
