@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable
 from functools import partialmethod
 from typing import Any
 
@@ -44,3 +46,31 @@ class RestClient:
     post = partialmethod(request, "POST")
     delete = partialmethod(request, "DELETE")
     patch = partialmethod(request, "PATCH")
+
+
+async def _nothing() -> None: ...
+
+
+async def asked(
+    app: ASGIApp, method: str, path: str, body: object = None, before: Callable[[], Awaitable[Any]] = _nothing
+) -> tuple[int, Any]:
+    """Ask; ``before`` is awaited when the route waits for the body. Returns status and answer."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await before()
+        return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode(), "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path, _, query = path.partition("?")
+    scope = {
+        "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+        "headers": [(b"host", b"127.0.0.1:8080"), (b"content-type", b"application/json")], "scheme": "http",
+        "http_version": "1.1", "root_path": "", "asgi": {"version": "3.0"}, "server": ("127.0.0.1", 8080),
+        "client": ("127.0.0.1", 1), "state": {},
+    }  # fmt: skip
+    await app(scope, receive, send)
+    data = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], json.loads(data) if data else None

@@ -13,7 +13,7 @@ from magnetar.model.ids import EARLIEST
 from magnetar.model.names import TopicName
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.fake_broker import FakeBroker
-from tests.admin.http.test_changes_meanwhile import asked
+from tests.admin.rest_client import asked
 
 TOPIC = TopicName.parse("persistent://public/default/p")
 PATH = "/admin/v2/persistent/public/default/p"
