@@ -5,6 +5,7 @@ A subscription's own limit is asked when the consumer joins it. Limits that chan
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
@@ -13,11 +14,14 @@ from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 
 
-def check_consumer(topic: str, policies: TopicPolicies, sub_type: SubType, consumers: int) -> None:
-    """Whether one more consumer of this type may come to a topic that has so many. Raises what SUBSCRIBE answers."""
+def check_consumer(topic: str, policies: TopicPolicies, sub_type: SubType, consumers: Callable[[], int]) -> None:
+    """Whether one more consumer of this type may come to a topic that has so many. Raises what SUBSCRIBE answers.
+
+    They are counted only if there is a limit: a topic may have ten thousand readers.
+    """
     if sub_type.name not in policies.subscription_types_enabled:
         raise NotAllowedError(f"Topic[{{{topic}}}] doesn't support {sub_type.name} sub type!")
-    if policies.max_consumers and consumers >= policies.max_consumers:
+    if policies.max_consumers and consumers() >= policies.max_consumers:
         raise ConsumerBusyError("Topic reached max consumers limit")
 
 

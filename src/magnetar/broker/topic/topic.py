@@ -171,7 +171,7 @@ class Topic:
 
     def check_consumer(self, sub_type: SubType) -> None:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""
-        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
+        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count)
 
     def create_subscription(
         self, name: str, ordinal: int, done: Callable[[], None] | None = None,

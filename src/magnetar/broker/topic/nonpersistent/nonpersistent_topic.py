@@ -113,7 +113,7 @@ class NonPersistentTopic:
 
     def check_consumer(self, sub_type: SubType) -> None:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""
-        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count())
+        check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count)
 
     def consumer_gone(self, subscription: SubscriptionApi) -> None:
         """A consumer has left; the subscription goes with its last one."""
