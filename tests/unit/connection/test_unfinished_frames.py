@@ -48,3 +48,41 @@ def test_shortage_costs_each_look_once_and_little_ones_count_when_they_are_many(
         assert frames._large == {}
 
     asyncio.run(scenario())
+
+
+def test_a_frame_of_which_nothing_more_came_keeps_its_turn() -> None:
+    """The first that began is the first that is read to its end, and then the next one has its turn."""
+
+    class Sender:
+        def __init__(self) -> None:
+            self.reads = True
+
+        def hold_off(self) -> None:
+            self.reads = False
+
+        def carry_on(self) -> None:
+            self.reads = True
+
+        def too_slow(self, held: int) -> None: ...
+
+    async def scenario() -> None:
+        frames = UnfinishedFrames(MB)
+        first, second = Sender(), Sender()
+        for sender in (first, second):
+            frames.changed(sender, 0, 200_000, 400_000)
+        await asyncio.sleep(0)
+        assert (first.reads, second.reads) == (True, False)
+        for before, held in ((200_000, 200_000), (200_000, 200_001)):
+            frames.changed(first, before, held, 600_000 - held)
+            await asyncio.sleep(0)
+            assert (first.reads, second.reads) == (True, False)
+        frames.changed(first, 200_001, 150_000, 450_000)  # it became whole, and another one has begun
+        await asyncio.sleep(0)
+        assert (first.reads, second.reads) == (False, True), "that one queues behind those that wait"
+        frames.changed(second, 200_000, 0, 0)
+        await asyncio.sleep(0)
+        assert first.reads
+        frames.changed(first, 150_000, 0, 0)
+        assert (frames.bytes, frames._wanted, frames._large) == (0, 0, {})
+
+    asyncio.run(scenario())
