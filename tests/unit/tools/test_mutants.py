@@ -197,9 +197,21 @@ def test_lines_are_followed_when_the_product_has_changed(tmp_path: Path) -> None
     assert found.passing("tools/mutants/tree.py", range(place, place + 1)) == {"a", "b"}, "it runs with the import"
 
 
-def test_what_no_test_passes_is_named(tmp_path: Path) -> None:
-    found = _map(tmp_path / "map", one=(0.1, 0b001), two=(0.1, 0b100))
-    assert list(found.unpassed("src/magnetar/protocol")) == [(PLACE, 3, 4)]
+@pytest.mark.parametrize("more", [0, 2])
+def test_what_no_test_passes_is_named_also_where_the_product_has_changed_since(tmp_path: Path, more: int) -> None:
+    source = (ROOT / PLACE).read_bytes()
+    stretches = planted(source, 0)[1]
+    then = b"# a line that is gone\n" * more + source
+    digest = hashlib.sha256(then).hexdigest()
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / digest).write_bytes(then)
+    moved = [[first + more, last + more] for first, last in stretches]
+    (tmp_path / "table-t").write_text(json.dumps({PLACE: {"text": digest, "first": 5, "stretches": moved}}))
+    found = FootprintMap(tmp_path)
+    all_but = ((1 << len(stretches)) - 1) & ~0b100
+    found.tests["one"] = Footprint("t", (all_but & 0xFF) << 5, 0.1, 0.1)
+    found.tests["two"] = Footprint("t", (all_but & ~0xFF) << 5, 0.1, 0.1)
+    assert list(found.unpassed("src/magnetar/protocol")) == [(PLACE, *stretches[2])]
 
 
 PASSING = b'''"""A text."""
