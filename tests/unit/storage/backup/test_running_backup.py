@@ -6,6 +6,7 @@ import asyncio
 import errno
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,6 +18,7 @@ from magnetar.storage.backup.running_backup import ERROR, RUNNING, SUCCESS, Back
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem, Faults, Operation
+from magnetar.testing.simloop import run
 from tests.support.simulated_store import Disk, publish, simulated
 
 
@@ -118,3 +120,46 @@ async def test_a_backup_that_cannot_be_written_to_its_end_says_so_and_leaves_not
     await backups.begin("tuesday")
     assert (await ended(backups)).state == SUCCESS
     await store.close()
+
+
+@pytest.mark.parametrize("why", ["the broker stops", "no room is left"])
+def test_a_backup_that_is_given_up_leaves_nothing(why: str) -> None:
+    """What is dead may not go while it is written: a broker whose disk is full needs the room."""
+
+    async def main() -> None:
+        place = Disks()
+        backups, store = await backed_up(Disk(), place)
+        await backups.begin("monday")
+        if why == "the broker stops":
+            await backups.close()
+        else:
+            store.journal.full = PersistenceError(why)
+        status = await ended(backups)
+        assert (status.state, status.error) == (ERROR, f"backup monday was given up: {why}")
+        assert (place.there, store.keeper.keeps_all) == ({}, False)
+        store.journal.full = None
+        await store.close()
+
+    run(1, main())
+
+
+def test_a_backup_whose_moment_cannot_be_made_durable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was receipted before must be in it: without the journal there is no such moment."""
+
+    def refuse(done: object, failed: Callable[[PersistenceError], None]) -> None:
+        failed(PersistenceError("nothing of it was accepted"))
+
+    async def main() -> None:
+        place = Disks()
+        backups, store = await backed_up(Disk(), place)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(store.journal), "barrier", lambda self, done, failed: refuse(done, failed))
+            with pytest.raises(PersistenceError, match="nothing of it was accepted"):
+                await asyncio.wait_for(backups.begin("monday"), 60)
+        assert (await ended(backups)).state == ERROR
+        assert (place.there, store.keeper.keeps_all) == ({}, False)
+        await backups.begin("tuesday")
+        assert (await ended(backups)).state == SUCCESS
+        await store.close()
+
+    run(1, main())
