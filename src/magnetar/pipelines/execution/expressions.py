@@ -25,6 +25,11 @@ RAW: Final = "__rawValue"
 ERROR: Final = "__decodeError"
 HASH: Final = "__print"
 POSITION: Final = ("__topic", "__ledgerId", "__entryId", "__batchIndex")
+_MOMENTS: Final = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+}
+"""Options of to_json, which by itself leaves out what is less than a millisecond."""
 _CORRUPT: Final = "__corrupt"
 _HIDDEN: Final = frozenset({RAW, ERROR, HASH, MARK})
 
@@ -124,7 +129,7 @@ def dead_letters(
     )
     columns = set(frame.columns)
     shown = [name for name in frame.columns if not name.startswith(OUTCOME) and name not in _HIDDEN]
-    row = f.to_json(f.struct(*shown)).cast("binary")
+    row = f.to_json(f.struct(*shown), _MOMENTS).cast("binary")
     value, kind = row, f.lit(dead_letter.ROW)
     if whole:
         # A data source that decodes keeps the bytes of what it could not decode; of others the position is enough.
@@ -168,7 +173,7 @@ def sink_rows(frame: DataFrame, sink: TopicSink) -> DataFrame:
         if name not in made and name in frame.columns:
             made[name] = f.col(name)
     if "value" not in made:
-        made["value"] = f.to_json(f.struct(*(name for name in frame.columns if not name.startswith("__"))))
+        made["value"] = f.to_json(f.struct(*(name for name in frame.columns if not name.startswith("__"))), _MOMENTS)
     return frame.select(*(column.alias(name) for name, column in made.items()))
 
 
@@ -192,7 +197,7 @@ def row_print(columns: Sequence[str], row: str | None = None) -> Column:
 
     where = "" if row is None else f"{row}."
     named = [f.col(f"{where}`{name.replace('`', '``')}`").alias(name) for name in sorted(columns)]
-    return f.xxhash64(f.to_json(f.struct(*named), {"timeZone": "UTC"}))
+    return f.xxhash64(f.to_json(f.struct(*named), {"timeZone": "UTC", **_MOMENTS}))
 
 
 def sums(column: Column) -> list[Column]:

@@ -11,7 +11,7 @@
 Ranges are half-open, as in Spark's checkpoint (`spark.offset_json`). A *print* is the sum of the 64-bit hashes of
 rows, modulo 2^64: it does not depend on their order, and the print of many batches is the sum of theirs. ``of`` names
 the checks that the rows of an output went through, the source first, if every row that passed them is in the output;
-it is null if the rows were selected, joined or aggregated on the way. ``by`` is "names" where the print is that of
+it is null if the rows were selected, joined or aggregated on the way. ``by`` is "names-us" where the print is that of
 `expressions.row_print`, which can be computed again from a table.
 
 ``fingerprint`` is SHA-256 over ``previous`` and the rest in canonical form, and ``previous`` is the fingerprint of the
@@ -32,7 +32,7 @@ from magnetar.model.errors import InvalidValueError
 VERSION: Final = 1
 FIRST: Final = "0" * 64
 """The ``previous`` of the first manifest."""
-BY_NAMES: Final = "names"
+BY_NAMES: Final = "names-us"
 _MASK: Final = (1 << 64) - 1
 
 
