@@ -8,7 +8,6 @@ replaying a record twice changes nothing. Two are kept; a damaged one is set asi
 
 from __future__ import annotations
 
-import json
 import logging
 import struct
 from collections.abc import Iterable, Mapping
@@ -36,7 +35,7 @@ class Checkpoint(NamedTuple):
 
 def encode(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
     """The content of a checkpoint file."""
-    text = json.dumps(head, separators=(",", ":")).encode()
+    text = records.as_json(head).encode()
     parts = [MAGIC, _U32.pack(len(text)), text]
     for blob in logs:
         parts += (_U32.pack(len(blob)), blob)

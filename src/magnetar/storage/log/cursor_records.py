@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar.storage.log.records import RecordKind, record_start
+from magnetar.storage.log.records import RecordKind, as_json, record_start
 
 _ACKS: Final = struct.Struct("<QQqII")
 _U32: Final = struct.Struct("<I")
@@ -64,7 +64,7 @@ def parse_cursor_state(body: bytes, at: int = 0) -> tuple[CursorState, int]:
 
 def cursor_record(name: str, properties: dict[str, Any], state: CursorState) -> bytes:
     """A CURSOR record's body: JSON about the cursor, then its state."""
-    about = json.dumps({"name": name, "properties": properties}, separators=(",", ":")).encode()
+    about = as_json({"name": name, "properties": properties}).encode()
     return _U32.pack(len(about)) + about + cursor_state(state)
 
 

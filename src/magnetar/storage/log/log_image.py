@@ -59,7 +59,7 @@ class LogImage(NamedTuple):
 
 def encode(about: dict[str, Any], cursors: Iterable[bytes], feature_states: Iterable[FeatureStateImage]) -> bytes:
     """One log's part of a checkpoint."""
-    text = json.dumps(about, separators=(",", ":")).encode()
+    text = records.as_json(about).encode()
     parts = [_U32.pack(len(text)), text]
     for bodies in (list(cursors), [_feature_state_bytes(feature_state) for feature_state in feature_states]):
         parts.append(_U32.pack(len(bodies)))
