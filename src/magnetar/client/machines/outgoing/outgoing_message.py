@@ -85,7 +85,8 @@ class EntryMaker:
             null_value=message.null_value,
             replicate_to=message.replicate_to,
             schema_version=self.schema_version,
-            compression=self.compression,
+            # of nothing ZLIB makes eight bytes, which the official C++ and Python clients cannot unpack
+            compression=self.compression if message.payload else CompressionType.NONE,
             uncompressed_size=len(message.payload),
             txn=message.txn,
         )
@@ -96,7 +97,7 @@ class EntryMaker:
         return self._entry(metadata, message.payload)
 
     def _entry(self, metadata: EntryMetadata, plain: bytes) -> bytes:
-        payload = compress(self.compression, plain)
+        payload = compress(metadata.compression, plain)
         if self.seal is not None:
             metadata, payload = self.seal(metadata, payload)
         return build_entry(metadata, payload)
