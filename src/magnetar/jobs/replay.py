@@ -136,8 +136,7 @@ def replay(spark: SparkSession, access: Access, wanted: ReplayRequest, ranges: S
     from pyspark.sql import functions as f
 
     given = {"service.url": access.url or "", "topic": wanted.source, "metadata": ",".join(METADATA)}
-    login = options_of(access.login)
-    options = source_options(given | login)
+    options = source_options(given | options_of(access.login))
     columns = tuple(name for name in METADATA)
     schema = sql_schema(value_decoder(options).schema, columns)
     tasks = tasks_of(list(ranges))
@@ -159,6 +158,17 @@ def replay(spark: SparkSession, access: Access, wanted: ReplayRequest, ranges: S
             ) from None
     seen = Observation("replay")
     out = frame.select(*_PUBLISHED).observe(seen, f.count(f.lit(1)).alias("messages"))
-    writer = out.write.format("pulsar").option("service.url", access.url).option("topic", wanted.target)
-    writer.options(**login).option("txnAppId", f"replay-{wanted.name}").option("txnVersion", "0").mode("append").save()
+    out.write.format("pulsar").options(**sink_options_of(access, wanted)).mode("append").save()
     return int(seen.get["messages"])
+
+
+def sink_options_of(access: Access, wanted: ReplayRequest) -> dict[str, str]:
+    """Return how the target is written: once for all runs of a name, and in chunks what came in chunks."""
+    return {
+        "service.url": access.url or "",
+        "topic": wanted.target,
+        **options_of(access.login),
+        "txnAppId": f"replay-{wanted.name}",
+        "txnVersion": "0",
+        "pulsar.producer.chunkingEnabled": "true",
+    }

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.client.read_position import ReadPosition
-from magnetar.jobs.replay import ReplayRequest, acknowledged, backlog, load_or_make
+from magnetar.jobs.reader.units import Access
+from magnetar.jobs.replay import ReplayRequest, acknowledged, backlog, load_or_make, sink_options_of
 from magnetar.model.errors import InvalidValueError
+from magnetar.spark.options.sink_options import sink_options
 from magnetar.spark.source.planning.planner import Range
 
 WANTED = ReplayRequest(
@@ -60,3 +62,10 @@ def test_bad_requests_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="into itself"):
         ReplayRequest("a", "t", None, "persistent://public/default/t", None).checked()
     assert ReplayRequest("a", "t", "s", "t", None).checked().target == "persistent://public/default/t"
+
+
+def test_what_came_in_chunks_is_published_in_chunks() -> None:
+    """The job ended, and asked for an option that it does not have."""
+    wanted = ReplayRequest("fix", "persistent://public/default/a", None, "persistent://public/default/b", None)
+    options = sink_options(sink_options_of(Access("pulsar://127.0.0.1:1"), wanted))
+    assert options.chunking and options.app == ("replay-fix", 0) and options.topic == wanted.target
