@@ -40,7 +40,7 @@ from magnetar.client.aio.schema_choice import GivenSchema, T, schema_of_producer
 from magnetar.client.aio.services.client_connections import ClientConnections
 from magnetar.client.aio.services.service_info import TlsChoices
 from magnetar.client.aio.services.service_switch import GivenService, ServiceSwitch
-from magnetar.client.aio.topics.consumer_options import ConsumerOptions
+from magnetar.client.aio.topics.consumer_options import ConsumerOptions, name_by_chance
 from magnetar.client.aio.topics.delivery_options import DeliveryParameters, delivery_options
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.encryption.crypto_failure_action import ConsumerCryptoFailureAction, ProducerCryptoFailureAction
@@ -276,7 +276,7 @@ class Client(ReaderClient):
         refuse_stats_cache(broker_consumer_stats_cache_time_ms)
         options = consumer_options(
             subscription_name=subscription_name, consumer_type=consumer_type, schema=schema,
-            receiver_queue_size=receiver_queue_size, consumer_name=consumer_name,
+            receiver_queue_size=receiver_queue_size, consumer_name=consumer_name or name_by_chance(self._rng),
             delivery=delivery_options(
                 SubType(consumer_type), self._rng, negative_ack_redelivery_delay_ms=negative_ack_redelivery_delay_ms,
                 unacked_messages_timeout_ms=unacked_messages_timeout_ms, dead_letter_policy=dead_letter_policy,

@@ -92,7 +92,7 @@ class Consumer(Generic[T]):
         return self.twin.subscription_name()
 
     def consumer_name(self) -> str:
-        """Return the name that was given, empty if the broker made one."""
+        """Return the name that was given, or the one that was made for all its topics and connections."""
         return self.twin.consumer_name()
 
     def is_connected(self) -> bool:

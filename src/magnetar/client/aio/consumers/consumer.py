@@ -123,7 +123,7 @@ class Consumer(Settlement[T]):
         return self._options.subscription
 
     def consumer_name(self) -> str:
-        """Return the name that was given, empty if the broker made one."""
+        """Return the name that was given, or the one that was made for all its topics and connections."""
         return self._options.name or ""
 
     @property

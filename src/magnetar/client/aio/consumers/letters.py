@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import string
 from datetime import timedelta
-from typing import Final
 
 from magnetar.client.aio.consumers.dead_letters import DeadLetterSender
 from magnetar.client.aio.consumers.letter_producer import (
@@ -16,13 +14,9 @@ from magnetar.client.aio.consumers.letter_producer import (
     SchemaOfVersion,
 )
 from magnetar.client.aio.consumers.retry_letters import RetryLetterSender
-from magnetar.client.aio.topics.consumer_options import ConsumerOptions
+from magnetar.client.aio.topics.consumer_options import ConsumerOptions, name_by_chance
 from magnetar.client.machines.redelivery.redelivery_backoff import DELAY_MAX_MS
 from magnetar.model.errors import InvalidValueError
-
-_ALPHABET: Final = string.ascii_letters + string.digits
-_NONCE: Final = 5
-"""Characters that make the names of producers differ, as Java has it."""
 
 
 class Letters:
@@ -33,9 +27,9 @@ class Letters:
     ) -> None:
         policy = options.delivery.policy
         assert policy is not None
-        name = options.name or _nonce(rng)
+        name = options.name or name_by_chance(rng)
         self.dead = DeadLetterSender(
-            policy, options.subscription, name, options.schema, open_outlet, schema_of, _nonce(rng)
+            policy, options.subscription, name, options.schema, open_outlet, schema_of, name_by_chance(rng)
         )
         self.retry: RetryLetterSender | None = None
         if options.delivery.retry_enable:
@@ -50,10 +44,6 @@ class Letters:
         if self.retry is not None:
             closing.append(self.retry.close())
         await asyncio.gather(*closing)
-
-
-def _nonce(rng: random.Random) -> str:
-    return "".join(rng.choices(_ALPHABET, k=_NONCE))
 
 
 def delay_ms(delay: float | timedelta) -> int:

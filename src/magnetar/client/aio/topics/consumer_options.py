@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import string
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from magnetar.client.aio.topics.delivery_options import DeliveryOptions
 from magnetar.client.encryption.message_unsealer import MessageUnsealer
@@ -12,6 +14,15 @@ from magnetar.client.machines.message_id import MessageId
 from magnetar.client.values.value_schema import ValueSchema
 from magnetar.model.subscription_types import KeySharedMeta, SubType
 from magnetar.protocol import commands as c
+
+_ALPHABET: Final = string.ascii_letters + string.digits
+_CHARACTERS: Final = 5
+"""Of a name by chance, as Java has it."""
+
+
+def name_by_chance(rng: random.Random) -> str:
+    """Return what makes the names of consumers differ, and those of their producers (rules 0.7, 5.1.8)."""
+    return "".join(rng.choices(_ALPHABET, k=_CHARACTERS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
