@@ -9,7 +9,10 @@ import pytest
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.model.errors import ConsumerBusyError, NotAllowedError
 from magnetar.model.subscription_types import SubType
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import TopicPolicies
+from magnetar.testing.simloop import SimLoop, run_in
+from tests.support.loaded_topic import LoadedTopic
 from tests.support.subscription_stand import Stand
 
 T = "persistent://a/b/t"
@@ -33,6 +36,27 @@ def test_counts() -> None:
         check_subscription(T, policies, 3)
     check_consumer(T, TopicPolicies(), SubType.Shared, lambda: pytest.fail("counted without a limit"))
     check_subscription(T, TopicPolicies(), 10_000)
+
+
+def test_a_topic_with_as_many_subscriptions_as_it_may_have_opens_those_it_has_and_that_of_compaction() -> None:
+    async def main() -> None:
+        place = LoadedTopic()
+        topic = place.topic
+        topic.set_policies(TopicPolicies(max_subscriptions=2))
+        topic.create_subscription("a", 0)
+        topic.create_subscription("b", 0)
+        for durable in (True, False):
+            with pytest.raises(NotAllowedError, match="Exceed the maximum number of subscriptions"):
+                topic.subscription("c", durable=durable, ordinal=lambda: 0, properties={}, done=lambda: None)
+        known = topic.subscriptions["a"]
+        assert topic.subscription("a", durable=True, ordinal=lambda: 0, properties={}, done=lambda: None) is known
+        topic.create_subscription(COMPACTION_SUBSCRIPTION, 0)
+        assert topic.durable_subscriptions() == ["a", "b", COMPACTION_SUBSCRIPTION]
+        await place.durable()
+        topic.close()
+        await place.store.close()
+
+    run_in(SimLoop(1), main())
 
 
 @pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])

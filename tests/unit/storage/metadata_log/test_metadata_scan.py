@@ -148,6 +148,10 @@ def test_without_any_head_everything_is_in_doubt_and_nothing_that_can_be_read_is
 def test_one_copy_alone_is_put_together_from_what_it_has() -> None:
     found = together([read_copy(A, copy({7}), INSTANCE)])
     assert (numbers(found), found.doubt) == ([2, 4, 5, 6, 8], f"1 changes (7) cannot be read in {A}")
+    found = together([read_copy(A, copy({4}), INSTANCE)])
+    assert (numbers(found), found.doubt) == (
+        [2, 5, 6, 7, 8], f"some of what stood in both at their last rewriting cannot be read in {A}"
+    )  # fmt: skip
 
 
 def test_a_copy_that_ends_early_is_damage_only_if_more_than_the_write_under_way_is_missing() -> None:
