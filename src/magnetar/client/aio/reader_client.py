@@ -88,9 +88,9 @@ class ReaderClient(ClientLife):
 
             self._open.watch(consumer, grow, GROWTH_PERIOD)
         if start_message_id == MessageId.latest and start_message_id_inclusive:
-            last = await consumer.get_last_message_ids()
-            if len(last) == 1 and last[0].entry_id() >= 0:
-                await reader.seek(last[0])
+            for last in await consumer.get_last_message_ids():
+                if last.entry_id() >= 0:
+                    await reader.seek(last)
         return reader
 
     async def create_table_view(

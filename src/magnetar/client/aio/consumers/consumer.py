@@ -289,13 +289,8 @@ class Consumer(Settlement[T]):
             done.exception()  # those who wait for it have it
 
     async def _seek(self, messageid: MessageId | int) -> None:
-        members = self._open()
         command, start = seek_command(messageid, inclusive=self._options.start_inclusive)
-        if start is not None and len(members) > 1 and start not in (MessageId.earliest, MessageId.latest):
-            if not start.topic and start.partition() < 0:
-                raise InvalidValueError("a seek on several topics needs an id that says which, or a time")
-            members = [self._member(start)]
-        await asyncio.gather(*(one.seek(command, start) for one in members))
+        await asyncio.gather(*(one.seek(command, start) for one in self.moved_by(messageid)))
 
     def stats(self) -> ConsumptionStatistics:
         """Return what was counted since the consumer was opened, on the topics that it has now."""
@@ -354,11 +349,14 @@ class Consumer(Settlement[T]):
         return found
 
     async def unsubscribe(self, *, force: bool = False) -> None:
-        """Delete the subscription on all topics, and close."""
+        """Delete the subscription on all topics, and close. Raises why one is left; called again, it goes on there."""
         checked("unsubscribe", force=force)
         members = self._open()
         await self._close_letters()
-        await asyncio.gather(*(one.unsubscribe(force=force) for one in members))
+        ends = (one.unsubscribe(force=force) for one in members)
+        for failure in await asyncio.gather(*ends, return_exceptions=True):
+            if failure is not None:
+                raise failure
         self._end()
 
     def forked(self, error: ForkedClientError) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Generic
 
 from magnetar.client.aio.consumers.consumer import Consumer
+from magnetar.client.aio.parameters import checked
 from magnetar.client.machines.message import Message, T
 from magnetar.client.machines.message_id import MessageId, end_order, order_of
 
@@ -21,6 +22,8 @@ class Reader(Generic[T]):
     def __init__(self, consumer: Consumer[T], start: MessageId) -> None:
         self._consumer = consumer
         self._start = start
+        self._starts: dict[str, MessageId] = {}
+        """Where it was moved to, of topics where it was."""
         self._last: dict[str, Message[T]] = {}
         self._ends: dict[str, MessageId] = {}
         self._unsaid = 0
@@ -127,11 +130,12 @@ class Reader(Generic[T]):
         if place[0] >= 0:
             return self._place(topic) < end_order(found)
         marked = answer.consumer_mark_delete_position
-        if self._start == MessageId.latest:
+        start = self._starts.get(topic, self._start)
+        if start == MessageId.latest:
             return marked is not None and (marked.ledger, marked.entry) < (end.ledger, end.entry)
-        if self._start == MessageId.earliest:
+        if start == MessageId.earliest:
             return True
-        begin = order_of(self._start)
+        begin = order_of(start)
         return begin <= order_of(found) if self._consumer.options.start_inclusive else begin < end_order(found)
 
     async def seek(self, messageid: MessageId | int) -> None:
@@ -139,17 +143,20 @@ class Reader(Generic[T]):
 
         Cancelled, it goes there all the same.
         """
+        checked("seek", messageid=messageid)
+        topics = [one.topic for one in self._consumer.moved_by(messageid)]
         try:
             await self._consumer.seek(messageid)
         except asyncio.CancelledError:
-            self._moved(messageid)
+            self._moved(topics, messageid)
             raise
-        self._moved(messageid)
+        self._moved(topics, messageid)
 
-    def _moved(self, messageid: MessageId | int) -> None:
-        self._last.clear()
-        self._ends.clear()
-        self._start = MessageId.earliest if isinstance(messageid, int) else messageid
+    def _moved(self, topics: Iterable[str], messageid: MessageId | int) -> None:
+        for one in topics:
+            self._last.pop(one, None)
+            self._ends.pop(one, None)
+            self._starts[one] = MessageId.earliest if isinstance(messageid, int) else messageid
 
     async def close(self) -> None:
         """Close; the broker forgets it."""

@@ -260,6 +260,18 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
             raise self._closed_error()
         return list(self._members.values())
 
+    def moved_by(self, place: MessageId | int) -> list[TopicConsumer]:
+        """Return what a seek moves: everything by a time or to an end, otherwise the topic that the id says.
+
+        Raises AlreadyClosedError, InvalidValueError.
+        """
+        members = self._open()
+        if len(members) < 2 or not isinstance(place, MessageId) or place in (MessageId.earliest, MessageId.latest):
+            return members
+        if not place.topic and place.partition() < 0:
+            raise InvalidValueError("a seek on several topics needs an id that says which, or a time")
+        return [self._member(place)]
+
     def _member(self, message: Message[T] | MessageId) -> TopicConsumer:
         members = self._open()
         topic = message.envelope.topic if isinstance(message, Message) else message.topic

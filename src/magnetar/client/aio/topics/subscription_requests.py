@@ -87,5 +87,5 @@ class SubscriptionRequests:
         """Delete the subscription, and with it the consumer. Raises RefusedError, ConnectionLostError."""
         connection = self.connection()
         command = c.CommandUnsubscribe(self.consumer_id, connection.new_request_id(), force)
-        await connection.request(command, c.CommandSuccess, f"unsubscribe {self._subscription}")
+        await connection.request(command, c.CommandSuccess, f"unsubscribe {self._subscription} on {self._topic}")
         connection.consumers.pop(self.consumer_id, None)

@@ -88,7 +88,7 @@ class TopicConsumer:
         self._chunk_timer = DueTimer(self._loop, self._chunk_pass)
         self.on_redelivery: Callable[[TopicConsumer, str, Sequence[Place]], None] | None = None
         """Hears which entries are asked for again, and by which callback of interceptors."""
-        self._seeking = False
+        self._seeking = self._unsubscribed = False
         self._attachment = Attachment(
             topic, environment.lookup, environment.rng, self._open, self.fail, timeout=environment.timeout
         )
@@ -357,8 +357,10 @@ class TopicConsumer:
 
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription, and with it this consumer."""
-        await self.requests.unsubscribe(force=force)
-        await self._attachment.close()
+        if not self._unsubscribed:
+            await self.requests.unsubscribe(force=force)
+            self._unsubscribed = True
+            await self._attachment.close()
 
     def fail(self, error: Exception) -> None:
         """Give nothing any more."""
