@@ -111,7 +111,8 @@ def redrive_plans(checkpoint: PipelineCheckpoint) -> list[RedrivePlan]:
         if plan.number != number:
             raise InvalidValueError(
                 f"{directory}/{number}.json is missing: it says which dead letters a replay took; restore it from a "
-                "backup, or letters would be put back twice"
+                f'backup. Without one, write {{"number": {number}, "end": {{}}, "done": true}} into it: letters that '
+                "it took may be put back once more then"
             )
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.model.errors import ServerError
+from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClientError
 from tests.support.real_broker import TOPIC, RealBroker, run_on_broker
@@ -71,5 +72,21 @@ def test_properties_do_not_grow_with_each_request(tmp_path: Path, path: str, mos
         assert (await broker.ask("PUT", f"{path}/properties", {"a": "x" * (most // 2)}))[0] == 204
         assert (await broker.ask("PUT", f"{path}/properties", {"b": "x" * more}))[0] == 412
         assert list((await broker.ask("GET", f"{path}/properties"))[1]) == ["a"]
+
+    run_on_broker(tmp_path, act)
+
+
+def test_properties_that_an_older_version_let_in_are_removed_one_by_one(tmp_path: Path) -> None:
+    async def act(broker: RealBroker) -> None:
+        path = f"{TOPIC}/p"
+        assert (await broker.ask("PUT", f"{path}/partitions", 1))[0] == 204
+        old = {"magnetar.a": "1", "pulsar.topic.b": "2", "large": "x" * (1 << 20), "larger": "x" * (1 << 20)}
+        await broker.node.broker.service.resources.partitioned.set_properties(TopicName.parse(T[:-1] + "p"), old)
+        for gone in ("larger", "large"):
+            assert (await broker.ask("PUT", f"{path}/properties", {"mine": "3"}))[0] == 412
+            assert (await broker.ask("DELETE", f"{path}/properties?key={gone}"))[0] == 204
+        assert (await broker.ask("PUT", f"{path}/properties", {"mine": "3"}))[0] == 204
+        assert (await broker.ask("DELETE", f"{path}/properties?key=magnetar.a"))[0] == 204
+        assert await broker.ask("GET", f"{path}/properties") == (200, {"pulsar.topic.b": "2", "mine": "3"})
 
     run_on_broker(tmp_path, act)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from magnetar.client.aio.consumers.letter_producer import (
+    PRODUCERS_MAX,
+    LetterAddress,
+    LetterOutlet,
+    LetterProducers,
+)
+from magnetar.client.errors import AlreadyClosedError
+from magnetar.client.machines.message import Message
+from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.client.machines.redelivery.dead_letter_policy import ConsumerDeadLetterPolicy
 from magnetar.client.values.auto_schemas import AutoConsumeSchema
 from magnetar.client.values.avro_schema import AvroSchema
+from magnetar.model.errors import InvalidValueError
+from magnetar.model.schemas import SchemaDefinition
+from magnetar.protocol import commands as c
 from magnetar.protocol.commands import InitialPosition
 from tests.sim.world import T
 from tests.support.delivery_stage import DLQ, RETRY, Stage, nothing, play
@@ -87,3 +100,64 @@ def test_a_retry_has_the_schema_that_it_was_written_with(schema: Any) -> None:
         assert stage.backlog() == 0 and stage.backlog(RETRY) == 0
 
     play(story)
+
+
+def test_many_versions_have_few_producers() -> None:
+    """A topic may have any number of versions, and a broker may allow few producers."""
+    count = PRODUCERS_MAX + 3
+    fields = [{"name": f"f{number}", "type": "string", "default": ""} for number in range(count)]
+    schemas = [
+        AvroSchema(None, {"type": "record", "name": "R", "fields": fields[: number + 1]}) for number in range(count)
+    ]
+
+    async def story(stage: Stage) -> None:
+        consumer = await stage.subscribe(
+            schema=AutoConsumeSchema(), dead_letter_policy=ConsumerDeadLetterPolicy(1), retry_enable=True
+        )
+        for round_ in "first", "second":
+            for schema in schemas:
+                async with await stage.client.create_producer(T, schema=schema) as producer:
+                    await producer.send({"f0": round_})
+                await consumer.reconsume_later(await consumer.receive(1_000), 1_000_000)
+            assert len(stage.world.machine.broker.service.topics[RETRY].producers) == PRODUCERS_MAX
+        found = await stage.all_of(RETRY)
+        versions = [one.schema_version() for one in found]
+        assert len(set(versions)) == count and versions == versions[:count] * 2
+        assert stage.backlog() == 0
+        await consumer.close()
+        await asyncio.sleep(1)
+        assert not len(stage.world.machine.broker.service.topics[RETRY].producers)
+
+    play(story)
+
+
+def test_a_letter_whose_schema_comes_after_the_end_opens_no_producer() -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def schema_of(topic: str, version: bytes) -> SchemaDefinition:
+        asked.set()
+        await go_on.wait()
+        raise InvalidValueError("it is gone")
+
+    async def open_outlet(address: LetterAddress) -> LetterOutlet:
+        pytest.fail("a producer that nothing closes")
+
+    class Original:
+        def schema_version(self) -> bytes:
+            return b"1"
+
+        def topic_name(self) -> str:
+            return T
+
+    async def story() -> None:
+        address = LetterAddress(DLQ, schema=c.Schema("R", b"{}", c.SchemaType.AVRO))
+        producers = LetterProducers(open_outlet, address, schema_of)
+        original: Message[Any] = Original()  # type: ignore[assignment]
+        posting = asyncio.create_task(producers.post(OutgoingMessage(b""), original))
+        await asked.wait()
+        await producers.close()
+        go_on.set()
+        with pytest.raises(AlreadyClosedError):
+            _ = await posting
+
+    asyncio.run(story())

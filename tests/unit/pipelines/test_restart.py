@@ -74,8 +74,18 @@ def test_a_source_under_another_name_is_another_source(tmp_path: Path) -> None:
     """It has no beginning in the checkpoint, and its default subscription is a new one."""
     checkpoint_of(tmp_path, 0)
     renamed = FILE.replace("two: {topic: two}", "second: {topic: two}")
-    with pytest.raises(InvalidValueError, match=r"began with the sources one, two.*now one, second"):
+    with pytest.raises(InvalidValueError, match=r"written with the sources one, two.*now one, second"):
         prepare(parse(renamed, str(tmp_path / "first.yaml")))
+
+
+def test_a_source_that_was_renamed_under_an_earlier_release_goes_on(tmp_path: Path) -> None:
+    """That let it: the checkpoint began with one name, and its manifests have had another since."""
+    checkpoint_of(tmp_path, 2)
+    path = tmp_path / "work" / "pipeline.json"
+    path.write_text(path.read_text().replace('"two"', '"before"'))
+    prepare(parse(FILE, str(tmp_path / "first.yaml")))
+    with pytest.raises(InvalidValueError, match=r"written with the sources one, two.*now before, one"):
+        prepare(parse(FILE.replace("two: {topic: two}", "before: {topic: two}"), str(tmp_path / "first.yaml")))
 
 
 @pytest.mark.parametrize("there", ["staged/notes.txt", "metadata", "manifests/0.json", "replays/0.json", "commits/0"])
@@ -92,5 +102,8 @@ def test_a_replay_whose_file_is_gone_is_missed(tmp_path: Path) -> None:
     for number in (0, 2):
         text = json.dumps({"number": number, "end": {ONE: "1:4:0"}, "done": True})
         write_whole(tmp_path / "replays" / f"{number}.json", text)
-    with pytest.raises(InvalidValueError, match=r"replays/1\.json is missing"):
+    with pytest.raises(InvalidValueError, match=r"replays/1\.json is missing") as missed:
         redrive_plans(PipelineCheckpoint(str(tmp_path)))
+    given_up = str(missed.value).partition("write ")[2].partition(" into it")[0]
+    write_whole(tmp_path / "replays" / "1.json", given_up)
+    assert [one.number for one in redrive_plans(PipelineCheckpoint(str(tmp_path)))] == [0, 1, 2]

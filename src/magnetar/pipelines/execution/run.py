@@ -143,9 +143,9 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
             f"{pipeline.checkpoint} belongs to pipeline {identity['pipeline']!r} and not to {pipeline.name!r}; "
             "name another directory"
         )
-    elif (began := sorted(checkpoint.starts())) != (now := sorted(source.name for source in pipeline.topic_sources)):
+    elif (last := checkpoint.sources()) != (now := sorted(source.name for source in pipeline.topic_sources)):
         raise InvalidValueError(
-            f"{pipeline.checkpoint} began with the sources {', '.join(began)}, and the file has now "
+            f"{pipeline.checkpoint} was written with the sources {', '.join(last)}, and the file has now "
             f"{', '.join(now)}: sources cannot be added, removed or renamed; use a new checkpoint"
         )
     outputs.check_places(pipeline, checkpoint)

@@ -128,6 +128,13 @@ class PipelineCheckpoint:
             raise InvalidValueError(f"{self.directory} is no checkpoint of a pipeline: pipeline.json is missing")
         return _starts_of(given, self.directory / "pipeline.json")
 
+    def sources(self) -> list[str]:
+        """Return the names of the sources, sorted: those of the last manifest, since earlier releases let a pipeline go
+        on with other names than it began with."""
+        numbers = self.manifest_numbers()
+        last = self.manifest(numbers[-1]) if numbers else None
+        return sorted(self.starts() if last is None else last.sources)
+
     def manifest(self, batch: int) -> Manifest | None:
         """Return the manifest of a micro-batch, if there is one."""
         found = self._read.get(batch)

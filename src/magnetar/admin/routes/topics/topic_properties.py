@@ -10,6 +10,8 @@ from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicOperationsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import check_properties, existing
+from magnetar.admin.values.coercion import require_users
+from magnetar.admin.values.policy_values import PROPERTIES_MAX
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     NotAcceptableError,
@@ -31,7 +33,6 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
         return operations.topic_properties(existing(topics, resources, name))
 
     async def store(name: TopicName, properties: dict[str, str]) -> Response:
-        check_properties(properties)
         if partitioned.get(name) is not None:
             await partitioned.set_properties(name, properties)
         else:
@@ -48,8 +49,11 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         added = await text_map_body(request)
-        # after the body, which may take its time
-        return await store(name, {**properties_of(name), **added})
+        check_properties(added)
+        # after the body, which may take its time; names that an older version let in stay until they are removed
+        both = {**properties_of(name), **added}
+        require_users(both, (), PROPERTIES_MAX)
+        return await store(name, both)
 
     @router.delete(path)
     async def remove_property(

@@ -2,14 +2,16 @@
 one failed (rules 6.5.5 and 6.5.7).
 
 A copy has the bytes of its original, so it is published with the schema that these were written with, as Java's client
-does: one producer for each.
+does: one producer for each, of those schemas that came last.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import chain, count
 from typing import Any, Final, NamedTuple, Protocol
 
 from magnetar.client.aio.topics.receipt import Receipt
@@ -25,6 +27,8 @@ _LOG: Final = logging.getLogger(__name__)
 PAUSE_MIN: Final = 0.1
 PAUSE_MAX: Final = 60.0
 """Seconds until a producer that could not be opened, or that failed, is tried again."""
+PRODUCERS_MAX: Final = 16
+"""Producers of one topic; that which was not used for longest makes room for another."""
 
 
 class LetterOutlet(Protocol):
@@ -74,6 +78,11 @@ class LetterProducer:
         self._not_before = 0.0
         self._error: Exception | None = None
         self._closed = False
+
+    @property
+    def producer_name(self) -> str | None:
+        """How the broker knows it; ``None`` if the broker is to choose."""
+        return self._address.producer_name
 
     async def post(self, letter: OutgoingMessage) -> Receipt:
         """Publish; the receipt gets the id of the copy. Raises why it cannot be opened, or what `Producer.enqueue`
@@ -159,38 +168,65 @@ class LetterProducer:
             await asyncio.wait(self._closing)
 
 
-async def _closed(outlet: LetterOutlet) -> None:
+async def _closed(outlet: LetterOutlet | LetterProducer) -> None:
     try:
         await outlet.close()
     except Exception as error:
-        _LOG.info("a failed producer of letters could not be closed: %s", error)
+        _LOG.info("a producer of letters could not be closed: %s", error)
 
 
 class LetterProducers:
-    """One topic's producers of letters: one for each schema that originals were written with."""
+    """One topic's producers of letters: one for each schema that originals were written with, a few at a time."""
 
     def __init__(self, open_outlet: OpenOutlet, address: LetterAddress, schema_of: SchemaOfVersion) -> None:
         self._open_outlet = open_outlet
         self._address = address
         self._schema_of = schema_of
         self._producers: dict[c.Schema | None, LetterProducer] = {}
+        """That which was used last is the last."""
+        self._in_use = Counter[LetterProducer]()
+        """Which a letter is being given to, by how many callers."""
+        self._leaving: dict[LetterProducer, asyncio.Task[None]] = {}
+        """Others that are being closed."""
+        self._closed = False
 
     async def post(self, letter: OutgoingMessage, original: Message[Any]) -> Receipt:
         """Publish the copy of ``original``. Raises as `LetterProducer.post`, and why its schema is not known."""
         schema = await self._written_with(original)
-        producer = self._producers.get(schema)
+        if self._closed:
+            raise AlreadyClosedError(f"{self._address.topic}: the consumer is closed")
+        producer = self._producers.pop(schema, None)
         if producer is None:
-            address = self._address._replace(schema=schema, producer_name=self._name(len(self._producers)))
-            producer = self._producers[schema] = LetterProducer(self._open_outlet, address)
-        return await producer.post(letter)
+            address = self._address._replace(schema=schema, producer_name=self._name())
+            producer = LetterProducer(self._open_outlet, address)
+        self._producers[schema] = producer
+        self._in_use[producer] += 1
+        try:
+            await self._close_others()
+            return await producer.post(letter)
+        finally:
+            self._in_use[producer] -= 1
+            self._in_use += Counter()  # without those that are not in use any more
 
-    def _name(self, number: int) -> str | None:
+    async def _close_others(self) -> None:
+        """Close what was not used for longest, if there are too many, so that names and room at the broker are free."""
+        idle = [schema for schema, one in self._producers.items() if one not in self._in_use]
+        for schema in idle[: max(len(self._producers) - PRODUCERS_MAX, 0)]:
+            producer = self._producers.pop(schema)
+            closing = self._leaving[producer] = asyncio.get_running_loop().create_task(_closed(producer))
+            closing.add_done_callback(lambda _, one=producer: self._leaving.pop(one))  # type: ignore[misc]
+        if self._leaving:
+            await asyncio.wait(list(self._leaving.values()))
+
+    def _name(self) -> str | None:
         """Return the name of another producer, which no two of one topic share; it ends as the first one's does."""
         name = self._address.producer_name
-        if name is None or not number:
-            return name
+        if name is None:
+            return None
         stem, _, end = name.rpartition("-")
-        return f"{stem}-{number}-{end}"
+        taken = {one.producer_name for one in (*self._producers.values(), *self._leaving)}
+        names = chain([name], (f"{stem}-{number}-{end}" for number in count(1)))
+        return next(one for one in names if one not in taken)
 
     async def _written_with(self, original: Message[Any]) -> c.Schema | None:
         own = self._address.schema
@@ -209,4 +245,6 @@ class LetterProducers:
 
     async def close(self) -> None:
         """Send what they have, and close."""
-        await asyncio.gather(*(one.close() for one in self._producers.values()), return_exceptions=True)
+        self._closed = True
+        leaving = self._leaving.values()
+        await asyncio.gather(*(one.close() for one in self._producers.values()), *leaving, return_exceptions=True)
