@@ -96,6 +96,9 @@ _JOIN_BELOW: Final = 4096
 """Chunks smaller than this on average are joined before they are copied into the shared memory."""
 
 
+_END_SECONDS: Final = 5.0
+"""So long it is waited for the process to end, and as long again after it was killed."""
+
 _SCHED_SETATTR: Final = {"x86_64": 314, "aarch64": 274}
 """The number of Linux' system call, by machine."""
 _TURN_NANOSECONDS: Final = 100_000
@@ -261,9 +264,15 @@ class SyncProcess:
     def _stop(self) -> None:
         self._loop.remove_reader(self._wire.fileno())
         self._wire.close()
-        if self._process is not None:
-            self._process.wait(5)
-            self._process = None
+        process, self._process = self._process, None
+        if process is not None:
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                log.warning("the sync process %d does not end: the disk holds it; it is killed", process.pid)
+                process.kill()  # what it writes still are zeros ahead at most
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_END_SECONDS)
         self._file = None
         self._shared.close()
 

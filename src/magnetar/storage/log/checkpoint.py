@@ -68,11 +68,13 @@ def _sized(data: bytes, at: int) -> bytes:
 
 
 def save(backend: JournalBackend, number: int, data: bytes) -> None:
-    """Write checkpoint ``number`` and remove those older than the one before it."""
+    """Write checkpoint ``number`` and remove those older than the one before it.
+
+    The one before it may have any lower number: one that the disk refused is not there.
+    """
     backend.write_checkpoint(number, data)
-    for old in backend.checkpoints():
-        if old <= number - KEPT:
-            backend.remove_checkpoint(old)
+    for old in backend.checkpoints()[:-KEPT]:
+        backend.remove_checkpoint(old)
 
 
 class Found(NamedTuple):

@@ -254,3 +254,29 @@ def test_its_death_fails_what_it_held_and_a_thread_goes_on(tmp_path: Path) -> No
         process.close()
 
     asyncio.run(main())
+
+
+def test_a_process_that_the_disk_holds_keeps_nobody_from_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be writing zeros ahead to a disk that takes its time: what is closed after it is closed all the same."""
+
+    async def main() -> None:
+        spare = ThreadCommitter(ThreadPoolExecutor(1))
+        closed: list[str] = []
+        monkeypatch.setattr(spare, "close", lambda: closed.append("spare"))
+        process = SyncProcess(spare)
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        assert await commit(process, file, [b"one"]) is None
+        pid = process.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+        process.close()
+        assert not process.alive
+        assert closed == ["spare"]
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+    monkeypatch.setattr("magnetar.storage.backends.sync_process._END_SECONDS", 0.01)
+    asyncio.run(main())

@@ -68,3 +68,19 @@ def test_so_many_checkpoints_are_kept() -> None:
         save(LocalJournal(files), number, b"%d" % number)
         kept = [int(name.rpartition("-")[2], 16) for name in files.names()]
         assert kept == list(range(max(number - KEPT + 1, 1), number + 1))
+
+
+def test_a_checkpoint_that_was_refused_is_none_of_those_that_are_kept() -> None:
+    """Its number is not given again; the two that are kept are two that are there."""
+    files = FaultFileSystem(random.Random(0))
+    journal = LocalJournal(files)
+    save(journal, 1, b"1")
+    save(journal, 2, b"2")
+    for number in (3, 4):
+        files.fail("append", code=errno.ENOSPC)
+        with pytest.raises(OSError, match=r"\[Errno"):
+            save(journal, number, b"%d" % number)
+    save(journal, 5, b"5")
+    assert journal.checkpoints() == [2, 5]
+    save(journal, 6, b"6")
+    assert journal.checkpoints() == [5, 6]
