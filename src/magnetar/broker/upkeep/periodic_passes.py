@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from time import perf_counter
 from typing import Final, NamedTuple
 
@@ -18,7 +19,7 @@ from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.upkeep.inactive_topics import InactiveTopicRemoval
 from magnetar.broker.upkeep.unloaded_topics import UnloadedTopics
-from magnetar.model.errors import ServiceNotReadyError
+from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.model.policies import Retention
 from magnetar.runtime.tasks import EarlyCall, TaskGroup, in_turns
 
@@ -137,7 +138,8 @@ class Upkeep:
 
     async def _give_back(self, dropped: int) -> None:
         if dropped:
-            await self._service.store.journal.drain()
+            with suppress(PersistenceError):  # it is written again until the disk takes it
+                await self._service.store.written()
             await self._service.store.keeper.remove_dead()
 
     async def offload(self) -> int:

@@ -165,7 +165,7 @@ class RunningBackups:
             async with store.keeper.no_checkpoint():
                 before = store.journal.segment
                 listed: _Listed = await store.keeper.blocking(self._list, opened)
-                await self._written()
+                await store.written()
                 # no await from here on: this is the moment
                 status.taken_ms = self._now_ms()
                 parts = self._parts(listed, before, opened)
@@ -193,21 +193,6 @@ class RunningBackups:
             checkpoints.append(BackupPart(checkpoint_name(number), file=opened[-1]))
         there = set(names)
         return _Listed(segments, [number for number in segments if index_name(number) in there], checkpoints)
-
-    async def _written(self) -> None:
-        """Return when what the journal was given until now is durable. Raises PersistenceError."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def durable() -> None:
-            if not done.done():
-                done.set_result(None)
-
-        def failed(error: PersistenceError) -> None:
-            if not done.done():
-                done.set_exception(error)
-
-        self._store.journal.barrier(durable, failed)
-        await done
 
     def _parts(self, listed: _Listed, before: int, opened: list[File]) -> list[BackupPart]:
         journal = self._store.journal
