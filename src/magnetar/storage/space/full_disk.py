@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from magnetar.model.errors import PersistenceError
+from magnetar.model.errors import MagnetarError, PersistenceError
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.backends.journal_backend import SpaceReserve
 from magnetar.storage.log.journal import Journal
@@ -78,8 +78,11 @@ class FullDisk:
                 try:
                     await self.let_go()
                     await self._remove(self.reserve.size() // _WORTH)
-                except OSError as error:
+                except (OSError, MagnetarError) as error:
                     log.warning("nothing could be removed from the full disk: %s", error)
+                except Exception as error:
+                    # without another look nothing would be published again
+                    log.exception("nothing could be removed from the full disk: %s", error)
         finally:
             self._watching = False
 

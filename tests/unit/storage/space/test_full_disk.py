@@ -47,7 +47,8 @@ class Stand:
     """A full disk and what it did, in order."""
 
     def __init__(self) -> None:
-        self.reserve, self.did, self.fails = Reserve(), list[object](), False
+        self.reserve, self.did = Reserve(), list[object]()
+        self.fails: Exception | None = None
         self.journal = SimpleNamespace(full=None, on_full=None)
         self.tasks = TaskGroup("store")
         self.disk = FullDisk(cast("Any", self.reserve), cast("Any", self.journal), self.remove, self.tasks)
@@ -55,8 +56,8 @@ class Stand:
 
     async def let_go(self) -> None:
         self.did.append("let go")
-        if self.fails:
-            raise OSError("refused")
+        if self.fails is not None:
+            raise self.fails
 
     async def remove(self, least: int) -> None:
         self.did.append(least)
@@ -125,16 +126,19 @@ def test_a_broker_that_starts_on_a_full_disk_publishes_nothing_until_there_is_ro
     run(1, main())
 
 
-def test_what_cannot_be_removed_is_named_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [OSError("refused"), PersistenceError("refused"), RuntimeError("refused")])
+def test_what_cannot_be_removed_is_named_and_tried_again(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever a topic's trim raises: without the look at the disk nothing would ever be published again."""
+
     async def main() -> None:
         stand = Stand()
         stand.disk.start()
-        stand.reserve.refused, stand.fails = 3, True
+        stand.reserve.refused, stand.fails = 3, error
         stand.disk.run_out()
         await asyncio.sleep(2.5)
         assert stand.did == ["let go", "let go"]
         assert caplog.text.count("nothing could be removed from the full disk: refused") == 2
-        stand.fails = False
+        stand.fails = None
         await asyncio.sleep(2)
         assert stand.did == ["let go", "let go", "let go", 250]
         assert stand.journal.full is None
