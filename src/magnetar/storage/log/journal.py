@@ -207,7 +207,11 @@ class Journal:
         group.began = perf_counter()
         new = not self._writer.takes_blocks or self._rolling or self.length >= self._segment_bytes
         base = records.SEGMENT_HEADER_SIZE if new else self.length
-        chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
+        try:
+            chunks, size, lead = self._encode(group, base, may_align=self.sync_data and not new)
+        except Exception as error:
+            self._loop.call_soon(self._written, error)  # or nothing would ever be written again
+            return
         self._written_to = base + size
         self._write_size = self._written_to if new else size
         if not new:
@@ -322,8 +326,7 @@ class Journal:
                 extent.owner.extent_durable(extent)
             except Exception:
                 log.exception(CALLBACK_FAILED)
-        move = group.move
-        if move is not None:
+        if (move := group.move) is not None:
             call_all([partial(move.done, self.segment, move.offset)])
         call_all([done for done, _ in group.waiters])
         call_all([owner.on_group for owner in owners])
@@ -358,14 +361,11 @@ class Journal:
             self._group.kept += lost.kept
             self._group.waiters += [waiter for waiter in lost.waiters if waiter[1] is None]
         for lost in (group, waiting):
-            for _, extent in lost.extents:
-                self.pending_bytes -= extent.size
-                extent.owner.extent_failed(extent, error)
-            for _, failed in lost.waiters:
-                if failed is not None:
-                    failed(error)
+            self.pending_bytes -= sum([extent.size for _, extent in lost.extents])
+            call_all([partial(extent.owner.extent_failed, extent, error) for _, extent in lost.extents])
+            call_all([partial(failed, error) for _, failed in lost.waiters if failed is not None])
             if lost.move is not None:
-                lost.move.failed(error)
+                call_all([partial(lost.move.failed, error)])
         if self._group and self._lazy is None:
             self._lazy = self._loop.call_later(_RETRY_SECONDS, self._schedule)
         self._release()

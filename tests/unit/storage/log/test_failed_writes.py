@@ -311,3 +311,62 @@ def test_what_lies_behind_the_end_of_a_span_is_not_read() -> None:
         assert managed.cached_runs.find(3, 10, 1 << 20) is None
 
     run(main())
+
+
+def test_what_one_topic_makes_of_a_failure_keeps_no_other_from_hearing_of_it() -> None:
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        logs = [store.open_log(name) for name in "abc"]
+        for managed in logs:
+            await append(store, managed, b"before")
+        heard: list[str] = []
+
+        def fails(extent: PendingExtent, error: PersistenceError) -> None:
+            heard.append("b")
+            raise ValueError("a fault of the topic's")
+
+        def refused(error: PersistenceError) -> None:
+            heard.append("barrier")
+            raise ValueError("a fault of one who waits")
+
+        logs[0].on_failed = lambda extent, error: heard.append("a")
+        logs[1].on_failed = fails
+        logs[2].on_failed = lambda extent, error: heard.append("c")
+        files.fail("sync")
+        for managed in logs:
+            managed.append(b"lost", 1, None)
+        store.journal.barrier(lambda: None, refused)
+        store.journal.barrier(lambda: None, lambda error: heard.append("another barrier"))
+        await settled()
+        assert heard == ["a", "b", "c", "barrier", "another barrier"]
+        assert store.journal.pending_bytes == 0
+        assert [managed.pending for managed in logs] == [0, 0, 0]
+        for managed in logs:
+            await append(store, managed, b"after")
+        store = opened(await killed(store, files))
+        for name in "abc":
+            assert await read(store.open_log(name)) == [b"before", b"after"]
+
+    run(main())
+
+
+def test_a_record_that_cannot_be_made_does_not_end_all_writing() -> None:
+    """What one cursor or feature cannot say is refused with its group; the journal goes on with the next."""
+
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        managed = store.open_log("a")
+        await append(store, managed, b"before")
+        failed: list[object] = []
+        managed.on_failed = lambda extent, error: failed.append(type(error))
+        managed.append(b"lost", 1 << 32, None)  # no record holds so many messages
+        await settled()
+        assert failed == [PersistenceError]
+        assert (managed.pending, store.journal.pending_bytes) == (0, 0)
+        await append(store, managed, b"after")
+        store = opened(await killed(store, files))
+        assert await read(store.open_log("a")) == [b"before", b"after"]
+
+    run(main())
