@@ -26,6 +26,7 @@ from typing_extensions import override
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
 from magnetar.model.names import TopicName
+from magnetar.storage.backends.directory import make_directory
 from magnetar.storage.backends.files import OsFileSystem
 
 _PART: Final = ".new"
@@ -153,7 +154,6 @@ class DirectoryObjectStore:
 class _FileDraft:
     def __init__(self, root: str, head: str, tail: str) -> None:
         self._directory = OsFileSystem(os.path.join(root, head), shared=True)
-        self._above = [root, *(os.path.join(root, *head.split("/")[:i]) for i in range(1, head.count("/") + 1))]
         self._name, self._part = tail, tail + _PART
         self.target = os.path.join(root, head, self._part)
 
@@ -168,9 +168,7 @@ class _FileDraft:
         if os.path.exists(os.path.join(directory.path, self._name)):
             raise FileExistsError(f"{os.path.join(directory.path, self._name)} is there already")
         directory.rename(self._part, self._name)
-        directory.sync()
-        for above in self._above:
-            OsFileSystem(above, shared=True).sync()
+        make_directory(directory.path)  # it is there; what is new of the way to it may not be durable
         return size
 
     def abandon(self) -> None:

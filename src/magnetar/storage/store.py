@@ -225,24 +225,6 @@ class LedgerStore:
         else:
             journal.roll(lambda: answer(None), answer)
 
-    async def written(self) -> None:
-        """Return when what the journal was given before is durable, however much comes after it.
-
-        Raises PersistenceError if the disk refused it.
-        """
-        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done() -> None:
-            if not answer.done():
-                answer.set_result(None)
-
-        def failed(error: PersistenceError) -> None:
-            if not answer.done():
-                answer.set_exception(error)
-
-        self.journal.barrier(done, failed)
-        await answer
-
     def when_entries_are_taken(self, answer: Callable[[MagnetarError | None], None]) -> None:
         """Answer as above; QuotaExceededError while the disk is full and what is left is for what makes space."""
         if self.journal.full is not None:

@@ -21,6 +21,7 @@ from magnetar.broker.upkeep.inactive_topics import InactiveTopicRemoval
 from magnetar.broker.upkeep.unloaded_topics import UnloadedTopics
 from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.model.policies import Retention
+from magnetar.runtime.callbacks import settled
 from magnetar.runtime.tasks import EarlyCall, TaskGroup, in_turns
 
 log = logging.getLogger(__name__)
@@ -139,7 +140,7 @@ class Upkeep:
     async def _give_back(self, dropped: int) -> None:
         if dropped:
             with suppress(PersistenceError):  # it is written again until the disk takes it
-                await self._service.store.written()
+                await settled(self._service.store.journal.barrier)
             await self._service.store.keeper.remove_dead()
 
     async def offload(self) -> int:

@@ -193,7 +193,10 @@ class OsFile:
         os.fdatasync(self._fd)
 
     def read(self, offset: int, size: int) -> bytes:
-        return os.pread(self._fd, size, offset)
+        data = os.pread(self._fd, size, offset)
+        while len(data) < size and (more := os.pread(self._fd, size - len(data), offset + len(data))):
+            data += more  # Linux reads at most 2 GB at once, and some file systems less than there is
+        return data
 
     def read_large(self, offset: int, size: int, buffer: ReadBuffer) -> tuple[bytes | ReadBuffer, int]:
         skip = offset % _PAGE

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError
+from magnetar.runtime.callbacks import settled
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.backends.file_names import checkpoint_name, checkpoint_numbers, segment_numbers
 from magnetar.storage.backends.files import File, FileSystem
@@ -165,7 +166,7 @@ class RunningBackups:
             async with store.keeper.no_checkpoint():
                 before = store.journal.segment
                 listed: _Listed = await store.keeper.blocking(self._list, opened)
-                await store.written()
+                await settled(store.journal.barrier)
                 # no await from here on: this is the moment
                 status.taken_ms = self._now_ms()
                 parts = self._parts(listed, before, opened)

@@ -88,3 +88,16 @@ def test_zeros_are_at_most_512_kb_and_written_anew_when_a_quarter_of_them_is_lef
     assert first.at + first.size - second_end == 128 << 10, "a quarter is left"
     assert second == Zeros(first.at + first.size, 512 << 10)
     assert second_end - first_end == 512 << 10
+
+
+def test_a_read_is_whole_though_the_system_gives_it_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux reads 2 GB at once: a checkpoint of more looked damaged, and so did the one before it."""
+    file = OsFileSystem(str(tmp_path)).open("a", create=True)
+    file.append([b"0123456789"])
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, offset: pread(fd, min(size, 3), offset))
+    assert file.read(0, 10) == b"0123456789"
+    assert file.read(2, 5) == b"23456"
+    assert file.read(8, 100) == b"89"
+    assert file.read(10, 1) == file.read(99, 1) == b""
+    file.close()
