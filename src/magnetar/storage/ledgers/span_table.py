@@ -154,6 +154,7 @@ class SpanTable:
             before is not None
             and before.places is not None
             and (before.segment, before.ledger, before.end) == (extent.segment, extent.ledger, first)
+            and before.places.offsets  # none after a start, where blocks are lost
             and before.places.offsets[-1] < extent.offset
         ):
             before.places.add(extent.first, extent.offset, extent.length)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from magnetar.storage.ledgers.span_table import ExtentPlace, SpanTable
-from magnetar.storage.log.segment import Span
+from magnetar.storage.log.segment import ExtentOffsets, Span
 from magnetar.storage.space.occupancy import Occupancy
 
 ENTRY = 10
@@ -178,6 +178,19 @@ def test_an_extent_in_front_of_its_neighbour_in_the_file_gets_a_span_of_its_own(
     spans.move(ExtentPlace(2, 5, 0, 4, 500, 40), 0)
     spans.move(ExtentPlace(2, 5, 4, 4 + 4, 48, 40), 0)
     assert [(span.first, span.end) for span in spans] == [(0, 4), (4, 8)]
+
+
+def test_what_is_moved_behind_a_span_whose_blocks_are_lost_gets_a_span_of_its_own() -> None:
+    """The checkpoint vouches for the span, and its segment has none of its extents: a start must not end here."""
+    home, spans = table()
+    lost = Span(1, 2, 5, 0, 4, 40)
+    lost.places = ExtentOffsets()
+    spans.add(lost)
+    spans.place(1, 5, 4, 4, 48, 40)
+    spans.move(ExtentPlace(2, 5, 4, 8, 88, 40), 0)
+    assert [(span.first, span.end, span.segment) for span in spans] == [(0, 4, 2), (4, 8, 2)]
+    assert [list(span.places.offsets) for span in spans if span.places is not None] == [[], [88]]
+    assert home.left == {1: 2}
 
 
 def test_both_sides_of_a_middle_that_was_moved_keep_their_own_places() -> None:
