@@ -91,8 +91,14 @@ class LedgerTable:
         self._ids.append(ledger.id)
 
     def insert(self, ledger: Ledger) -> None:
-        """Put one where its id belongs: it closes the one before it, as the one after it closes it."""
+        """Put one where its id belongs: it closes the one before it, as the one after it closes it.
+
+        Empty ones before it that begin after it are void: they were opened for entries that are lost.
+        """
         i = bisect_right(self._ids, ledger.id)
+        while i and self._bases[i - 1] > ledger.ordinal and not self.ledgers[i - 1].entries:
+            i -= 1
+            del self.ledgers[i], self._bases[i], self._ids[i]
         self.ledgers.insert(i, ledger)
         self._bases.insert(i, ledger.ordinal)
         self._ids.insert(i, ledger.id)

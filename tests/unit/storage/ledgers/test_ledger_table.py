@@ -91,3 +91,18 @@ def test_a_log_without_any_ledger_has_the_earliest_position() -> None:
     assert table.ordinal(Position(3, 4), 0) == 0
     assert table.exact(Position(3, 4), 9) is None
     assert table.of_id(0) is table.after(-1) is None
+
+
+def test_one_whose_birth_is_lost_takes_the_place_of_a_void_one_before_it() -> None:
+    """That was opened for entries which are lost: their ordinals were given again."""
+    table = table_of([2, 0], 5, random.Random(1))
+    kept, void = table.ledgers
+    void.ordinal = 20
+    table.drop_from(7)
+    table.add(void)
+    found, later = Ledger(void.id + 1, 7, 0, 0), Ledger(void.id + 2, 9, 0, 0)
+    found.entries = 2
+    table.add(later)
+    table.insert(found)
+    assert table.ledgers == [kept, found, later]
+    check(table, 9)
