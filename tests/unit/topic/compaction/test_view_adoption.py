@@ -22,9 +22,11 @@ LOG = cast(
 class Writer:
     def __init__(self) -> None:
         self.written: list[int] = []
+        self.counts: list[int] = []
 
     async def write(self, ordinal: int, ledger: int, entry: int, data: bytes, count: int) -> None:
         self.written.append(ordinal)
+        self.counts.append(count)
 
     async def durable(self) -> None: ...
 
@@ -60,3 +62,13 @@ def test_others_have_their_turn_while_a_large_piece_is_taken_over() -> None:
 def test_places_that_cannot_be_are_refused(pieces: Any) -> None:
     with pytest.raises(ConflictError, match="to be kept"):
         asyncio.run(adopt(LOG, None, 10, pieces, cast("Any", Writer())))
+
+
+@pytest.mark.parametrize(("counts", "written"), [([3, 1, 5], [3, 1, 5]), (None, [1, 1, 1])])
+def test_each_entry_has_the_messages_that_the_job_counted(counts: list[int] | None, written: list[int]) -> None:
+    async def piece() -> AsyncIterator[tuple[list[bytes], list[int] | None]]:
+        yield [pack(ordinal, 1, ordinal, b"x") for ordinal in (2, 4, 7)], counts
+
+    writer = Writer()
+    asyncio.run(adopt(LOG, None, 10, piece(), cast("Any", writer)))
+    assert (writer.written, writer.counts) == ([2, 4, 7], written)

@@ -29,3 +29,25 @@ def test_each_ledger_ends_after_the_last_entry_that_stays() -> None:
         assert (writer.bytes, target.counts) == (20, [1, 4, 1, 2, 1])
 
     asyncio.run(main())
+
+
+def test_a_megabyte_is_waited_for_before_more_is_written() -> None:
+    """The disk has all but a megabyte of what was written, each time counted anew."""
+
+    class Slow(Target):
+        def __init__(self) -> None:
+            super().__init__()
+            self.waits: list[int] = []
+
+        def barrier(self, done: Any, failed: Any) -> None:
+            self.waits.append(len(self.counts))
+            done()
+
+    async def main() -> None:
+        target = Slow()
+        writer = ViewWriter(cast("Any", target))
+        for entry, size in enumerate((512 << 10, (512 << 10) - 1, 1, 1, 1 << 20, 300_000, 300_000, 300_000, 300_000)):
+            await writer.write(entry, 7, entry, bytes(size), 1)
+        assert target.waits == [3, 5, 9]
+
+    asyncio.run(main())

@@ -1,0 +1,52 @@
+"""Which places of the topic a view knows: ledgers of which something stays, each to the end of what stays."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from magnetar.broker.topic.compaction.compacted_view import CompactedView
+from magnetar.compaction.compaction_cursor import CompactedLedger, ViewFacts
+from magnetar.model.ids import Position
+
+VIEW = CompactedView(
+    cast("Any", None), ViewFacts(1, 1, 30, 100, (CompactedLedger(7, 2, 10), CompactedLedger(9, 15, 21)))
+)
+
+
+@pytest.mark.parametrize(
+    ("position", "ordinal"),
+    [
+        *(((5, 0), 2), ((7, -1), 2), ((7, 0), 2), ((7, 3), 5), ((7, 8), 10), ((7, 100), 10)),
+        *(((8, 0), 15), ((8, 100), 15), ((9, 0), 15), ((9, 5), 20), ((9, 6), 21), ((9, 100), 21), ((10, 0), 30)),
+    ],
+)
+def test_what_may_stay_is_looked_for_from_a_position_on(position: tuple[int, int], ordinal: int) -> None:
+    assert VIEW.ordinal(Position(*position)) == ordinal
+
+
+@pytest.mark.parametrize(
+    ("position", "ordinal"),
+    [
+        *(((5, 0), None), ((7, -1), None), ((7, 0), 2), ((7, 7), 9), ((7, 8), None)),
+        *(((8, 0), None), ((9, 0), 15), ((9, 5), 20), ((9, 6), None), ((10, 0), None)),
+    ],
+)
+def test_an_exact_position_is_one_of_a_ledger_up_to_the_last_that_stays(
+    position: tuple[int, int], ordinal: int | None
+) -> None:
+    assert VIEW.exact(Position(*position)) == ordinal
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "position"),
+    [
+        *((0, None), (1, None), (2, (7, 0)), (9, (7, 7)), (10, None), (14, None)),
+        *((15, (9, 0)), (20, (9, 5)), (21, None), (29, None)),
+    ],
+)
+def test_an_ordinal_has_a_position_where_the_view_knows_its_ledger(
+    ordinal: int, position: tuple[int, int] | None
+) -> None:
+    assert VIEW.position(ordinal) == (None if position is None else Position(*position))
