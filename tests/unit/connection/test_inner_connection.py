@@ -83,6 +83,20 @@ def test_an_end_that_does_not_read_holds_the_writer_up() -> None:
     asyncio.run(scenario())
 
 
+def test_the_writer_goes_on_at_the_low_water_mark_and_not_above_it() -> None:
+    async def scenario() -> None:
+        for left, paused in ((51, [True]), (50, [True, False])):
+            here, there = pair()
+            here.transport.set_write_buffer_limits(100, 50)
+            here.transport.write(bytes((256 << 10) + left))
+            await asyncio.sleep(0)
+            assert (here.transport.get_write_buffer_size(), here.paused) == (left, paused)
+            await turns()
+            assert (len(there.got), here.paused) == ((256 << 10) + left, [True, False])
+
+    asyncio.run(scenario())
+
+
 def test_closing_hands_over_what_was_written_and_ends_both() -> None:
     async def scenario() -> None:
         here, there = pair()
@@ -105,6 +119,7 @@ def test_aborting_drops_what_was_written() -> None:
         here, there = pair()
         here.transport.write(b"x")
         there.transport.abort()
+        assert here.transport.get_write_buffer_size() == 0
         await turns()
         assert (bytes(there.got), here.lost, there.lost) == (b"", 1, 1)
         assert here.transport.is_closing() and there.transport.is_closing()

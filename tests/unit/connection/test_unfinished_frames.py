@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from magnetar.broker.connection.bounds.unfinished_frames import UnfinishedFrames
+from magnetar.testing.simloop import SimLoop, run_in
 
 MB = 1 << 20
 
@@ -86,3 +87,66 @@ def test_a_frame_of_which_nothing_more_came_keeps_its_turn() -> None:
         assert (frames.bytes, frames._wanted, frames._large) == (0, 0, {})
 
     asyncio.run(scenario())
+
+
+class Timed:
+    """A sender that notes whether it is read and whether it was closed."""
+
+    def __init__(self) -> None:
+        self.reads = True
+        self.closed = False
+
+    def hold_off(self) -> None:
+        self.reads = False
+
+    def carry_on(self) -> None:
+        self.reads = True
+
+    def too_slow(self, held: int) -> None:
+        self.closed = True
+
+
+def test_the_time_of_an_earlier_shortage_does_not_count_in_the_next_one() -> None:
+    async def scenario() -> None:
+        frames = UnfinishedFrames(MB)
+        first, second, third = Timed(), Timed(), Timed()
+        frames.changed(first, 0, 200_000, 400_000)
+        frames.changed(second, 0, 200_000, 400_000)
+        await asyncio.sleep(1)
+        frames.changed(second, 200_000, 0, 0)
+        await asyncio.sleep(60)
+        assert not first.closed, "nobody waited for it"
+        frames.changed(third, 0, 200_000, 400_000)
+        await asyncio.sleep(1.4)
+        assert (first.reads, first.closed, third.reads) == (True, False, False)
+        await asyncio.sleep(1.4)
+        assert (first.closed, third.closed) == (True, False)
+        frames.changed(first, 200_000, 0, 0)
+        frames.changed(third, 200_000, 0, 0)
+        await asyncio.sleep(60)
+
+    run_in(SimLoop(1), scenario())
+
+
+def test_a_frame_that_loses_its_place_is_not_to_blame_for_the_time_that_it_had() -> None:
+    """The one before it became whole, and what follows there takes more room."""
+
+    async def scenario() -> None:
+        frames = UnfinishedFrames(MB)
+        first, second, third = Timed(), Timed(), Timed()
+        frames.changed(first, 0, 200_000, 100_000)
+        frames.changed(second, 0, 200_000, 400_000)
+        frames.changed(third, 0, 200_000, 200_000)
+        await asyncio.sleep(1)
+        assert [one.reads for one in (first, second, third)] == [True, True, False]
+        frames.changed(first, 200_000, 250_000, 650_000)
+        await asyncio.sleep(0)
+        assert [one.reads for one in (first, second, third)] == [True, False, False]
+        await asyncio.sleep(1.9)
+        assert [one.closed for one in (first, second, third)] == [True, False, False]
+        for one, held in ((first, 250_000), (second, 200_000), (third, 200_000)):
+            frames.changed(one, held, 0, 0)
+        await asyncio.sleep(60)
+        assert (frames.bytes, second.closed, third.closed) == (0, False, False)
+
+    run_in(SimLoop(1), scenario())

@@ -116,7 +116,8 @@ class UnfinishedFrames:
                     sender.hold_off()
         if short and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FRAME_SECONDS / 4, self._look)
-        if self._short and not short:
+        if not short:
+            # also when the timer of a shortage that is over brought it here
             for frame in self._large.values():
                 frame.admitted = None
         self._short = short
