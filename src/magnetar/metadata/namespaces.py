@@ -125,7 +125,7 @@ class Namespaces:
     def removal(self, name: NamespaceName) -> Iterator[None]:
         """Let nothing new be made in a namespace while it is removed with all that is in it.
 
-        What came in between would belong to nobody, and then to the next namespace of that name.
+        What came in between would be left without a namespace, and then belong to the next one of that name.
         """
         self._leaving[name] += 1
         try:
