@@ -210,8 +210,7 @@ class EntryReader:
         if reading.further and self._wanted(managed, end):
             # before anybody is answered: the disk works while they send
             self._begin(managed, end, reading.further - 1)
-        for waiter in reading.waiters:
-            waiter(extents[0].run)
+        self._answer(reading, extents[0].run)
 
     def _wanted(self, managed: ManagedLedger, start: int) -> bool:
         """Whether entries from ``start`` on exist and are neither in memory nor on their way."""
@@ -223,8 +222,14 @@ class EntryReader:
             error = PersistenceError(f"{reading.managed.name}: reading {reading.place} failed: {error}")
         if reading.waiters and self._is_news(reading, error):
             log.error("%s", error)
+        self._answer(reading, error)
+
+    def _answer(self, reading: _Reading, result: StoredRun | Exception) -> None:
         for waiter in reading.waiters:
-            waiter(error)
+            try:
+                waiter(result)
+            except Exception:
+                log.exception("what was to happen with the entries of %s failed; others get them", reading.managed.name)
 
     def _is_news(self, reading: _Reading, error: BaseException) -> bool:
         """Log damage once, however often it is read: it stays."""

@@ -74,6 +74,27 @@ async def test_it_counts_reads_and_bytes_and_what_each_log_missed(disk: Disk) ->
 
 
 @simulated
+async def test_what_one_makes_of_a_read_keeps_no_other_from_its_answer(disk: Disk) -> None:
+    disk.settings = COLD
+    store = disk.open()
+    await filled(store, "a", 3)
+    store = await reopened(disk, store)
+    a = store.open_log("a")
+
+    def fails(result: object) -> None:
+        raise ValueError("a fault of the subscription's")
+
+    a.read(0, 1000, 1 << 20, fails)
+    assert (await asyncio.wait_for(asked(a, 0), 10)).entries == [b"0" + bytes(100)]
+    place = a.spans.holding(0)
+    assert place is not None
+    disk.files.flip_bit(segment_name(place.segment), store.reader.places(place).offsets[1] + 70)
+    a.read(1, 1000, 1 << 20, fails)
+    assert isinstance(await asyncio.wait_for(asked(a, 1), 10), UnreadableError)
+    await store.close()
+
+
+@simulated
 async def test_who_goes_on_where_the_last_read_ended_is_read_ahead_for(disk: Disk) -> None:
     """The next pieces are on their way into the cache while the first is being sent; who reads elsewhere gets one."""
     disk.settings = WARM
