@@ -106,7 +106,7 @@ class SegmentKeeper:
             self._finish_segment(number, _UNKNOWN, spans)
             self._indexed(number, spans)
         blobs = [_log_part(managed, found.sequence - 1) for managed in self._home.logs()]
-        self._save_checkpoint(checkpoint.encode(self._head(found.segment, found.length, found.sequence), blobs))
+        self._save_checkpoint(self._head(found.segment, found.length, found.sequence), blobs)
         self._checkpoints = [found.checkpoint_segment, found.segment]
 
     # sealing -------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class SegmentKeeper:
             if not managed.deleted:
                 blobs.append(_log_part(managed, self._home.journal.sequence - 1))
         head = self._head(number, length, sequence)
-        await self.blocking(self._save_checkpoint, checkpoint.encode(head, blobs))
+        await self.blocking(self._save_checkpoint, head, blobs)
         self._checkpoints = [*self._checkpoints[-1:], number]
 
     def _indexed(self, number: int, spans: list[Span]) -> None:
@@ -160,7 +160,8 @@ class SegmentKeeper:
         # without sync_data: a checkpoint is about to rely on it, and what was moved here will be nowhere else
         self._backend.seal(number, length, index_bytes(number, spans), sync=not self._sync_data)
 
-    def _save_checkpoint(self, data: bytes) -> None:
+    def _save_checkpoint(self, head: dict[str, Any], blobs: list[bytes]) -> None:
+        data = checkpoint.encode(head, blobs)
         self._checkpoint_number += 1
         self._reserve.checkpoint_bytes = len(data)
         checkpoint.save(self._backend, self._checkpoint_number, data)
@@ -168,7 +169,7 @@ class SegmentKeeper:
     def _head(self, segment: int, length: int, sequence: int) -> dict[str, Any]:
         home = self._home
         head = {
-            "format": FORMAT, "segment": segment, "length": length, "sequence": sequence, "ids": home.ids,
+            "format": FORMAT, "segment": segment, "length": length, "sequence": sequence, "ids": list(home.ids),
             "secret": home.secret,
         }  # fmt: skip
         if home.discarded:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from magnetar.model.errors import PersistenceError
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.log import checkpoint
 from magnetar.storage.space.victims import SPARSE
 from magnetar.storage.store import LedgerStore
 from tests.support.simulated_store import Disk, publish, simulated
@@ -125,3 +132,26 @@ def test_after_a_refusal_it_rests_for_a_minute(monkeypatch: pytest.MonkeyPatch) 
         await store.close()
 
     story()
+
+
+def test_a_checkpoint_is_put_together_where_the_loop_does_not_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 100,000 topics that is 60 MB, and everybody waited 0.2 s for each segment."""
+    encode, threads = checkpoint.encode, list[int]()
+
+    def seen(head: dict[str, Any], logs: Iterable[bytes]) -> bytes:
+        threads.append(threading.get_ident())
+        return encode(head, logs)
+
+    async def main() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store.open()
+        store.open_log("a").append(b"x", 1, None)
+        await store.journal.drain()
+        await store.close()
+
+    monkeypatch.setattr(checkpoint, "encode", seen)
+    asyncio.run(main())
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
