@@ -302,7 +302,7 @@ class TopicProducer:
         except ConnectionLostError as lost:
             self._leave(lost)
             return
-        self._tell_failed((done,), self._refused(what, error))
+        self._tell_failed(done, self._refused(what, error))
         self._after_fates()
 
     def _refused(self, what: str, error: c.CommandSendError) -> RefusedError:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
@@ -28,6 +28,7 @@ from magnetar.client.machines.outgoing.unconfirmed_entry import UnconfirmedEntry
 from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import frame_head
+from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.entries import SingleMessageMetadata, join_batch
 from magnetar.protocol.handmade_frames.sends import send_head
 
@@ -183,6 +184,9 @@ class Publication:
     def _append_batch(self, batch: FullBatch, since: float, now_ms: int) -> None:
         ids = batch.sequence_id, batch.highest_sequence_id if batch.messages > 1 else None
         entry = self.maker.batch(batch.first, ids, batch.messages, batch.payload, now_ms)
+        if len(entry) > self.max_message_size:  # compression makes what cannot be compressed larger
+            plain = replace(self.maker, compression=CompressionType.NONE)
+            entry = plain.batch(batch.first, ids, batch.messages, batch.payload, now_ms)
         pending = UnconfirmedEntry(ids[0], ids[1], entry, batch.fate, self._deadline(since), size=len(batch.payload))
         pending.since = since
         pending.txn = batch.first.txn
@@ -320,9 +324,29 @@ class Publication:
         self.last_sequence_id = max(self.last_sequence_id, done.sequence_id, done.highest or 0)
         return done
 
-    def refused(self, sequence_id: int) -> UnconfirmedEntry:
-        """Take the entry out that the broker will not have. Raises ConnectionLostError, as `receipted`."""
-        return self._oldest(sequence_id)
+    def refused(self, sequence_id: int) -> list[UnconfirmedEntry]:
+        """Take the entry out that the broker will not have, and if it is a chunk, the others of its message: it will
+        never be whole. Raises ConnectionLostError, as `receipted`."""
+        done = self._oldest(sequence_id)
+        if done.places is None:
+            return [done]
+        return [done, *self._take_out(lambda one: one.places is done.places)]
+
+    def _take_out(self, wanted: Callable[[UnconfirmedEntry], bool]) -> list[UnconfirmedEntry]:
+        """Take entries out that have met their fate; what was written keeps its place until its receipt comes."""
+        found: list[UnconfirmedEntry] = []
+        kept: deque[UnconfirmedEntry] = deque()
+        for place, one in enumerate(self._pending):
+            if one.entry is None or not wanted(one):
+                kept.append(one)
+                continue
+            found.append(one)
+            self.messages -= one.messages
+            if place < self._written:
+                kept.append(one.without_bytes())
+        self._pending = kept
+        self._memory.release(sum(one.size for one in found))
+        return found
 
     def _oldest(self, sequence_id: int) -> UnconfirmedEntry:
         if not self._written or self._pending[0].sequence_id != sequence_id:
@@ -343,21 +367,7 @@ class Publication:
         """Return entries whose time is over; if one of them comes to be stored all the same, that is not reported."""
         if self._limits.send_timeout > 0 and self._wait.since + self._limits.send_timeout <= now:
             self.close_batches(now, now_ms)
-        expired: list[UnconfirmedEntry] = []
-        kept: deque[UnconfirmedEntry] = deque()
-        if self.next_deadline > now:
-            return expired
-        for place, one in enumerate(self._pending):
-            if one.entry is None or one.deadline > now:
-                kept.append(one)
-                continue
-            expired.append(one)
-            self.messages -= one.messages
-            if place < self._written:
-                kept.append(one.without_bytes())
-        self._pending = kept
-        self._memory.release(sum(one.size for one in expired))
-        return expired
+        return [] if self.next_deadline > now else self._take_out(lambda one: one.deadline <= now)
 
     def give_up(self) -> list[UnconfirmedEntry]:
         """Empty the queue; returns what has met no fate."""

@@ -1,0 +1,44 @@
+"""What becomes of a message whose entries are refused in part, or are larger than a broker takes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
+from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
+from magnetar.protocol.compression import CompressionType
+from tests.unit.client.machines.test_publication import receipt, sends, values
+
+
+@pytest.mark.parametrize("written", [1_000, 1 << 20])
+def test_a_message_of_which_a_chunk_is_refused_is_not_stored(written: int) -> None:
+    """The receipts of its other chunks say nothing about it; those after it are written as ever."""
+    queue = Publication("t", EntryMaker("p"), PublicationLimits(chunking=True), 1_000)
+    queue.opened(0)
+    fate = queue.add(OutgoingMessage(b"x" * 3_000), "token", 0.0, 0)
+    later = queue.add(OutgoingMessage(b"later"), "later", 0.0, 0)
+    found = sends(queue.frames(written))
+    queue.receipted(receipt(found[0]))
+    failed = queue.refused(found[1].sequence_id)
+    assert [one.fate for one in failed if one.messages] == [fate]
+    queue.check()
+    for send in found[2:] + sends(queue.frames(1 << 20)):
+        done = queue.receipted(receipt(send))
+        assert done.fate is not fate
+        queue.check()
+    assert done.fate is later and queue.idle
+
+
+@pytest.mark.parametrize("kind", [CompressionType.LZ4, CompressionType.SNAPPY, CompressionType.ZLIB])
+def test_no_batch_is_larger_than_a_broker_takes(kind: CompressionType) -> None:
+    """Compression makes what cannot be compressed larger."""
+    limits = PublicationLimits(batching=True, batch_bytes=5 << 20, batch_messages=0)
+    queue = Publication("t", EntryMaker("p", kind), limits, 5 << 20)
+    queue.opened(0)
+    value = random.Random(1).randbytes(queue.batch_bytes - OutgoingMessage(b"").weight)
+    queue.add(OutgoingMessage(value), None, 0.0, 0)
+    queue.close_batches(0.0, 0)
+    (send,) = sends(queue.frames(1 << 28))
+    assert len(send.entry) <= 5 << 20 and values(send.entry) == [value]
