@@ -6,10 +6,13 @@ import asyncio
 
 import pytest
 
+from magnetar import aio
 from magnetar.client.aio.client import Client
-from magnetar.client.errors import RefusedError
+from magnetar.client.errors import AlreadyClosedError, RefusedError
 from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
+from magnetar.testing import PulsarBroker
+from tests.sim.world import T
 from tests.support.scripted_broker import Link, scripted_broker
 
 
@@ -33,3 +36,33 @@ def test_a_cluster_without_transactions_names_their_setting() -> None:
     ):
         asyncio.run(begin(url))
     assert info.value.code is ServerError.TransactionCoordinatorNotFound and "coordinator_assign" not in str(info.value)
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_the_end_waits_for_what_is_only_being_prepared(end: str) -> None:
+    """A message or acknowledgement whose topic the coordinator is just told of was begun before: it counts with a
+    commit, and does not reach the broker after an abort."""
+
+    async def main(broker: PulsarBroker) -> None:
+        async with asyncio.timeout(30), aio.Client(broker.service_url) as client:
+            producer = await client.create_producer(T)
+            consumer = await client.subscribe(T, "s")
+            await producer.send(b"before")
+            before = await consumer.receive(5_000)
+            transaction = await client.new_transaction()
+            begun = [
+                asyncio.ensure_future(producer.send(b"within", txn=transaction)),
+                asyncio.ensure_future(consumer.acknowledge(before, txn=transaction)),
+            ]
+            await asyncio.sleep(0)
+            await getattr(transaction, end)()
+            errors = await asyncio.gather(*begun, return_exceptions=True)
+            if end == "commit":
+                assert not [one for one in errors if isinstance(one, BaseException)]
+                assert (await consumer.receive(5_000)).data() == b"within"
+            else:
+                assert all(isinstance(one, AlreadyClosedError) for one in errors)
+                assert (await consumer.get_last_message_id()).entry_id() == before.message_id().entry_id()
+
+    with PulsarBroker(seed=1, settings={"transactionCoordinatorEnabled": "true"}) as broker:
+        asyncio.run(main(broker))

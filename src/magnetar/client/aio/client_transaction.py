@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from magnetar.client.aio.connections.wire_connection import WireConnection
@@ -30,6 +31,7 @@ class ClientTransaction:
         self._coordinator = coordinator
         self._topics: dict[str, asyncio.Task[None]] = {}
         self._subscriptions: dict[c.TxnSubscription, asyncio.Task[None]] = {}
+        self._begun: set[asyncio.Future[None]] = set()
         self._receipts: set[asyncio.Future[MessageId]] = set()
         self._acks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -50,6 +52,25 @@ class ClientTransaction:
                 "client of this producer or consumer"
             )
 
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Let the end of the transaction wait for a message or acknowledgement that is only being prepared, so that
+        none comes after it."""
+        self._check()
+        begun = asyncio.get_running_loop().create_future()
+        self._begun.add(begun)
+        try:
+            yield
+        finally:
+            self._begun.discard(begun)
+            begun.set_result(None)
+
+    async def _quiet(self) -> None:
+        """Wait for all its messages and acknowledgements."""
+        waiting: list[asyncio.Future[Any]]
+        while waiting := [*self._begun, *self._receipts, *self._acks]:
+            await asyncio.wait(waiting)
+
     async def publishes_to(self, topic: str) -> None:
         """Have the coordinator know that the transaction touches a topic, once."""
         self._check()
@@ -59,6 +80,7 @@ class ClientTransaction:
                 self._coordinator.add_partition(self.txn_id, topic)
             )
         await asyncio.shield(task)
+        self._check()
 
     def watch(self, receipt: Receipt) -> None:
         """Let a commit wait for this message, and fail if it failed."""
@@ -75,18 +97,25 @@ class ClientTransaction:
         self, consumer: TopicConsumer, subscription: str, message_id: MessageId, kind: c.AckType
     ) -> None:
         """Acknowledge a message when the transaction is committed."""
-        self._check()
+        with self.beginning():
+            ack = await self._acknowledge(consumer, subscription, message_id, kind)
+        await asyncio.shield(ack)
+
+    async def _acknowledge(
+        self, consumer: TopicConsumer, subscription: str, message_id: MessageId, kind: c.AckType
+    ) -> asyncio.Task[None]:
         one = c.TxnSubscription(consumer.topic, subscription)
         task = self._subscriptions.get(one)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._coordinator.add_subscription(self.txn_id, one))
             self._subscriptions[one] = task
         await asyncio.shield(task)
+        self._check()
         ids = ids_in_transaction(message_id, cumulative=kind is c.AckType.Cumulative)
         ack = asyncio.get_running_loop().create_task(consumer.requests.acknowledge(ids, kind, self.txn_id))
         self._acks.add(ack)
         ack.add_done_callback(self._acknowledged)
-        await asyncio.shield(ack)
+        return ack
 
     def _acknowledged(self, done: asyncio.Task[None]) -> None:
         self._acks.discard(done)
@@ -100,9 +129,7 @@ class ClientTransaction:
         RefusedError.
         """
         self._check()
-        waiting: list[asyncio.Future[Any]] = [*self._receipts, *self._acks]
-        if waiting:
-            await asyncio.wait(waiting)
+        await self._quiet()
         if self._failure is not None:
             await self.abort()
             raise self._failure
@@ -113,9 +140,7 @@ class ClientTransaction:
         """Make nothing of it count."""
         self._check()
         self._ended = True
-        waiting: list[asyncio.Future[Any]] = [*self._receipts, *self._acks]
-        if waiting:
-            await asyncio.wait(waiting)
+        await self._quiet()
         await self._coordinator.end(self.txn_id, c.TxnAction.ABORT)
 
     def _check(self) -> None:

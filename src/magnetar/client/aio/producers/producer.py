@@ -141,9 +141,10 @@ class Producer(Generic[T]):
     async def _send_in(self, txn: ClientTransaction, message: OutgoingMessage) -> MessageId:
         txn.check_use(self._environment.lookup)
         chosen = self._choose(message)
-        await txn.publishes_to(chosen.topic)
-        receipt = chosen.add(replace(message, txn=txn.txn_id))
-        txn.watch(receipt)
+        with txn.beginning():
+            await txn.publishes_to(chosen.topic)
+            receipt = chosen.add(replace(message, txn=txn.txn_id))
+            txn.watch(receipt)
         return await asyncio.shield(receipt.as_future())  # the transaction waits for it even if this one does not
 
     def message(
