@@ -351,13 +351,11 @@ class Consumer(Settlement[T]):
     async def unsubscribe(self, *, force: bool = False) -> None:
         """Delete the subscription on all topics, and close. Raises why one is left; called again, it goes on there."""
         checked("unsubscribe", force=force)
-        members = self._open()
-        await self._close_letters()
-        ends = (one.unsubscribe(force=force) for one in members)
+        ends = (one.unsubscribe(force=force) for one in self._open())
         for failure in await asyncio.gather(*ends, return_exceptions=True):
             if failure is not None:
                 raise failure
-        self._end()
+        await self.close()
 
     def forked(self, error: ForkedClientError) -> None:
         """Refuse everything in a process that was forked off, where closing does nothing."""
