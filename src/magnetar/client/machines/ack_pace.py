@@ -41,6 +41,10 @@ class AckPace:
             due = self._since + self._group_time
         return due if due > now + _EARLY else now
 
+    def hurry(self) -> None:
+        """Let what waits be due at once."""
+        self._written = self._since = -PACE - self._group_time
+
     def written(self, now: float) -> None:
         """Note that they were written."""
         self._written = now

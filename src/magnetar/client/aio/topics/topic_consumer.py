@@ -123,6 +123,8 @@ class TopicConsumer:
             raise connection.lost
         self.requests.consumer_id = consumer_id
         self.consumption.opened(consumer_id)
+        if self.consumption.acknowledgements.waiting:
+            self._pace.hurry()  # before messages are asked for: what is acknowledged is not to come again
         self._seeking = False
         self._loop.call_soon(self._settle)
 
