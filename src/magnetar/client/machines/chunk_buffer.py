@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from magnetar.columnar.single_entries.chunk_joiner import ChunkJoiner, ReadableEntry
+from magnetar.model.errors import ProtocolError
+from magnetar.protocol.compression import DamagedPayloadError
 from magnetar.protocol.entries import EntryMetadata
 
 PATIENCE_MS: Final = 60_000
@@ -35,9 +37,11 @@ class ChunkBuffer:
         self._acknowledge_oldest = acknowledge_oldest
         self._joiner = ChunkJoiner(PATIENCE_MS)
         self._places: dict[str, list[Place]] = {}
+        self._damaged: list[Place] = []
 
     def add(self, place: Place, metadata: EntryMetadata, payload: bytes) -> Joined:
-        """Take one chunk. Raises DamagedPayloadError or ProtocolError if the whole cannot be read."""
+        """Take one chunk. Raises DamagedPayloadError or ProtocolError if the whole cannot be read, and then
+        `take_damaged` says where its chunks before this one are."""
         uuid = metadata.uuid or ""
         done: list[Place] = []
         old = self._places.get(uuid)
@@ -53,7 +57,11 @@ class ChunkBuffer:
             old.append(place)
         elif (metadata.chunk_id or 0) < len(old):
             return Joined(acknowledged=(place,))
-        whole = self._joiner.add(*place, metadata, payload)
+        try:
+            whole = self._joiner.add(*place, metadata, payload)
+        except (DamagedPayloadError, ProtocolError):
+            self._damaged += done + self._places.pop(uuid)[:-1]
+            raise
         for lost in self._joiner.given_up():
             self._places.pop(lost.uuid, None)
         if whole is None:
@@ -67,6 +75,11 @@ class ChunkBuffer:
             dropped += self._places.pop(oldest)
             self._joiner.forget(oldest)
         return dropped if self._acknowledge_oldest else []
+
+    def take_damaged(self) -> list[Place]:
+        """Return the chunks before the last one of what could not be read, which will never be a message."""
+        found, self._damaged = self._damaged, []
+        return found
 
     def expire(self, now_ms: int) -> list[Place]:
         """Return the chunks of messages whose next chunk has not come in time; they are to be acknowledged."""

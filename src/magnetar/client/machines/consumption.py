@@ -259,7 +259,7 @@ class Consumption:
 
     def _reject(self, place: Place, reason: c.ValidationError, count: int) -> None:
         """Have the broker note what will never be read (rule 3.7.8)."""
-        self._damaged.append((place, reason))
+        self._damaged += [(each, reason) for each in (*self._chunks.take_damaged(), place)]
         self.queue.passed = max(self.queue.passed or place, place)
         self.counters.rejected += count
         self.permits.free(count)
