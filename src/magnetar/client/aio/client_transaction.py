@@ -67,9 +67,11 @@ class ClientTransaction:
 
     async def _quiet(self) -> None:
         """Wait for all its messages and acknowledgements."""
-        waiting: list[asyncio.Future[Any]]
-        while waiting := [*self._begun, *self._receipts, *self._acks]:
+        while waiting := self._unmet():
             await asyncio.wait(waiting)
+
+    def _unmet(self) -> list[asyncio.Future[Any]]:
+        return [*self._begun, *self._receipts, *self._acks]
 
     async def publishes_to(self, topic: str) -> None:
         """Have the coordinator know that the transaction touches a topic, once."""
