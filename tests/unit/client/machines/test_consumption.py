@@ -16,7 +16,7 @@ from magnetar.client.machines.redelivery.redeliveries import RedeliveryLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.decoder import Decoder
-from magnetar.protocol.entries import EncryptionKey, EntryMetadata, build_entry
+from magnetar.protocol.entries import EncryptionKey, EntryMetadata, build_entry, metadata_of, payload_of
 
 
 def entries(*values: bytes, batch: bool = True, chunk_bytes: int = 0) -> list[bytes]:
@@ -227,6 +227,24 @@ def test_chunks_become_one_message() -> None:
     assert found.message_id().chunks == tuple((1, number) for number in range(len(parts)))
     one.acknowledge_message(found)
     assert acked(one) == [(c.AckType.Individual, tuple(c.MessageIdData(1, number) for number in range(len(parts))))]
+
+
+def test_all_chunks_of_a_message_that_is_damaged_as_a_whole_are_done_with() -> None:
+    """One that stayed would be in the backlog for ever, and take the room of another message."""
+    one = consumption(pending_chunked_messages=1)
+    *before, last = entries(b"x" * 3_000, batch=False, chunk_bytes=1_000)
+    for number, part in enumerate(before):
+        one.received(message(part, number))
+    one.received(message(build_entry(metadata_of(last), payload_of(last)[:-1]), len(before)))
+    assert not one.incomplete and not one.waiting and one.counters.rejected == 1
+    acks = [each for each in one.commands() if isinstance(each, c.CommandAck)]
+    assert all(each.validation_error is c.ValidationError.BatchDeSerializeError for each in acks)
+    places = sorted((each.ledger, each.entry) for ack in acks for each in ack.message_ids)
+    assert places == [(1, number) for number in range(len(before) + 1)]
+    for number, part in enumerate(entries(b"y" * 3_000, batch=False, chunk_bytes=1_000)):
+        one.received(message(part, 100 + number))
+    assert taken(one) == [b"y" * 3_000]
+    one.check()
 
 
 def test_chunks_that_never_come_are_acknowledged_and_bounded() -> None:
