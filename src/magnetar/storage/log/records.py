@@ -201,7 +201,7 @@ def record_start(kind: RecordKind, size: int) -> bytes:
 
 
 as_json: Final = json.JSONEncoder(separators=(",", ":")).encode
-"""JSON as records and checkpoints have it; ``json.dumps`` makes an encoder for each text, which takes longer."""
+"""JSON as records and checkpoints have it; the library's function makes one for each text, which takes longer."""
 
 
 def record(kind: RecordKind, body: bytes) -> bytes:
