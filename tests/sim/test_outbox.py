@@ -94,6 +94,7 @@ async def _read(world: World) -> Sequence[int]:
 
 
 def test_everything_once() -> None:
+    """By a fixed name, without a time-out, with sequence ids of its own (rule 3.4.12)."""
     run_seeds(everything_once, 4, settings=SETTINGS)
 
 

@@ -152,6 +152,7 @@ def test_a_table_view_and_its_listeners(native: magnetar.Client, topic: str) -> 
 
 
 def test_a_listener_gets_messages_in_order_and_keeps_what_fails(native: magnetar.Client, topic: str) -> None:
+    """It goes on after an error, and after a pause (rule 6.1.3)."""
     heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def listener(consumer: magnetar.Consumer, message: magnetar.Message) -> None:

@@ -227,7 +227,7 @@ def test_acknowledgements_with_receipts() -> None:
 
 
 def test_groups_of_acknowledgements() -> None:
-    """They wait for the time or for others, and go with a refusal and with closing."""
+    """They wait for the time or for others, and go with a refusal and with closing (rule 5.7.11)."""
 
     async def story(stage: Stage) -> None:
         consumer = await stage.subscribe(ack_group_time_ms=10_000, max_ack_group_size=3)

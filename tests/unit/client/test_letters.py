@@ -19,8 +19,8 @@ from tests.support.delivery_stage import DLQ, RETRY, S, Stage, nothing, play
 
 
 def test_a_dead_letter() -> None:
-    """Delivered once more than the maximum says, then copied with all it had, then acknowledged (rules 6.5.2 and
-    6.5.3)."""
+    """Delivered once more than the maximum says, then copied with all it had, then acknowledged (rules 0.7, 6.5.2
+    and 6.5.3)."""
 
     async def story(stage: Stage) -> None:
         consumer = await stage.subscribe(
@@ -286,18 +286,24 @@ def test_retries_of_partitioned_topics_share_a_topic() -> None:
 
 
 def test_an_older_retry_topic_is_gone_on_with() -> None:
-    """Rule 6.4.2."""
+    """As an older dead letter topic is, where there are retries (rules 0.8 and 6.4.2)."""
 
     async def story(stage: Stage) -> None:
-        older = f"persistent://public/default/{S}-RETRY"
-        await (await stage.client.create_producer(older)).close()
+        older = [f"persistent://public/default/{S}-{suffix}" for suffix in ("RETRY", "DLQ")]
+        for one in older:
+            await (await stage.client.create_producer(one)).close()
         consumer = await stage.subscribe(retry_enable=True)
-        assert consumer.topics == [T, older]
+        assert consumer.topics == [T, older[0]]
+        await stage.send(b"a")
+        assert await consumer.reject(await consumer.receive())
+        assert [one.data() for one in await stage.all_of(older[1])] == [b"a"]
 
     play(story)
 
 
 def test_a_cumulative_retry() -> None:
+    """For ordered types, whose retry topics other clients refuse (rule 0.20)."""
+
     async def story(stage: Stage) -> None:
         consumer = await stage.subscribe(consumer_type=SubType.Failover, retry_enable=True)
         await stage.send(b"a", b"b")

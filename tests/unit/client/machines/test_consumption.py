@@ -66,6 +66,7 @@ def acked(one: Consumption) -> list[tuple[c.AckType, tuple[c.MessageIdData, ...]
 
 
 def test_permits_come_back_when_half_is_taken() -> None:
+    """Rule 5.2.2."""
     one = consumption(queue_size=10)
     assert flows(one) == [10]
     (batch,) = entries(*[b"%d" % number for number in range(10)])
@@ -79,7 +80,7 @@ def test_permits_come_back_when_half_is_taken() -> None:
 
 
 def test_a_queue_of_one_and_of_none() -> None:
-    """Neither permits more than it says (rule 6.1.2)."""
+    """Neither permits more than it says (rules 5.2.2 and 6.1.2)."""
     one = consumption(queue_size=1)
     assert flows(one) == [1]
     one.received(message(entries(b"a", batch=False)[0], 0))

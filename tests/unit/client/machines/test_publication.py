@@ -276,7 +276,7 @@ def test_a_change_of_the_transaction_ends_a_batch() -> None:
 
 @pytest.mark.parametrize("kind", list(CompressionType))
 def test_chunks_of_a_large_message(kind: CompressionType) -> None:
-    """They have one sequence id and complete one message, whose id names them all (rule 3.6.2)."""
+    """They have one sequence id and complete one message, whose id names them all (rules 3.6.2 and 3.6.3)."""
     queue = Publication("t", EntryMaker("p", kind), PublicationLimits(chunking=True), 1_000)
     queue.opened(0)
     value = bytes(number * 7919 % 251 for number in range(5_000)) + b"".join(

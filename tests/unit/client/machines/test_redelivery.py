@@ -44,7 +44,7 @@ def message(
 
 
 def test_the_table_of_the_negative_backoff() -> None:
-    """Rule 6.2.4: 1, 2, 4, 8, 16, 32, 60 and 60 s."""
+    """Rules 0.19 and 6.2.4: 1, 2, 4, 8, 16, 32, 60 and 60 s."""
     backoff = MultiplierRedeliveryBackoff(1_000, 60_000, 2)
     assert [backoff.next(count) / 1_000 for count in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
     negative = NegativeAcknowledgements(60.0, seconds_of(backoff, NO_CHANCE))
@@ -184,7 +184,7 @@ def test_a_backoff_without_a_timeout_is_refused() -> None:
 
 
 def test_the_names_of_retry_and_dead_letter_topics() -> None:
-    """Of the full name without a partition (rules 6.4.1, 6.4.2 and 6.5.1)."""
+    """Of the full name without a partition (rules 0.8, 6.4.1, 6.4.2 and 6.5.1)."""
     for topic in ("my-topic", TOPIC, f"{TOPIC}-partition-3"):
         assert retry_letter_topic(topic, "my-sub") == "persistent://public/default/my-topic-my-sub-RETRY"
         assert dead_letter_topic(topic, "my-sub") == "persistent://public/default/my-topic-my-sub-DLQ"
@@ -305,5 +305,6 @@ def test_an_error_that_cannot_be_printed_is_named_all_the_same() -> None:
 
 
 def test_the_id_of_a_message_in_chunks_names_both_ends() -> None:
+    """The first chunk, then the last one (rule 3.6.3)."""
     one = message((4, 9), chunks=((4, 7), (4, 8), (4, 9)))
     assert letters.origin_text(one.message_id()) == "4:7:-1;4:9:-1"
