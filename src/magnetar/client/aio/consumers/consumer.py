@@ -199,7 +199,7 @@ class Consumer(Settlement[T]):
                 break
             try:
                 async with asyncio.timeout(left):
-                    await self._something()
+                    await self._something(gathering=True)
             except TimeoutError:
                 break
         return self._take(policy)

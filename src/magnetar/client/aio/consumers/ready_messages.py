@@ -39,6 +39,8 @@ class ReadyMessages(Generic[T]):
         """Those with messages in their queues; one may stand here with none."""
         self._in_ready: set[TopicConsumer] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
+        self._gathering = 0
+        """How many of them wait for several messages, and leave one that comes alone to others."""
         self._lending: tuple[TopicConsumer, Message[T]] | None = None
         """Whose messages were lent, and the last one of them."""
         self.when_messages: Callable[[], object] | None = None
@@ -49,8 +51,9 @@ class ReadyMessages(Generic[T]):
     def _closed_error(self) -> Exception:
         return self._refusal or AlreadyClosedError(f"{self._topic}: the consumer is closed")
 
-    async def _something(self) -> None:
-        """Wait until messages have come, or there will be none any more."""
+    async def _something(self, *, gathering: bool = False) -> None:
+        """Wait until messages have come, or there will be none any more; ``gathering``: they may be left to others."""
+        self._gathering += gathering
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:
@@ -61,6 +64,8 @@ class ReadyMessages(Generic[T]):
             elif waiter in self._waiters:
                 self._waiters.remove(waiter)
             raise
+        finally:
+            self._gathering -= gathering
 
     async def heard(self) -> None:
         """Wait until messages have come, or entries without any. Raises why there will be none any more."""
@@ -193,8 +198,11 @@ class ReadyMessages(Generic[T]):
             call, self.when_messages = self.when_messages, None
             call()
         if self._waiters:
-            for _ in range(min(len(self._waiters), max(one.waiting, 1))):
-                self._wake()
+            self._wake_for(one)
+
+    def _wake_for(self, one: TopicConsumer) -> None:
+        for _ in range(min(len(self._waiters), max(one.waiting, 1) + self._gathering)):
+            self._wake()
 
     def _wake(self) -> None:
         while self._waiters:
@@ -237,7 +245,7 @@ class ReadyMessages(Generic[T]):
             self._in_ready.add(one)
             self._ready.appendleft(one)
             self._at_hand = []
-            self._wake()
+            self._wake_for(one)
 
     async def something(self, seconds: float) -> bool:
         """Wait until messages have come; returns False if the time is over before, or there will be none any more."""

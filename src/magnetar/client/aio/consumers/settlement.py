@@ -96,9 +96,11 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
 
     def _acknowledged(self, messages: Iterable[Message[T] | MessageId]) -> set[TopicConsumer]:
         touched: set[TopicConsumer] = set()
+        only = self._only
         try:
             for message in messages:
-                one = self._only or self._member(message)
+                topic = message.envelope.topic if isinstance(message, Message) else message.topic
+                one = only if only is not None and only.topic == topic else self._member(message)
                 if not isinstance(message, Message):
                     one.consumption.acknowledge(message)
                     touched.add(one)
