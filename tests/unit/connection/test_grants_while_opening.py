@@ -127,6 +127,7 @@ def test_a_watch_whose_list_is_being_made_is_judged_when_it_begins() -> None:
         lists.watching = interrupted  # type: ignore[method-assign]  # a change in the middle of it
         alice.say(c.CommandWatchTopicList(3, 1, "public/default", "persistent://public/default/.*"))
         assert (await alice.hear(c.CommandError)).request_id == 3
+        assert len(lists) == 0, "the list of the refused watch is not kept"
         await bob.producer(OWN)
         await asyncio.sleep(1)
         assert not alice.heard(c.CommandWatchTopicListSuccess) and not alice.heard(c.CommandWatchTopicUpdate)

@@ -341,7 +341,7 @@ def test_delays_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_reserved_entries_that_go_out_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PendingAckRule, "_closed", lambda self, ordinal: False)
+    monkeypatch.setattr(PendingAckRule, "next_open", lambda self, start, stop: start)
     monkeypatch.setattr(PendingAckRule, "next_closed", lambda self, start, stop: stop)
     with pytest.raises(AssertionError, match="acknowledged or held"):
         run_all()

@@ -1,0 +1,71 @@
+"""Which subscriptions a topic forgets when the last consumer leaves, and what users keep beside its log."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.model.own_properties import OF_TOPICS
+from magnetar.testing.simloop import SimLoop, run_in
+from tests.support.loaded_topic import LoadedTopic
+
+
+def simulated(scenario: Callable[[LoadedTopic], Awaitable[None]]) -> None:
+    async def main() -> None:
+        place = LoadedTopic()
+        place.append("k", "x")
+        await place.durable()
+        await scenario(place)
+        place.topic.close()
+        await place.store.close()
+
+    run_in(SimLoop(1), main())
+
+
+def opened(place: LoadedTopic, name: str, *, durable: bool = False) -> Subscription:
+    return place.topic.subscription(name, durable=durable, ordinal=lambda: 0, properties={}, done=lambda: None)
+
+
+def test_a_non_durable_subscription_goes_with_its_last_consumer_and_takes_no_other_along() -> None:
+    """Rule 4.3.2; one that was deleted meanwhile has a successor of its name, which stays."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        topic = place.topic
+        first = opened(place, "r")
+        topic.delete_subscription("r", lambda: None)
+        second = opened(place, "r")
+        topic.consumer_gone(first)
+        assert topic.subscriptions.get("r") is second
+        topic.consumer_gone(second)
+        assert topic.subscriptions.get("r") is None
+        kept = opened(place, "s", durable=True)
+        topic.consumer_gone(kept)
+        assert topic.subscriptions.get("s") is kept
+
+    simulated(scenario)
+
+
+def test_properties_of_users_are_replaced_and_outlive_a_crash_and_the_brokers_own_stay() -> None:
+    async def scenario(place: LoadedTopic) -> None:
+        own = f"{OF_TOPICS[0]}test"
+        place.topic.log.properties = {own: 1, "old": "x"}
+        place.topic.set_properties({"a": "1", own: "of a user"})
+        await place.durable()
+        place.kill()
+        assert place.topic.properties() == {"a": "1"}
+        assert place.topic.log.properties[own] == 1
+
+    simulated(scenario)
+
+
+def test_a_closed_topic_trims_nothing() -> None:
+    async def scenario(place: LoadedTopic) -> None:
+        topic = place.topic
+        opened(place, "s", durable=True)
+        for number in range(24):
+            place.append("k", f"{number}")
+        await place.durable()
+        topic.close()
+        assert (topic.trim(), topic.trim_to(20, 0), topic.log.first) == (0, 0, 0)
+
+    simulated(scenario)
