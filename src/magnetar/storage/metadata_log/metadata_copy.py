@@ -122,6 +122,8 @@ class Rewriting:
             with suppress(FileNotFoundError):
                 set_aside(copy.files, copy.name)
         copy.files.rename(name, copy.name)
+        copy.suspect = True  # what is open has no name any more, and what has it may lose it
+        copy.set_aside = False
         copy.files.sync()
         self._file = None
         copy.take(file)

@@ -1,0 +1,35 @@
+"""A copy of the metadata that is written anew while the disk refuses."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from magnetar.storage.metadata_log import metadata_log
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from magnetar.testing.faultfiles import FaultFileSystem
+from tests.support.at_once import at_once
+
+
+def test_a_refused_sync_of_the_directory_is_nobody_elses_doing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The new file has the name, and is not known to keep it: it is written once more, and nothing is set aside."""
+    monkeypatch.setattr(metadata_log, "SLACK_BYTES", 300)
+    files = FaultFileSystem(random.Random(0))
+    log = MetadataLog(files)
+    at_once(log.put("/a", b"first"))
+    files.fail("sync_directory")
+    wanted = dict[str, bytes]()
+    for i in range(100):
+        wanted[f"/{i % 3}"] = b"%d" % i
+        at_once(log.put(f"/{i % 3}", b"%d" % i))
+    assert "cannot be written anew" in caplog.text
+    assert "removed or replaced" not in caplog.text
+    assert [name for name in files.names() if name.startswith("quarantine-")] == []
+    assert log.in_both
+    assert {path: record.data for path, record in MetadataLog(files.crash(random.Random(1))).records()} == {
+        "/a": b"first",
+        **wanted,
+    }
