@@ -109,11 +109,12 @@ class MessageTooLargeError(ClientError):
 
     def __init__(self, topic: str, size: int, limit: int, *, chunkable: bool = True) -> None:
         """``chunkable`` is false if chunks do not help: each has all properties and keys."""
-        step = (
-            "turn chunking on (without batching)"
-            if chunkable
-            else "its properties and keys alone fill it, and they cannot be chunked: make them smaller"
-        )
+        if not chunkable:
+            step = "its properties and keys alone fill it, and they cannot be chunked: make them smaller"
+        elif topic.startswith("non-persistent:"):
+            step = "nothing is chunked on a non-persistent topic: make it smaller"
+        else:
+            step = "turn chunking on (without batching)"
         super().__init__(
             f"{topic}: a message of {size} bytes is larger than the {limit} the broker takes; {step}, or raise "
             "maxMessageSize of the broker"

@@ -191,6 +191,7 @@ class Client(ReaderClient):
             batching_max_messages=batching_max_messages,
             batching_max_allowed_size_in_bytes=batching_max_allowed_size_in_bytes,
             batching_max_publish_delay_ms=batching_max_publish_delay_ms, chunking_enabled=chunking_enabled,
+            chunks_kept=TopicName.parse(topic).persistent,
             properties=properties, access_mode=access_mode, sealer=sealer, key_based_batching=key_based_batching,
             txn_enabled=txn_enabled, initial_subscription_name=initial_subscription_name,
             lazy_start_partitioned_producers=lazy_start_partitioned_producers,

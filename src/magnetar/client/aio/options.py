@@ -68,6 +68,7 @@ def producer_options(
     batching_max_allowed_size_in_bytes: int,
     batching_max_publish_delay_ms: float,
     chunking_enabled: bool,
+    chunks_kept: bool,
     properties: Mapping[str, str] | None,
     access_mode: c.ProducerAccessMode,
     key_based_batching: bool,
@@ -79,6 +80,7 @@ def producer_options(
 ) -> ProducerOptions:
     """Return what a producer is opened with; the parameters are those of `Client.create_producer`.
 
+    ``chunks_kept``: whether the topic keeps all chunks of a message, as a persistent one does (rule 3.6.1).
     Raises InvalidValueError.
     """
     if chunking_enabled and batching_enabled:
@@ -95,7 +97,7 @@ def producer_options(
         batch_bytes=batching_max_allowed_size_in_bytes,
         batch_delay=batching_max_publish_delay_ms / 1000,
         batch_by_key=by_key,
-        chunking=chunking_enabled,
+        chunking=chunking_enabled and chunks_kept,
     )
     return ProducerOptions(
         name=producer_name,
