@@ -13,11 +13,11 @@ INNER = {
         "waiting_bytes",
         *("lend", "acknowledge_up_to", "options", "take_entries", "has_again", "something", "member_of", "several"),
         *("redeliver_all", "come_again", "awaits_receipts", "forked", "on_demand"),
-        *("heard", "deadline", "asks", "place_in", "refuse_sealed"),
+        *("heard", "deadline", "asks", "moved_by", "place_in", "refuse_sealed"),
     },
     "Reader": {"consumer", "note", "has_read"},
     "TableView": {"opened", "unlisten", "at_close"},
-    "ClientTransaction": {"check_use", "publishes_to", "watch", "acknowledges"},
+    "ClientTransaction": {"check_use", "beginning", "publishes_to", "watch", "acknowledges"},
 }
 """Methods that are called on the loop only: parts of the client itself, and what must not be awaited."""
 OF_SIMULATIONS = {"clock", "rng", "dial", "opening_timeout_seconds", "bounds", "for_threads"}
