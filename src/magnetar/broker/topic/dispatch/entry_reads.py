@@ -96,7 +96,10 @@ class EntryReads:
         self._cancel_retry()
 
     def let_go(self, before: int) -> None:
-        """Forget what the last disk read brought if all of it stands before this ordinal, and so has been sent."""
+        """Forget what the last disk read brought if all of it stands before this ordinal: it has been sent.
+
+        What of it is to be sent again is asked for again, from the cache as long as that has it.
+        """
         fetched = self._fetched
         if fetched is not None and fetched.first + len(fetched.entries) <= before:
             self._fetched = None
