@@ -1,7 +1,7 @@
 """Properties that the broker keeps among those of a topic or a durable subscription.
 
 No client sees them, and none may set them: what a client wrote under such a name would be read as the broker's own word
-that a topic has ended, or where its compacted view lies. ``#`` begins the names of those of subscriptions.
+that a topic has ended, or where its compacted view lies.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Final
 
 REPLICATED: Final[Mapping[str, str]] = {"#replicated": "true"}
 """A client asked for the subscription's state to be replicated, which is shown and does nothing else (rule 14.3)."""
-OF_SUBSCRIPTIONS: Final = ("#",)
-"""Beginnings of the names of those that are kept with a subscription (what compaction has read is one)."""
+OF_SUBSCRIPTIONS: Final[tuple[str, ...]] = ("#replicated", "#compacted", "#pulsar.internal.")
+"""Beginnings of the names of those that are kept with a subscription, and of those that Apache Pulsar keeps there."""
 SUBSCRIPTION_PROPERTIES_MAX: Final = 64 << 10
 """Characters of a subscription's properties."""
 OF_TOPICS: Final = ("magnetar.", "pulsar.topic.")

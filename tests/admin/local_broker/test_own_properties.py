@@ -55,6 +55,20 @@ def test_a_consumer_does_not_say_where_a_compacted_view_lies(tmp_path: Path) -> 
     run_on_broker(tmp_path, act)
 
 
+def test_other_names_with_a_number_sign_are_the_users(tmp_path: Path) -> None:
+    """Apache Pulsar refuses those of its own only."""
+
+    async def act(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", f"{TOPIC}/t"))[0] == 204
+        client = await broker.client()
+        await client.subscribe(T, "s", subscription_properties=(("#team", "a"),))
+        assert await broker.ask("GET", f"{TOPIC}/t/subscription/s/properties") == (200, {"#team": "a"})
+        assert (await broker.ask("PUT", f"{TOPIC}/t/subscription/s/properties", {"b": "c"}))[0] == 204
+        assert await broker.ask("GET", f"{TOPIC}/t/subscription/s/properties") == (200, {"b": "c"})
+
+    run_on_broker(tmp_path, act)
+
+
 @pytest.mark.parametrize(
     ("path", "most", "more"),
     [

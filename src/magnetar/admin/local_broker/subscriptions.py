@@ -18,7 +18,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import TopicName
-from magnetar.model.own_properties import REPLICATED, is_replicated
+from magnetar.model.own_properties import OF_SUBSCRIPTIONS, REPLICATED, is_replicated
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.runtime.callbacks import answered
 
@@ -109,7 +109,7 @@ class LocalSubscriptions:
         if not topic.persistent:
             return dict(self._loaded.nonpersistent_subscription(topic, name).properties)
         cursor = subscription_of(self._loaded.topic(topic), name).cursor
-        return {key: str(value) for key, value in cursor.properties.items() if not key.startswith("#")}
+        return {key: str(value) for key, value in cursor.properties.items() if not key.startswith(OF_SUBSCRIPTIONS)}
 
     def is_replicated(self, topic: TopicName, name: str) -> bool:
         return is_replicated(subscription_of(self._loaded.topic(topic), name).cursor.properties)

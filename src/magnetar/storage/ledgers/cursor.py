@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
+from magnetar.model.own_properties import OF_SUBSCRIPTIONS
 from magnetar.storage.ledgers.ranges import AckedSet, coalesce
 from magnetar.storage.log import cursor_records, records
 from magnetar.storage.log.journal import Journal
@@ -161,8 +162,8 @@ class Cursor:
         return self.acked.ranges()
 
     def set_properties(self, properties: dict[str, Any], durable: Done | None = None) -> None:
-        """Replace what is kept beside the cursor, except what the broker keeps there under names with a #."""
-        own = {name: value for name, value in self.properties.items() if name.startswith("#")}
+        """Replace what is kept beside the cursor, except what the broker keeps there itself."""
+        own = {name: value for name, value in self.properties.items() if name.startswith(OF_SUBSCRIPTIONS)}
         self.properties = {**own, **properties}
         self._whole = True
         self._changed(durable)

@@ -14,7 +14,7 @@ from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import ConsumerStats, SubscriptionStats
 from magnetar.broker.topic.throughput import Throughput
 from magnetar.broker.upkeep.rates import Rates
-from magnetar.model.own_properties import is_replicated
+from magnetar.model.own_properties import OF_SUBSCRIPTIONS, is_replicated
 from magnetar.model.policies import Json, JsonObject
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
@@ -69,7 +69,9 @@ async def subscription_stats(
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": {
-            name: value for name, value in subscription.cursor.properties.items() if not name.startswith("#")
+            name: value
+            for name, value in subscription.cursor.properties.items()
+            if not name.startswith(OF_SUBSCRIPTIONS)
         },
         **dict.fromkeys(NEVER_COUNTED, 0),
         **throttled_shown(subscription),
