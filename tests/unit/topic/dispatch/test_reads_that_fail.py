@@ -200,6 +200,30 @@ def test_what_was_read_from_the_disk_is_let_go_when_it_is_sent(sub_type: SubType
     simulated(main)
 
 
+def test_a_slow_consumer_has_what_comes_again_read_once() -> None:
+    """With a cache that is off, an entry that comes again is on the disk; so are its neighbours, in the same read."""
+
+    async def main() -> None:
+        stand = cold(6)
+        consumer, connection = stand.join("c", SubType.Shared, 6)
+        stand.log.finish_read()
+        assert connection.ordinals == [0, 1, 2, 3, 4, 5]
+        stand.log.reads.clear()
+        stand.subscription.redeliver(consumer, None)
+        read = 0
+        for _ in range(6):
+            stand.subscription.flow(consumer, 1)
+            if stand.log.reads:
+                read += 1
+                stand.log.reads[0][3](stand.log.run(0, 6))  # all of the extent, as the disk is read
+                stand.log.reads.clear()
+        assert connection.ordinals[6:] == [0, 1, 2, 3, 4, 5]
+        assert read == 1
+        stand.subscription.close()
+
+    simulated(main)
+
+
 class Run:
     """A run that says when it is gone."""
 

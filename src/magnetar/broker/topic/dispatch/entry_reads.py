@@ -98,7 +98,8 @@ class EntryReads:
     def let_go(self, before: int) -> None:
         """Forget what the last disk read brought if all of it stands before this ordinal: it has been sent.
 
-        What of it is to be sent again is asked for again, from the cache as long as that has it.
+        Not to be called with more while entries wait to be sent again: each consumer with one permit would have all of
+        it read once more.
         """
         fetched = self._fetched
         if fetched is not None and fetched.first + len(fetched.entries) <= before:

@@ -183,7 +183,7 @@ class Pump:
                     break
         finally:
             self._turning = False
-            self.reads.let_go(self.read_at if self.consumers else self._log.end)
+            self.reads.let_go((0 if dispatcher.in_replay else self.read_at) if self.consumers else self._log.end)
 
     def _pass_on(self, dispatcher: Dispatcher) -> bool:
         """Send what has just become durable, in one piece, if nothing else is to be looked at; whether that was all.
