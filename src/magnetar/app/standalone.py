@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from magnetar.app.garbage_collection import EVERY_SECONDS, GarbageCollection
 from magnetar.app.node import Node
@@ -35,14 +36,28 @@ def run(data: Path, settings: Settings) -> None:
         runner.run(_serve(data, settings))
 
 
-def announce(line: str) -> None:
-    """Print a line; where it cannot be printed (the disk of the output is full, its reader is gone), the log has it."""
-    try:
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-    except OSError as error:
-        let_go_of_output()
-        log.warning("the standard output cannot be written (%s): %s", error.strerror, line)
+class StandardOutput:
+    """Where a broker prints what its user has to know."""
+
+    def __init__(self) -> None:
+        self._refused = ""
+        """Why nothing can be printed any more."""
+
+    def announce(self, line: str) -> None:
+        """Print a line; where none can be printed (the output's disk is full, its reader is gone), the log has it."""
+        if not self._refused:
+            try:
+                sys.stdout.write(f"{line}\n")
+                sys.stdout.flush()
+                return
+            except OSError as error:
+                self._refused = error.strerror or str(error)
+                let_go_of_output()  # what is printed from now on goes nowhere
+        log.warning("the standard output cannot be written (%s): %s", self._refused, line)
+
+
+announce: Final = StandardOutput().announce
+"""Of this process."""
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -78,13 +78,14 @@ class LingeringTransport(asyncio.Transport):
         """Whether the peer has something left to send, as far as the protocol knows."""
         self._closing = False
         self._hasty = False
-        self._drain: _Drain | None = None
+        self._linger: Linger | None = None
+        """Not all of what drains: that refers to the protocol, which refers to this."""
 
     def hasten(self) -> None:
         """The process is about to end: a peer that goes on sending is not waited for longer than one that is silent."""
         self._hasty = True
-        if self._drain is not None:
-            self._drain.linger.hasten()
+        if self._linger is not None:
+            self._linger.hasten()
 
     @override
     def close(self) -> None:
@@ -94,8 +95,9 @@ class LingeringTransport(asyncio.Transport):
         if not (self.patient or _unread(self.plain)):
             self.plain.close()
             return
-        self._drain = _Drain(self.plain, cast("ReadsOwner", self.plain.get_protocol()))
-        self.plain.set_protocol(self._drain)
+        drain = _Drain(self.plain, cast("ReadsOwner", self.plain.get_protocol()))
+        self._linger = drain.linger
+        self.plain.set_protocol(drain)
         if self._hasty:
             self.hasten()
         if self.plain.can_write_eof():  # TLS has no such thing; there the length says where the answer ends
