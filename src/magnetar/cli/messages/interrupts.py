@@ -58,7 +58,7 @@ class Interrupts:
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Take the signals within; not those that whoever started the program has it ignore, as nohup does."""
+    """Take the signals within; not those that the program was started to ignore, as by nohup."""
     found = Interrupts()
     before = {
         number: signal.signal(number, found.on_signal)

@@ -37,7 +37,7 @@ class ClientTls:
     verify_host_name: bool = True
     """Whether the certificate must be for the host that was asked for."""
     allow_insecure: bool = False
-    """Whether any certificate will do: for experiments only: a program in between can read everything."""
+    """Whether any certificate will do; for experiments only, since a program in between can read everything."""
 
     def context(self) -> ssl.SSLContext:
         """The context, made again when a file has changed. Raises InvalidValueError naming the file."""

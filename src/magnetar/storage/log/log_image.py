@@ -24,7 +24,7 @@ _LEDGER_VALUES: Final = 8
 _SPAN_VALUES: Final = 5
 _ORDINALS_BELOW: Final = 1 << 62
 _HIDDEN_BELOW: Final = _ORDINALS_BELOW >> 1
-"""The log goes on behind what it hides."""
+"""The log goes on after what it hides."""
 _RANGES_BELOW: Final = 1 << 36
 """Ordinals that one cursor's ranges have together: of more the bitmap fits into no memory."""
 
@@ -114,7 +114,7 @@ def _require(good: bool, what: str) -> None:
 
 
 def _sized(data: bytes, at: int) -> tuple[bytes, int]:
-    """What stands behind its length, and where it ends. Raises struct.error, RecordError."""
+    """Return what follows its length, and where that ends. Raises struct.error, RecordError."""
     (size,) = _U32.unpack_from(data, at)
     end = at + _U32.size + size
     _require(end <= len(data), "is cut off")
@@ -122,7 +122,7 @@ def _sized(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _bodies(blob: bytes, at: int) -> tuple[list[bytes], int]:
-    """Counted parts, each behind its length."""
+    """Return counted parts, each of which follows its length, and where they end."""
     (count,) = _U32.unpack_from(blob, at)
     at += _U32.size
     bodies = []
@@ -162,7 +162,7 @@ def _require_about(about: Any) -> None:
     _require(is_number(about.get("id")) and is_number(about.get("index")), "does not say its numbers")
     _require(is_number(end, _ORDINALS_BELOW), "does not say where it ends")
     good = isinstance(hidden, list) and len(hidden) == 2 and all(map(is_number, hidden))
-    # it may be behind the end: older versions left it there where entries were lost
+    # it may be after the end: older versions left it there where entries were lost
     _require(good and hidden[0] < _HIDDEN_BELOW, "hides what it cannot have had")
     _require(annexes == -1 or is_number(annexes), "does not say which blocks its features have")
     before = ordinal = -1

@@ -85,7 +85,7 @@ class SegmentKeeper:
         """Take over what recovery found: indexes for what it read, and a checkpoint, so that it is not read again.
 
         Raises OSError if there can be none although the newest segment is gone: what is written after it would begin
-        behind a gap, which refuses the next start.
+        after a gap, which refuses the next start.
         """
         self._checkpoint_number = found.checkpoint_number
         # 0: the checkpoint before the newest is still there, and nothing that it needs may be removed
