@@ -151,6 +151,7 @@ WRONG: list[tuple[Any, int, str]] = [
     (body({"payload": "abc"}, valueSchema=schema("INT32")), 400, "INT32"),
     (body({"payload": '{"b":null}'}, valueSchema=schema("AVRO", RECORD)), 400, "$.a is missing"),
     (body({"payload": "junk"}, valueSchema=schema("AVRO", RECORD)), 400, "message 0"),
+    (body({"payload": "1e300"}, valueSchema=schema("AVRO", '"float"')), 400, "1e+300 is no float"),
     (body({"payload": "x"}, {"payload": "x", "deliverAfterMs": 86_400_000_000_000_000}), 400, "message 1"),
     (body({"payload": "x", "deliverAfterMs": 2**63 - 1}), 400, "deliverAfterMs"),
     (body({"payload": "x"}, schemaVersion=7), 404, "no schema of version 7"),

@@ -78,7 +78,10 @@ def _primitive(kind: str, value: Json, out: bytearray, path: str) -> None:
             raise _wrong(value, kind, path)
         _long(value, out)
     elif kind in _FLOATS and isinstance(value, int | float) and not isinstance(value, bool):
-        out += struct.pack(_FLOATS[kind], value)
+        try:
+            out += struct.pack(_FLOATS[kind], value)
+        except OverflowError:
+            raise _wrong(value, kind, path) from None
     elif kind == "string" and isinstance(value, str):
         _bytes(value.encode(), out)
     elif kind == "bytes":

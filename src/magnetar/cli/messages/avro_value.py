@@ -8,50 +8,75 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.schema_definitions.avro import AvroSchemaError
+from magnetar.schema_definitions.avro_types import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroSchema,
+    AvroUnion,
+    short_name,
+)
+from magnetar.schema_definitions.validation import parsed
 
-_PRIMITIVES: Final = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+_FLOATS: Final = {"float": "<f", "double": "<d"}
+
+
+def avro_schema(definition: str) -> AvroSchema:
+    """Return the schema of a definition. Raises InvalidValueError with the place in it."""
+    try:
+        return parsed(definition.encode())
+    except AvroSchemaError as error:
+        raise InvalidValueError(f"avro: the definition is no schema: {error}") from None
 
 
 def avro_bytes(definition: str, text: str) -> bytes:
     """Return the value that ``text`` says in JSON. Raises InvalidValueError with the place in it."""
-    try:
-        schema, value = json.loads(definition), json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidValueError(f"an Avro schema and its values are JSON: {error}") from None
+    schema = avro_schema(definition)
     out = bytearray()
-    _Writer(out).write(schema, value, "value")
+    try:
+        _Writer(out).write(schema, json.loads(text), "value")
+    except RecursionError:
+        raise InvalidValueError("value: there are too many levels inside each other") from None
+    except ValueError as error:
+        raise InvalidValueError(f"the value of an Avro schema is JSON: {error}") from None
     return bytes(out)
 
 
 class _Writer:
+    """Appends one value. ``default``: it is a default of the schema, whose unions are written without a branch."""
+
     def __init__(self, out: bytearray) -> None:
         self._out = out
-        self._named: dict[str, Any] = {}
 
-    def write(self, schema: Any, value: Any, where: str) -> None:
-        if isinstance(schema, list):
-            self._union(schema, value, where)
-            return
-        kind = schema["type"] if isinstance(schema, dict) else schema
-        if isinstance(kind, dict | list):
-            self.write(kind, value, where)
-        elif kind in _PRIMITIVES:
-            self._primitive(kind, value, where)
-        elif isinstance(schema, str):
-            if schema not in self._named:
-                raise InvalidValueError(f"{where}: there is no type {schema!r}")
-            self.write(self._named[schema], value, where)
-        elif kind in _COMPLEX:
-            if "name" in schema:
-                self._named[schema["name"]] = schema
-                self._named[f"{schema.get('namespace', '')}.{schema['name']}"] = schema
-            _COMPLEX[kind](self, schema, value, where)
-        else:
-            raise InvalidValueError(f"{where}: {kind!r} is no type of Avro")
+    def write(self, schema: AvroSchema, value: Any, where: str, default: bool = False) -> None:
+        match schema:
+            case AvroUnion():
+                self._union(schema.branches, value, where, default)
+            case AvroRecord():
+                self._record(schema, value, where, default)
+            case AvroArray():
+                self._array(schema, value, where, default)
+            case AvroMap():
+                self._map(schema, value, where, default)
+            case AvroEnum():
+                if value not in schema.symbols:
+                    raise InvalidValueError(f"{where}: {_shown(value)} is none of {', '.join(schema.symbols)}")
+                self._number(schema.symbols.index(value))
+            case AvroFixed():
+                data = _characters(value, where)
+                if len(data) != schema.size:
+                    raise InvalidValueError(f"{where}: {len(data)} bytes where {schema.size} are fixed")
+                self._out += data
+            case AvroPrimitive():
+                self._primitive(schema.kind, value, where)
 
     def _number(self, value: int) -> None:
         zigzag = (value << 1) ^ (value >> 63)
@@ -66,95 +91,88 @@ class _Writer:
 
     def _primitive(self, kind: str, value: Any, where: str) -> None:
         if not _fits(kind, value):
-            raise InvalidValueError(f"{where}: {json.dumps(value)[:60]} is no {kind}")
+            raise InvalidValueError(f"{where}: {_shown(value)} is no {kind}")
         if kind == "boolean":
             self._out.append(value)
         elif kind in ("int", "long"):
             self._number(value)
-        elif kind == "float":
-            self._out += struct.pack("<f", value)
-        elif kind == "double":
-            self._out += struct.pack("<d", value)
+        elif kind in _FLOATS:
+            try:
+                self._out += struct.pack(_FLOATS[kind], float(value))
+            except OverflowError:
+                raise InvalidValueError(f"{where}: {_shown(value)} is too large for a {kind}") from None
         elif kind == "bytes":
             self._raw(_characters(value, where))
         elif kind == "string":
-            self._raw(value.encode())
+            self._raw(_text(value, where))
 
-    def _union(self, branches: list[Any], value: Any, where: str) -> None:
+    def _union(self, branches: list[AvroSchema], value: Any, where: str, default: bool) -> None:
         names = [_name(branch) for branch in branches]
-        if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in names:
+        if not default and isinstance(value, Mapping) and len(value) == 1:
             ((name, inner),) = value.items()
-            number = names.index(name)
-        else:
-            fitting = [number for number, name in enumerate(names) if _fits(name, value)]
-            if len(fitting) != 1:
-                raise InvalidValueError(f'{where}: write {{"TYPE": …}} with one of {", ".join(names)}')
-            number, inner = fitting[0], value
-        self._number(number)
-        self.write(branches[number], inner, where)
+            number = next((at for at, one in enumerate(names) if name in (one, short_name(one))), None)
+            if number is not None:
+                self._number(number)
+                self.write(branches[number], inner, where)
+                return
+        fitting = [number for number, branch in enumerate(branches) if _fits(branch.kind, value)]
+        if not fitting or (len(fitting) > 1 and not default):
+            raise InvalidValueError(f'{where}: write {{"TYPE": …}} with one of {", ".join(names)}')
+        self._number(fitting[0])
+        self.write(branches[fitting[0]], value, where, default)
 
-    def record(self, schema: Any, value: Any, where: str) -> None:
+    def _record(self, schema: AvroRecord, value: Any, where: str, default: bool) -> None:
         if not isinstance(value, dict):
             raise InvalidValueError(f"{where}: a record is a JSON object")
-        names = {field["name"] for field in schema["fields"]}
-        if unknown := value.keys() - names:
-            raise InvalidValueError(f"{where}: the schema has no field {', '.join(sorted(unknown))}")
-        for field in schema["fields"]:
-            name = field["name"]
-            if name not in value and "default" not in field:
-                raise InvalidValueError(f"{where}.{name} is missing and has no default")
-            self.write(field["type"], value[name] if name in value else field["default"], f"{where}.{name}")
+        if unknown := value.keys() - {field.name for field in schema.fields}:
+            names = ", ".join(_shown(name)[1:-1] for name in sorted(unknown))
+            raise InvalidValueError(f"{where}: the schema has no field {names}")
+        for field in schema.fields:
+            there = field.name in value
+            if not there and not field.has_default:
+                raise InvalidValueError(f"{where}.{field.name} is missing and has no default")
+            inner = value[field.name] if there else field.default
+            self.write(field.type, inner, f"{where}.{field.name}", default or not there)
 
-    def array(self, schema: Any, value: Any, where: str) -> None:
+    def _array(self, schema: AvroArray, value: Any, where: str, default: bool) -> None:
         if not isinstance(value, list):
             raise InvalidValueError(f"{where}: an array is a JSON array")
         if value:
             self._number(len(value))
             for number, item in enumerate(value):
-                self.write(schema["items"], item, f"{where}[{number}]")
+                self.write(schema.items, item, f"{where}[{number}]", default)
         self._number(0)
 
-    def map(self, schema: Any, value: Any, where: str) -> None:
+    def _map(self, schema: AvroMap, value: Any, where: str, default: bool) -> None:
         if not isinstance(value, dict):
             raise InvalidValueError(f"{where}: a map is a JSON object")
         if value:
             self._number(len(value))
             for name, item in value.items():
-                self._raw(name.encode())
-                self.write(schema["values"], item, f"{where}.{name}")
+                self._raw(_text(name, where))
+                self.write(schema.values, item, f"{where}.{name}", default)
         self._number(0)
 
-    def enum(self, schema: Any, value: Any, where: str) -> None:
-        if value not in schema["symbols"]:
-            raise InvalidValueError(f"{where}: {value!r} is none of {', '.join(schema['symbols'])}")
-        self._number(schema["symbols"].index(value))
 
-    def fixed(self, schema: Any, value: Any, where: str) -> None:
-        data = _characters(value, where)
-        if len(data) != schema["size"]:
-            raise InvalidValueError(f"{where}: {len(data)} bytes where {schema['size']} are fixed")
-        self._out += data
+def _name(schema: AvroSchema) -> str:
+    return schema.name if isinstance(schema, AvroRecord | AvroEnum | AvroFixed) else schema.kind
 
 
-_COMPLEX: Final[dict[str, Callable[[_Writer, Any, Any, str], None]]] = {
-    "record": _Writer.record,
-    "array": _Writer.array,
-    "map": _Writer.map,
-    "enum": _Writer.enum,
-    "fixed": _Writer.fixed,
-}
+def _shown(value: Any) -> str:
+    return json.dumps(value)[:60]
 
 
-def _name(schema: Any) -> str:
-    if isinstance(schema, dict):
-        return str(schema.get("name", schema["type"]))
-    return str(schema)
+def _text(value: str, where: str) -> bytes:
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise InvalidValueError(f"{where}: {_shown(value)} has half of a character, which no text is") from None
 
 
 def _characters(value: Any, where: str) -> bytes:
     try:
-        return str(value).encode("latin-1")
-    except UnicodeEncodeError:
+        return str.encode(value, "latin-1")
+    except (TypeError, UnicodeEncodeError):
         raise InvalidValueError(f"{where}: bytes are text of the characters 0 to 255") from None
 
 
@@ -169,7 +187,9 @@ def _fits(kind: str, value: Any) -> bool:
             return isinstance(value, int) and not isinstance(value, bool) and -(1 << bits) <= value < 1 << bits
         case "float" | "double":
             return isinstance(value, int | float) and not isinstance(value, bool)
-        case "bytes" | "string":
+        case "bytes" | "string" | "enum" | "fixed":
             return isinstance(value, str)
+        case "array":
+            return isinstance(value, list)
         case _:
-            return isinstance(value, dict | list)
+            return isinstance(value, dict)

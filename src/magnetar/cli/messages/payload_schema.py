@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from magnetar.cli.messages.avro_value import avro_bytes
+from magnetar.cli.messages.avro_value import avro_bytes, avro_schema
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol.commands import Schema, SchemaType
 
@@ -28,22 +28,20 @@ class PayloadSchema:
         if text in ("bytes", "string"):
             return PayloadSchema(SchemaType.STRING if text == "string" else SchemaType.NONE, "")
         if separator and word in ("json", "avro"):
-            try:
-                json.loads(definition)
-            except json.JSONDecodeError as error:
-                raise InvalidValueError(f"{word}: the definition is no JSON: {error}") from None
-            return PayloadSchema(SchemaType.JSON if word == "json" else SchemaType.AVRO, definition)
+            if word == "avro":
+                avro_schema(definition)
+                return PayloadSchema(SchemaType.AVRO, definition)
+            if (wrong := _no_json(definition)) is not None:
+                raise InvalidValueError(f"json: the definition is no JSON: {wrong}")
+            return PayloadSchema(SchemaType.JSON, definition)
         raise InvalidValueError(f"Invalid schema type: {text}; write bytes, string, json:DEFINITION or avro:DEFINITION")
 
     def encode(self, data: bytes) -> bytes:
         """Return the payload for what the user wrote. Raises InvalidValueError."""
         if self.kind is SchemaType.AVRO:
             return avro_bytes(self.definition, data.decode(errors="replace"))
-        if self.kind is SchemaType.JSON:
-            try:
-                json.loads(data)
-            except ValueError as error:
-                raise InvalidValueError(f"{data[:60]!r} is no JSON: {error}") from None
+        if self.kind is SchemaType.JSON and (wrong := _no_json(data)) is not None:
+            raise InvalidValueError(f"{data[:60]!r} is no JSON: {wrong}")
         if self.kind is SchemaType.STRING:
             try:
                 data.decode()
@@ -57,6 +55,17 @@ class PayloadSchema:
         if self.kind is SchemaType.NONE:
             return None
         return Schema("client", self.definition.encode(), self.kind)
+
+
+def _no_json(text: str | bytes) -> str | None:
+    """Return why a text is no JSON; None if it is."""
+    try:
+        json.loads(text)
+    except RecursionError:
+        return "too many levels inside each other"
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def key_value_schema(key: PayloadSchema, value: PayloadSchema, encoding: str) -> Schema:

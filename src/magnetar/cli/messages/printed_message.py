@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from magnetar.aio import Message
 
 BOUNDARY = "----- got message -----"
+_DAYS_TO_1970: Final = 719_162
+_DAYS_OF_400_YEARS: Final = 146_097
 
 
 def printed(message: Message[Any], *, as_hex: bool, metadata: bool) -> str:
@@ -37,17 +39,30 @@ def _content(message: Message[Any], as_hex: bool) -> str:
 
 def _metadata(message: Message[Any]) -> str:
     place = message.message_id()
-    event = datetime.fromtimestamp(message.event_timestamp() / 1000, UTC)
-    moment = event.strftime("%Y-%m-%dT%H:%M:%S") + (f".{event.microsecond // 1000:03}" if event.microsecond else "")
     where = f"{place.ledger_id()}:{place.entry_id()}:{place.partition()}"
     if place.batch_index() >= 0:
         where += f":{place.batch_index()}"
     version = (message.schema_version() or b"").hex()
     return (
-        f"event-time:{moment}Z, message-id:{where}, producer-name:{message.producer_name()}, "
-        f"sequence-id:{message.sequence_id()}, replicated-from:{message.replicated_from() or 'null'}, "
+        f"event-time:{_instant(message.event_timestamp())}, message-id:{where}, "
+        f"producer-name:{message.producer_name()}, sequence-id:{message.sequence_id()}, "
+        f"replicated-from:{message.replicated_from() or 'null'}, "
         f"redelivery-count:{message.redelivery_count()}, "
         f"ordering-key:{message.ordering_key()}, schema-version:{version}"
+    )
+
+
+def _instant(ms: int) -> str:
+    """Return milliseconds since 1970 as Java has them, who knows far later years than Python."""
+    days, rest = divmod(ms, 86_400_000)
+    cycles, day = divmod(days + _DAYS_TO_1970, _DAYS_OF_400_YEARS)
+    day_of_cycle = date.fromordinal(day + 1)
+    year = day_of_cycle.year + 400 * cycles
+    sign = "+" if year > 9999 else "-" if year < 0 else ""
+    seconds, fraction = divmod(rest, 1000)
+    return (
+        f"{sign}{abs(year):04}-{day_of_cycle:%m-%d}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        + (f".{fraction:03}Z" if fraction else "Z")
     )
 
 

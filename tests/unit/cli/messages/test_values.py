@@ -38,6 +38,9 @@ VALUE: dict[str, Any] = {
     "m": {"k": "v"}, "e": "B", "h": "ab", "r": None,
 }  # fmt: skip
 
+ENDLESS = {"type": "record", "name": "A", "fields": [{"name": "a", "type": "A", "default": {}}]}
+"""Its default holds itself."""
+
 
 def test_avro_as_another_reader_sees_it() -> None:
     """Our own reader of Avro for columns reads what was written."""
@@ -66,12 +69,51 @@ def test_avro_byte_for_byte() -> None:
         (json.dumps(RECORD), '{"zz": 1}', "the schema has no field zz"),
         ('{"type": "fixed", "name": "F", "size": 2}', '"a"', "1 bytes where 2 are fixed"),
         ('"int"', "{", "JSON"),
-        ('"nothing"', "1", "there is no type 'nothing'"),
+        ('"nothing"', "1", '"nothing" is not a type'),
+        ('{"a": 1}', "1", "the definition is no schema"),
+        ('{"type": "record", "name": "A"}', "{}", "record A has no fields"),
+        ('{"type": "record", "name": "A", "fields": 5}', "{}", "record A has no fields"),
+        ('{"type": "record", "name": "A", "fields": [{"type": "int"}]}', "{}", 'a field is an object with a "name"'),
+        ('{"type": "array"}', "[1]", 'an? array needs "items"'),
+        ('{"type": "enum", "name": "E"}', '"a"', "enum E has no list of symbols"),
+        ('{"type": "enum", "name": "E", "symbols": ["A"]}', "[]", r"\[\] is none of A"),
+        ('{"type": "fixed", "name": "F"}', '"a"', "fixed F has no size"),
+        ('{"type": "fixed", "name": "F", "size": 2}', "12", "bytes are text"),
+        ('"float"', "1e300", r"value: 1e\+300 is too large for a float"),
+        ('"float"', "1" + 400 * "0", "is too large for a float"),
+        ('"double"', "1" + 400 * "0", "is too large for a double"),
+        ('"double"', "1" + 5000 * "0", "limit"),
+        ('"string"', r'"\ud800"', "half of a character"),
+        ('{"type": "map", "values": "int"}', r'{"\ud800": 1}', "half of a character"),
+        ('{"type": "record", "name": "A", "fields": []}', r'{"\ud800": 1}', "the schema has no field"),
+        ('"int"', 20_000 * "[" + 20_000 * "]", "too many levels"),
+        (20_000 * "[" + 20_000 * "]", "1", "the definition is no schema"),
+        (json.dumps(ENDLESS), "{}", "too many levels"),
     ],
 )
 def test_what_avro_cannot_hold(definition: str, text: str, said: str) -> None:
     with pytest.raises(InvalidValueError, match=said):
         avro_bytes(definition, text)
+
+
+def test_types_of_a_namespace_are_named_with_it_or_without() -> None:
+    inner = {"type": "record", "name": "B", "fields": [{"name": "i", "type": "int"}]}
+    fields = [{"name": "b", "type": ["null", inner]}, {"name": "c", "type": ["null", "x.y.B"]}]
+    outer = json.dumps({"type": "record", "name": "A", "namespace": "x.y", "fields": fields})
+    assert avro_bytes(outer, '{"b": {"x.y.B": {"i": 1}}, "c": {"B": {"i": 2}}}') == b"\x02\x02\x02\x04"
+
+
+def test_a_default_of_a_union_is_of_its_first_branch_that_has_it() -> None:
+    fields = [{"name": "a", "type": ["int", "long"], "default": 1}]
+    assert avro_bytes(json.dumps({"type": "record", "name": "A", "fields": fields}), "{}") == b"\x00\x02"
+
+
+def test_json_that_its_reader_gives_up_on_is_refused() -> None:
+    deep = 20_000 * "[" + 20_000 * "]"
+    with pytest.raises(InvalidValueError, match="too many levels"):
+        PayloadSchema.parse(f"json:{deep}")
+    with pytest.raises(InvalidValueError, match="too many levels"):
+        PayloadSchema.parse("json:{}").encode(deep.encode())
 
 
 def test_schemas() -> None:
@@ -124,6 +166,22 @@ def test_what_is_printed() -> None:
         "00000000 68 65 6C 6C 6F 68 65 6C 6C 6F 68 65 6C 6C 6F 68 hellohellohelloh",
         "00000010 65 6C 6C 6F                                     ello",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ms", "moment"),
+    [
+        (1, "1970-01-01T00:00:00.001Z"),
+        (1795884609031, "2026-11-28T16:50:09.031Z"),
+        (253402300800000, "+10000-01-01T00:00:00Z"),
+        ((1 << 63) - 1, "+292278994-08-17T07:12:55.807Z"),
+    ],
+)
+def test_an_event_time_that_python_has_no_date_for_is_printed(ms: int, moment: str) -> None:
+    """As Java prints it: any producer can set one, and it ended the command."""
+    metadata = EntryMetadata("p", 0, 1, event_time=ms)
+    line = printed(Message(Envelope("t", -1, (2, 0), metadata, 0, 0, None), b"", -1, None), as_hex=False, metadata=True)
+    assert f", event-time:{moment}, " in line
 
 
 def test_where_a_reader_begins() -> None:
