@@ -145,7 +145,7 @@ class JsonForm:
             inner = self._reader(schema.values)
             return lambda said: {key: _at(inner, one, f"[{key!r}]") for key, one in _of(said, (dict,), schema).items()}
         if isinstance(schema, AvroUnion):
-            return _chosen([(self._said(one), self._reader(one)) for one in schema.branches], schema)
+            return _chosen([*self._whole_records(schema), *self._said_branches(schema)], schema)
         if isinstance(schema, AvroEnum):
             return self._enum_reader(schema)
         return self._plain_reader(schema)
@@ -197,11 +197,27 @@ class JsonForm:
         fields += [(one.name, self._reader(one.type), _missing(one, self._made)) for one in schema.fields]
         return read
 
+    def _said_branches(self, schema: AvroUnion) -> list[tuple[Convert, Convert]]:
+        return [(self._said(one), self._reader(one)) for one in schema.branches]
+
+    def _whole_records(self, schema: AvroUnion) -> list[tuple[Convert, Convert]]:
+        """Return the records of a union with a test for values that have no names but theirs: where another one takes
+        the value, too, but would leave something out, it is of this one."""
+        records = [one for one in schema.branches if isinstance(one, AvroRecord)]
+        if len(records) < 2:
+            return []
+
+        def test(one: AvroRecord) -> Convert:
+            takes, names = self._said(one), {field.name for field in one.fields}
+            return lambda said: takes(said) and said.keys() <= names
+
+        return [(test(one), self._reader(one)) for one in records]
+
     def _said(self, schema: AvroSchema) -> Convert:
         """Return whether a branch of a union is the one for a value of JSON."""
         logical = logical_type(schema)
         if isinstance(schema, AvroRecord):
-            needed = {one.name for one in schema.fields if not _may_be_missing(one)}
+            needed = {one.name for one in schema.fields if not (one.has_default or _may_be_null(one))}
             return lambda said: isinstance(said, dict) and needed <= said.keys()
         if isinstance(schema, AvroEnum):
             symbols = set(schema.symbols)
@@ -260,9 +276,9 @@ def _chosen(branches: list[tuple[Convert, Convert]], schema: AvroUnion) -> Conve
     return convert
 
 
-def _may_be_missing(field: AvroField) -> bool:
+def _may_be_null(field: AvroField) -> bool:
     optional = isinstance(field.type, AvroUnion) and any(one.kind == "null" for one in field.type.branches)
-    return optional or field.has_default or field.type.kind == "null"
+    return optional or field.type.kind == "null"
 
 
 def _missing(field: AvroField, made: Made) -> Convert:
@@ -270,7 +286,7 @@ def _missing(field: AvroField, made: Made) -> Convert:
     if field.has_default and misfit(field.default, field.type) is None:
         make = default_value(field.default, field.type, made)
         return lambda _: make()
-    if _may_be_missing(field):
+    if _may_be_null(field):
         return lambda _: None
 
     def refuse(_: Any) -> Any:

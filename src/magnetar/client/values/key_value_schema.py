@@ -98,9 +98,7 @@ class KeyValueSchema(ValueSchema[KeyValue[K, V]], Generic[K, V]):
         key, value = self._parts(writer)
         said = None if writer is None else writer.properties.get("kv.encoding.type")
         if (self.encoding.value if said is None else said) == "SEPARATED":
-            return lambda content: _decoded(
-                content.key_bytes() if content.has_key() else None, content.data(), key, value
-            )
+            return SeparatedPairs(key, value)  # type: ignore[return-value]  # None is no pair, as for any schema
         return lambda content: _decoded(*split_inline(content.data()), key, value)
 
     def _parts(self, writer: SchemaDefinition | None) -> tuple[Callable[[bytes], K], Callable[[bytes], V]]:
@@ -127,6 +125,20 @@ class KeyValueSchema(ValueSchema[KeyValue[K, V]], Generic[K, V]):
 
     def __str__(self) -> str:
         return f"KeyValueSchema({self.key_schema}, {self.value_schema}, {self.encoding.value})"
+
+
+class SeparatedPairs(Generic[K, V]):
+    """Reads messages whose key is the key of a pair; a message without a value is a pair if it has a key."""
+
+    def __init__(self, key: Callable[[bytes], K], value: Callable[[bytes], V]) -> None:
+        self._key, self._value = key, value
+
+    def __call__(self, content: ReceivedContent) -> KeyValue[K, V] | None:
+        """Return the pair of a message, None for one that has neither part. Raises SchemaError."""
+        data = None if content.has_null_value() and not content.data() else content.data()
+        if data is None and not content.has_key():
+            return None
+        return _decoded(content.key_bytes() if content.has_key() else None, data, self._key, self._value)
 
 
 def _said(part: ClientSchemaInfo) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from magnetar.client.errors import SchemaError
+from magnetar.client.values.key_value_schema import SeparatedPairs
 from magnetar.client.values.value_schema import ReceivedContent, ValueSchema
 from magnetar.model.schemas import SchemaDefinition
 
@@ -22,7 +23,6 @@ VERSIONS_MAX: Final = 256
 class ReceivedMessage(ReceivedContent, Protocol):
     """A message with what an error about it says."""
 
-    def has_null_value(self) -> bool: ...
     def topic_name(self) -> str: ...
     def message_id(self) -> object: ...
     def schema_version(self) -> bytes | None: ...
@@ -38,8 +38,8 @@ class WrittenSchema:
         self._failure = failure
 
     def value_of(self, message: ReceivedMessage) -> Any:
-        """Return the value, None for one without. Raises SchemaError."""
-        if message.has_null_value() and not message.data():
+        """Return the value, None for one without, unless the key is a part of it. Raises SchemaError."""
+        if message.has_null_value() and not message.data() and not isinstance(self._decode, SeparatedPairs):
             return None
         if self._decode is None:
             raise _about(message, self._failure) from self._failure

@@ -42,6 +42,9 @@ class Content:
     def data(self) -> bytes:
         return self._payload
 
+    def has_null_value(self) -> bool:
+        return False
+
     def has_key(self) -> bool:
         return bool(self._key)
 

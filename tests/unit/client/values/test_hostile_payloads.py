@@ -197,3 +197,17 @@ def test_ack_sets_are_words_and_back(bits: int) -> None:
     words = ack_set_of(bits)
     assert bits_of(words) == bits and all(-(2**63) <= one < 2**63 for one in words)
     assert len(words) == max((bits.bit_length() + 63) // 64, 1)
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    ["null", {"type": "fixed", "name": "F", "size": 0}, {"type": "record", "name": "R", "fields": []}],
+    ids=["null", "fixed", "record"],
+)
+def test_as_many_values_of_nothing_as_there_are_bytes_count_too(nothing: Any) -> None:
+    """A list within a list that was no longer than the rest of the payload did not count: 24 KB became 48 million
+    values, and 200 KB all memory."""
+    tree = parse(json.dumps({"type": "array", "items": {"type": "array", "items": nothing}}).encode())
+    inner = varint(8_000) + varint(0)
+    with pytest.raises(SchemaError, match="lists of"):
+        AvroDecoder(tree, tree).decode(varint(8_000) + inner * 8_000 + varint(0))

@@ -37,7 +37,8 @@ Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 _FLOAT: Final = struct.Struct("<f").unpack_from
 _DOUBLE: Final = struct.Struct("<d").unpack_from
 _EMPTY_ITEMS_MAX: Final = 1 << 16
-"""Values of no bytes (null, empty records) in one list at most: a few bytes must not become gigabytes."""
+"""Values of no bytes (null, empty records) in the lists of a payload, beside one for each byte that it has: a few bytes
+must not become gigabytes."""
 
 
 class AvroDecoder:
@@ -87,7 +88,7 @@ class _Compiler:
         if isinstance(writer, AvroRecord) and isinstance(reader, AvroRecord):
             return self._record(writer, reader)
         if isinstance(writer, AvroArray) and isinstance(reader, AvroArray):
-            return _array(self.compile(writer.items, reader.items))
+            return _array(self.compile(writer.items, reader.items), empty=_is_empty(writer.items, set()))
         if isinstance(writer, AvroMap) and isinstance(reader, AvroMap):
             return _map(self.compile(writer.values, reader.values))
         problem = self._resolution.resolve(writer, reader, "the type", 0)
@@ -281,18 +282,30 @@ def _count_empty(data: bytes, count: int) -> None:
         raise SchemaError(f"lists of {count} values in {len(data)} bytes")
 
 
-def _array(item: Read) -> Read:
+def _is_empty(schema: AvroSchema, met: set[int]) -> bool:
+    """Whether values of a type have no bytes; a record that was met already says nothing else."""
+    if not isinstance(schema, AvroRecord):
+        return schema.kind == "null" or (isinstance(schema, AvroFixed) and not schema.size)
+    if id(schema) in met:
+        return True
+    met.add(id(schema))
+    return all(_is_empty(one.type, met) for one in schema.fields)
+
+
+def _array(item: Read, *, empty: bool) -> Read:
+    """``empty``: whether its values have no bytes, so that the payload's size is no bound of their number."""
+
     def read(data: bytes, at: int) -> tuple[list[Any], int]:
         found: list[Any] = []
         count, at = _blocks(data, at)
         while count:
-            if count > len(data) - at:  # they cannot have a byte each
+            if empty:
                 _count_empty(data, count)
+            elif count > len(data) - at:  # they have a byte each
+                raise IndexError
             for _ in range(count):
                 value, at = item(data, at)
                 found.append(value)
-            if len(found) > len(data) + _EMPTY_ITEMS_MAX:
-                raise SchemaError(f"a list of {len(found)} values in {len(data)} bytes")
             count, at = _blocks(data, at)
         return found, at
 

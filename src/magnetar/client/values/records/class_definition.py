@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
+import math
 import types
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from decimal import Decimal
@@ -164,7 +165,7 @@ class ClassDefinition:
         if fields is None:
             raise ValueTypeError(f"{path}: {_name(cls)} is no dataclass, pydantic model, TypedDict or Record")
         if dataclasses.is_dataclass(cls):
-            self.made[full] = lambda record: cls(**record)
+            self.made[full] = _maker(cls, fields)
         elif issubclass(cls, BaseModel):
             self.made[full] = lambda record: cls.model_validate(record, by_name=True, by_alias=False)
         if getattr(cls, "_sorted_fields", False) is True:
@@ -176,7 +177,8 @@ class ClassDefinition:
         origin = get_origin(field.annotation)
         if origin in (Union, types.UnionType):
             first = field.default is _NO_DEFAULT or field.default is None
-            kind: Any = self._union(get_args(field.annotation), path, namespace, depth, null_first=first)
+            arguments = _default_first(get_args(field.annotation), field.default)
+            kind: Any = self._union(arguments, path, namespace, depth, null_first=first)
         else:
             kind = self._type(field.annotation, path, namespace, depth + 1)
         found = {"name": field.name, "type": kind}
@@ -222,6 +224,52 @@ def _fields_of(cls: type) -> list[_ClassField] | None:
     return None
 
 
+def _maker(cls: type, fields: Sequence[_ClassField]) -> Callable[[Any], Any]:
+    """Return what makes an object of a record, whose lists become the sets that the class says."""
+    shaped = {one.name: shape for one in fields if (shape := _shape(one.annotation)) is not None}
+    if not shaped:
+        return lambda record: cls(**record)
+
+    def make(record: dict[str, Any]) -> Any:
+        for name, shape in shaped.items():
+            record[name] = shape(record[name])
+        return cls(**record)
+
+    return make
+
+
+def _shape(annotation: Any) -> Callable[[Any], Any] | None:
+    """Return what makes sets of lists in a value; None where there are none."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _shape(arguments[0])
+    if origin in (Union, types.UnionType):
+        others = [one for one in arguments if one is not type(None)]
+        shape = _shape(others[0]) if len(others) == 1 else None
+        return None if shape is None else lambda value: None if value is None else shape(value)
+    if origin in _MAPS and len(arguments) == 2:
+        inner = _shape(arguments[1])
+        return None if inner is None else lambda value: {key: inner(one) for key, one in value.items()}
+    if origin not in _ARRAYS or len(arguments) != 1:
+        return None
+    item = _shape(arguments[0])
+    if origin in (set, frozenset):
+        whole: Callable[[Any], Any] = origin
+        return whole if item is None else lambda value: whole(map(item, value))
+    return None if item is None else lambda value: [item(one) for one in value]
+
+
+def _default_first(arguments: tuple[Any, ...], default: Any) -> tuple[Any, ...]:
+    """Return a union's types with that of the default first: Avro's defaults are of the first branch."""
+
+    def of(one: Any) -> Any:
+        plain = get_args(one)[0] if get_origin(one) is Annotated else one
+        return get_origin(plain) or plain
+
+    found = [one for one in arguments if of(one) is type(default)]
+    return (*found[:1], *(one for one in arguments if one is not found[0])) if found else arguments
+
+
 def _default_of(default: Any, factory: Any, missing: Any) -> Any:
     if factory is not None and factory is not dataclasses.MISSING:
         try:
@@ -236,6 +284,8 @@ def _said(default: Any) -> Any:
     """Return a default as a definition says it; `_NO_DEFAULT` for one that it cannot say."""
     if isinstance(default, Enum):
         return default.name
+    if isinstance(default, float) and not math.isfinite(default):
+        return _NO_DEFAULT
     if default is None or isinstance(default, bool | int | float | str):
         return default
     if isinstance(default, bytes):

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import copy
 from enum import Enum, EnumMeta
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from magnetar.client.errors import ValueTypeError
 from magnetar.client.values.records.record_fields import CustomEnum, Field
 from magnetar.client.values.value_schema import shown
 
-_OWN = frozenset({"_default", "_required", "_required_default"})
+_OPTIONS: Final = ("default", "required_default", "required")
+"""What a record as a field of another one is made with, in this order."""
+_OWN: Final = frozenset({"_default", "_required", "_required_default"})
+_TAKEN: Final = _OWN | {"_avro_namespace", "_sorted_fields", "_fields", "schema", "schema_info", "validate_type"}
+"""What no field can be called, since a record is asked for its definition by these names."""
 
 
 class RecordMeta(type):
@@ -35,6 +39,8 @@ class RecordMeta(type):
             elif isinstance(value, RecordMeta):
                 value = value()
             if isinstance(value, Field | DeclaredRecord if bases else Field):
+                if attribute in _TAKEN:
+                    raise ValueTypeError(f"{name}: no field of a Record can be called {attribute}; take a dataclass")
                 fields[attribute] = value
         namespace["_fields"] = fields
         return super().__new__(mcs, name, bases, namespace)
@@ -51,17 +57,18 @@ class DeclaredRecord(metaclass=RecordMeta):
     _required: bool
     _required_default: bool
 
-    def __init__(
-        self, default: Any = None, required_default: bool = False, required: bool = False, *_: Any, **values: Any
-    ) -> None:
-        """Make a record of ``values``; as the attribute of another record's class, a field of that.
+    def __init__(self, *given: Any, **values: Any) -> None:
+        """Make a record of ``values``; as the attribute of another record's class, a field of that, for which it takes
+        ``default``, ``required_default`` and ``required`` unless these are fields of its own.
 
         Raises ValueTypeError for a value that its field does not take, or of a field that is not there.
         """
+        options = {"default": None, "required_default": False, "required": False}
+        options |= zip(_OPTIONS, given, strict=False)
+        options |= {name: values.pop(name) for name in _OPTIONS if name in values and name not in self._fields}
         set_plainly = super().__setattr__
-        set_plainly("_default", default)
-        set_plainly("_required_default", required_default)
-        set_plainly("_required", required)
+        for name in _OPTIONS:
+            set_plainly(f"_{name}", options[name])
         unknown = values.keys() - self._fields.keys()
         if unknown:
             raise ValueTypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
@@ -69,9 +76,9 @@ class DeclaredRecord(metaclass=RecordMeta):
             if name in values:
                 setattr(self, name, _nested(field, values[name]))
             elif isinstance(field, DeclaredRecord):
-                set_plainly(name, copy.copy(field))
+                set_plainly(name, copy.deepcopy(field))
             else:
-                set_plainly(name, copy.copy(field.default()))
+                set_plainly(name, copy.deepcopy(field.default()))
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -134,7 +141,7 @@ class DeclaredRecord(metaclass=RecordMeta):
     def validate_type(self, name: str, val: Any) -> Any:
         """Return the record that this one as a field takes for ``val``. Raises ValueTypeError."""
         if val is None and not self._required:
-            return self.default()
+            return copy.deepcopy(self._default)
         if not isinstance(val, type(self)):
             raise ValueTypeError(
                 f"field {name!r}: {type(self).__name__} is expected, not {type(val).__name__} {shown(val)}"
@@ -145,9 +152,11 @@ class DeclaredRecord(metaclass=RecordMeta):
 def _field_definition(name: str, field: Any, defined: set[str]) -> dict[str, Any]:
     plain = field.schema_info(defined)
     kind = plain if field._required or plain == "null" else ["null", plain]
-    if not field.required_default():
+    if not field._required_default:
         return {"name": name, "type": kind}
-    return {"name": name, "default": _said(field.default()), "type": kind}
+    # A record's own method may be hidden by a field of that name.
+    default = field._default if isinstance(field, DeclaredRecord) else field.default()
+    return {"name": name, "default": _said(default), "type": kind}
 
 
 def _said(default: Any) -> Any:

@@ -30,6 +30,7 @@ class RecordSource:
         if (record_cls is None) == (schema_definition is None):
             raise ValueTypeError("give a class or a definition, and not both")
         self.record_cls = record_cls
+        self._classes: dict[str, type] = {}
         self.made: dict[str, Callable[[Any], Any]] = {}
         """By the full names of records and enums: what makes the application's value of a decoded one."""
         self.declared = isinstance(record_cls, type) and issubclass(record_cls, DeclaredRecord)
@@ -53,21 +54,24 @@ class RecordSource:
             if isinstance(definition, str):
                 return definition
             try:
-                return json.dumps(definition, indent=1)
+                return json.dumps(definition, indent=1, allow_nan=False)
             except (TypeError, ValueError, RecursionError) as error:
                 raise SchemaError(f"the definition is no JSON: {error}") from None
         if not isinstance(cls, type):
             raise ValueTypeError(f"a schema is made of a class, not of {shown(cls)}")
         if issubclass(cls, DeclaredRecord):
             self._gather(cls, cls._avro_namespace or "")
-            return json.dumps(cls.schema(), indent=1)  # as the official client writes it
+            try:
+                return json.dumps(cls.schema(), indent=1, allow_nan=False)  # as the official client writes it
+            except ValueError as error:
+                raise SchemaError(f"{self.name}: a default that no definition can say: {error}") from None
         found = ClassDefinition(cls)
         self.made = found.made
         return found.text
 
     def _gather(self, cls: type[DeclaredRecord], namespace: str) -> None:
         full = f"{namespace}.{cls.__name__}" if namespace else cls.__name__
-        if full in self.made:
+        if self._is_known(full, cls):
             return
         self.made[full] = lambda record: cls(**record)
         waiting = [(field, namespace) for field in cls._fields.values()]
@@ -77,9 +81,21 @@ class RecordSource:
                 self._gather(type(field), type(field)._avro_namespace or inherited)
             elif isinstance(field, CustomEnum):
                 name = field.enum_type.__name__
-                self.made[f"{inherited}.{name}" if inherited else name] = _member_of(field.enum_type)
+                known = f"{inherited}.{name}" if inherited else name
+                if not self._is_known(known, field.enum_type):
+                    self.made[known] = _member_of(field.enum_type)
             elif (item := getattr(field, "item", None)) is not None:
                 waiting.append((item, inherited))
+
+    def _is_known(self, full: str, cls: type) -> bool:
+        """Note the class of a name in Avro. Raises ValueTypeError if another one has it: its definition would count."""
+        known = self._classes.setdefault(full, cls)
+        if known is not cls:
+            raise ValueTypeError(
+                f"{self.name}: two classes are {full} in Avro: {known!r} and {cls!r}; rename one, or give it "
+                "a namespace"
+            )
+        return full in self.made
 
     def require(self, value: object) -> None:
         """Raise ValueTypeError unless a value is of the class; without one, a mapping is what a record takes."""
