@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import Final
 
 from magnetar.model.errors import ConflictError, InvalidValueError, PreconditionFailedError
@@ -60,8 +61,13 @@ class BackupDirectory:
             if not os.path.islink(path) and self._clear(path):
                 return OsFileSystem(path)
             raise ConflictError(f"{path} exists; choose another name, nothing is overwritten") from None
-        sync_directory(self._path)
-        self._take(path)
+        try:
+            sync_directory(self._path)
+            self._take(path)
+        except OSError:
+            with suppress(OSError):
+                os.rmdir(path)  # left there, it would keep its name from the next backup
+            raise
         return OsFileSystem(path)
 
     def _clear(self, path: str) -> bool:

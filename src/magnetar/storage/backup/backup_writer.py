@@ -65,6 +65,7 @@ class BackupWriter:
         self.name = part.name
         target = self._target.open(part.name, create=True)
         self._open.append(target)
+        target.truncate(0)  # an interrupted backup's, if the disk did not let us remove it
         if part.data is not None:
             target.append([part.data])
             target.sync()

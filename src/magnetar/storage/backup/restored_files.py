@@ -38,7 +38,9 @@ def _wrong(source: FileSystem, target: FileSystem | None, one: BackedUpFile) -> 
         return f"{one.name} is missing"
     made = None
     try:
-        made = target.open(one.name, create=True) if target is not None else None
+        if target is not None:
+            made = target.open(one.name, create=True)
+            made.truncate(0)  # an interrupted restore's, if the disk did not let us remove it
         size = file.size()
         if size != one.length:
             return f"{one.name} has {size} bytes instead of {one.length}"

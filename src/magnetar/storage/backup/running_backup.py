@@ -117,13 +117,10 @@ class RunningBackups:
 
     async def _run(self, status: BackupStatus, begun: asyncio.Future[None]) -> None:
         keeper = self._store.keeper
+        target: FileSystem | None = None
         try:
             target = await self._blocking(self._place.make, status.name)
-        except (OSError, MagnetarError) as error:
-            self._failed(status, error, begun)
-            return
-        keeper.keeps_all = True
-        try:
+            keeper.keeps_all = True
             writer = await self._moment(status, target)
             try:
                 if not begun.done():
@@ -131,10 +128,13 @@ class RunningBackups:
                 await self._write(writer, status)
             finally:
                 writer.close()
-        except (OSError, MagnetarError) as error:
+        except BaseException as error:  # whatever it is: no backup runs for ever
             keeper.keeps_all = False
-            await self._discard(status.name, target)
+            if target is not None:
+                await self._discard(status.name, target)
             self._failed(status, error, begun)
+            if not isinstance(error, Exception):
+                raise
             return
         finally:
             keeper.keeps_all = False
@@ -145,13 +145,16 @@ class RunningBackups:
         try:
             await self._blocking(remove_written, target)
             await self._blocking(self._place.remove, name)
-        except OSError as error:
+        except Exception as error:
             log.warning("what was written of backup %s could not be removed: %s", name, error)
 
-    def _failed(self, status: BackupStatus, error: Exception, begun: asyncio.Future[None]) -> None:
-        if isinstance(error, OSError):
-            error = PersistenceError(f"backup {status.name} could not be written: {error}")
-        log.error("%s; nothing of it was left", error)
+    def _failed(self, status: BackupStatus, cause: BaseException, begun: asyncio.Future[None]) -> None:
+        error = cause
+        if not isinstance(cause, MagnetarError):
+            why = cause if isinstance(cause, OSError) else repr(cause)
+            error = PersistenceError(f"backup {status.name} could not be written: {why}")
+        expected = isinstance(cause, OSError | MagnetarError)
+        log.error("%s; nothing of it was left", error, exc_info=None if expected else cause)
         status.error = str(error)
         status.state = ERROR
         if not begun.done():

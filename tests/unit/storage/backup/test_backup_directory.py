@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -9,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from magnetar.model.errors import ConflictError, InvalidValueError, PreconditionFailedError
+from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backup import backup_directory
 from magnetar.storage.backup.backup_directory import BackupDirectory
+from magnetar.storage.backup.backup_writer import BackupPart, BackupWriter
+from magnetar.storage.backup.restored_files import checked_manifest, restore_files
 
 
 @pytest.mark.parametrize("name", ["a", "Z", "9", "monday-1.2_x", "a" * 100])
@@ -123,3 +127,36 @@ def test_a_backup_that_another_broker_writes_there_is_left_alone(tmp_path: Path)
     assert other.make("monday").names() == [], "it was given up"
     with pytest.raises(ConflictError, match="tuesday exists"):
         other.make("tuesday")
+
+
+@pytest.mark.parametrize("step", ["sync_directory", "lock_directory"])
+def test_a_directory_that_could_not_be_made_durable_or_locked_keeps_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def refuse(path: str) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    place = BackupDirectory(str(tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(backup_directory, step, refuse)
+        with pytest.raises(OSError, match="Too many open files"):
+            place.make("monday")
+    assert os.listdir(tmp_path) == []
+    assert place.make("monday").names() == []
+
+
+def test_what_an_interrupted_backup_left_and_the_disk_keeps_is_written_over(tmp_path: Path) -> None:
+    """The new bytes stood behind the old ones, and the backup that was reported as whole could not be restored."""
+    target, source = OsFileSystem(str(tmp_path / "to")), OsFileSystem(str(tmp_path / "from"))
+    for files, data in ((target, b"half of an older one"), (source, b"new")):
+        file = files.open("segment-0000000000000001", create=True)
+        file.append([data])
+        file.close()
+    parts = [BackupPart("segment-0000000000000001"), BackupPart("newest", data=b"1")]
+    writer = BackupWriter(source, target, parts, 1)
+    writer.run()
+    assert checked_manifest(target).files == writer.files
+    again = OsFileSystem(str(tmp_path / "again"))
+    again.open("newest", create=True).append([b"half of an older restore"])
+    restore_files(target, checked_manifest(target), again)
+    assert (tmp_path / "again" / "newest").read_bytes() == b"1"

@@ -8,12 +8,14 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError
+from magnetar.storage.backup.backup_writer import BackupWriter
 from magnetar.storage.backup.running_backup import ERROR, RUNNING, SUCCESS, BackupStatus, RunningBackups
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.store import LedgerStore
@@ -157,6 +159,41 @@ def test_a_backup_whose_moment_cannot_be_made_durable_is_refused(monkeypatch: py
             with pytest.raises(PersistenceError, match="nothing of it was accepted"):
                 await asyncio.wait_for(backups.begin("monday"), 60)
         assert (await ended(backups)).state == ERROR
+        assert (place.there, store.keeper.keeps_all) == ({}, False)
+        await backups.begin("tuesday")
+        assert (await ended(backups)).state == SUCCESS
+        await store.close()
+
+    run(1, main())
+
+
+@pytest.mark.parametrize("step", ["make", "list", "space", "write"])
+@pytest.mark.parametrize("error", [ValueError("a fault"), MemoryError(), asyncio.CancelledError()])
+def test_a_backup_that_fails_with_anything_has_ended(
+    step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stayed RUNNING, the request for it was never answered, and no later one was begun."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    async def main() -> None:
+        place = Disks()
+        backups, store = await backed_up(Disk(), place)
+        owner, name = {
+            "make": (Disks, "make"), "list": (RunningBackups, "_list"),
+            "space": (FaultFileSystem, "space"), "write": (BackupWriter, "step"),
+        }[step]  # fmt: skip
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, fails)
+            with suppress(MagnetarError):
+                await asyncio.wait_for(backups.begin("monday"), 60)
+            assert backups._task is not None
+            await asyncio.wait([backups._task])
+        status = backups.last
+        assert status is not None
+        assert status.state == ERROR
+        assert status.error.startswith("backup monday could not be written")
         assert (place.there, store.keeper.keeps_all) == ({}, False)
         await backups.begin("tuesday")
         assert (await ended(backups)).state == SUCCESS
