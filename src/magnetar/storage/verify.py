@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from magnetar.storage.directory_format import require_files
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.log.segment import SegmentIndex
-from magnetar.storage.log.segment_scan import SegmentScan
+from magnetar.storage.log.segment_scan import ScannedBlock, SegmentScan
 from magnetar.storage.lost_blocks import begun_but_hollow, blocks_missing, gap_after, newest_lost
 from magnetar.storage.metadata_log.metadata_log import examine
 from magnetar.storage.metadata_log.metadata_scan import COPIES
@@ -163,7 +164,11 @@ class _Verification:
         if self._elsewhere and not any(name in self._names for name in COPIES):
             self._say("no metadata log: taken over from metadata.sqlite at the next start, if that is there")
             return
-        examined = examine(self._files)
+        try:
+            examined = examine(self._files)
+        except OSError as error:
+            self._damaged(f"{' and '.join(COPIES)} cannot be read: {error}")
+            return
         facts, self._owner = examined.facts, examined.instance
         self._say(f"{' and '.join(COPIES)}: up to change {facts.last}")
         self._report.lines += [f"{text}: a change that was cut off" for text in facts.torn]
@@ -179,7 +184,7 @@ class _Verification:
         for name in checkpoint_names(self._names):
             try:
                 found = checkpoint.decode(self._content(name), self._owner)
-            except records.RecordError as error:
+            except (records.RecordError, OSError) as error:
                 damaged.append(f"{name}: {error}")
                 continue
             for text in damaged:
@@ -195,13 +200,14 @@ class _Verification:
 
     def _border(self, number: int) -> None:
         """What a segment's header says of the one before it."""
-        file = self._files.open(segment_name(number))
         try:
-            header = records.parse_segment_header(file.read(0, records.SEGMENT_HEADER_SIZE))
-        except records.RecordError:
+            file = self._files.open(segment_name(number))
+            try:
+                header = records.parse_segment_header(file.read(0, records.SEGMENT_HEADER_SIZE))
+            finally:
+                file.close()
+        except (records.RecordError, OSError):
             return  # its own scan names it
-        finally:
-            file.close()
         self._lengths[number - 1] = header.previous_length
 
     def _segment(self, number: int, *, last: bool) -> None:
@@ -211,7 +217,7 @@ class _Verification:
         try:
             begun = number == self._noted
             scan = SegmentScan(None, number, file, self._lengths.get(number), secret=self._owner, begun=begun)
-            for block in scan:
+            for block in self._blocks(scan):
                 if not blocks:
                     self._follows(number, block.sequence)
                 blocks += 1
@@ -234,6 +240,13 @@ class _Verification:
             self._damaged(begun_but_hollow(number))
         self._next = (number + 1, scan.sequence + 1 if blocks else self._next[1])
 
+    def _blocks(self, scan: SegmentScan) -> Iterator[ScannedBlock]:
+        """What can be read of a segment, up to the first place that the disk does not give."""
+        try:
+            yield from scan
+        except OSError as error:
+            self._damaged(f"{error}; what comes after it in that file was not looked at")
+
     def _follows(self, number: int, sequence: int) -> None:
         """What the first block of a segment says of the one before it, if its header says nothing."""
         following, expected = self._next
@@ -252,7 +265,7 @@ class _Verification:
                 for extent in extents
             }
             listed = list(index.extents())
-        except (records.RecordError, ValueError, struct.error) as error:
+        except (records.RecordError, OSError, ValueError, struct.error) as error:
             self._damaged(f"{name}: {error}; it is made anew when it is needed")
             return
         astray = [one for one in listed if one not in there]

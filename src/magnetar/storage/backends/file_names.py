@@ -50,8 +50,10 @@ def disk_sizes(files: FileSystem, numbers: Iterable[int]) -> dict[int, int]:
                 file = files.open(name)
             except FileNotFoundError:
                 continue
-            sizes[number] = sizes.get(number, 0) + file.size()
-            file.close()
+            try:
+                sizes[number] = sizes.get(number, 0) + file.size()
+            finally:
+                file.close()
     return sizes
 
 

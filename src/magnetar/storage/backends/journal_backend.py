@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import mmap
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 Chunk = bytes | bytearray | memoryview
 Committed = Callable[[BaseException | None], None]
@@ -37,6 +37,21 @@ def index_name(number: int) -> str:
 def is_full(error: BaseException | None) -> bool:
     """Whether the disk, or what this user may have of it, is used up."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+_BAD_MEDIUM: Final = (
+    errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.ENODATA, errno.EILSEQ, errno.EREMOTEIO
+)  # fmt: skip
+
+
+def is_bad_medium(error: BaseException | None) -> bool:
+    """Whether the disk does not give the bytes, and will give them at no later time; Linux has many words for it."""
+    return isinstance(error, OSError) and error.errno in _BAD_MEDIUM
+
+
+def is_shortage(error: BaseException | None) -> bool:
+    """Whether the process or the machine is short of descriptors or memory: that passes, and nothing is damaged."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def read_buffer(size: int) -> ReadBuffer:
@@ -176,7 +191,7 @@ class JournalBackend(Protocol):
         ...
 
     def read_index(self, number: int) -> bytes:
-        """The index of a sealed segment. Raises FileNotFoundError if there is none."""
+        """The index of a sealed segment, in the thread of :meth:`reader`. Raises FileNotFoundError if there is none."""
         ...
 
     def write_index(self, number: int, index: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Executor
@@ -19,7 +18,7 @@ from magnetar.storage.backends.file_names import (
     segment_numbers,
 )
 from magnetar.storage.backends.files import File, FileSystem, write_atomically
-from magnetar.storage.backends.journal_backend import index_name, segment_name
+from magnetar.storage.backends.journal_backend import index_name, is_shortage, segment_name
 from magnetar.storage.backends.newest_segment import noted_newest
 from magnetar.storage.backends.reserve import Reserve
 from magnetar.storage.backends.segment_writer import LocalSegmentWriter
@@ -70,17 +69,18 @@ class LocalJournal:
     def reader(self, number: int) -> File:
         found = self._open.get(number)
         if found is None:
-            found = self._open[number] = self._open_one(number)
+            found = self._open[number] = self._open_one(segment_name(number))
             while len(self._open) > _OPEN_FILES_MAX:
                 self._open.popitem(last=False)[1].close()
         return found
 
-    def _open_one(self, number: int) -> File:
+    def _open_one(self, name: str) -> File:
+        """Open what the reader's thread asks for."""
         while True:
             try:
-                return self.open(number)
+                return self._files.open(name)
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open:
+                if not is_shortage(error) or not self._open:
                     raise
                 # the process may have fewer than we keep: what was not asked for lately is closed
                 self._open.popitem(last=False)[1].close()
@@ -107,7 +107,7 @@ class LocalJournal:
         self.write_index(number, index)
 
     def read_index(self, number: int) -> bytes:
-        return self._content(index_name(number))
+        return _content(self._open_one(index_name(number)))
 
     def write_index(self, number: int, index: bytes) -> None:
         write_atomically(self._files, index_name(number), index)
@@ -142,7 +142,7 @@ class LocalJournal:
         return checkpoint_numbers(self._files.names())
 
     def read_checkpoint(self, number: int) -> bytes:
-        return self._content(checkpoint_name(number))
+        return _content(self._files.open(checkpoint_name(number)))
 
     def write_checkpoint(self, number: int, data: bytes) -> None:
         write_atomically(self._files, checkpoint_name(number), data)
@@ -151,7 +151,9 @@ class LocalJournal:
         self._files.remove(checkpoint_name(number))
 
     def reject_checkpoint(self, number: int) -> str:
-        name = f"quarantine-{checkpoint_name(number)}"
+        base, names = f"quarantine-{checkpoint_name(number)}", self._files.names()
+        # the number is given again, so one that was set aside before may have the name
+        name = next(one for i in range(len(names) + 1) if (one := f"{base}-{i}" if i else base) not in names)
         self._files.rename(checkpoint_name(number), name)
         return name
 
@@ -168,13 +170,6 @@ class LocalJournal:
     def reserve(self, size: int) -> Reserve:
         return Reserve(self._files, size)
 
-    def _content(self, name: str) -> bytes:
-        file = self._files.open(name)
-        try:
-            return file.read(0, file.size())
-        finally:
-            file.close()
-
 
 def take(files: FileSystem) -> None:
     """Make the directory last and lock it, unless that was done. Raises PersistenceError."""
@@ -189,3 +184,11 @@ def take(files: FileSystem) -> None:
         ) from None
     except OSError as error:
         raise PersistenceError(f"the data directory cannot be used: {error}") from error
+
+
+def _content(file: File) -> bytes:
+    """All of a file, which is closed."""
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()

@@ -20,7 +20,13 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from magnetar.model.errors import PersistenceError, UnreadableError
-from magnetar.storage.backends.journal_backend import JournalBackend, ReadBuffer, index_name, segment_name
+from magnetar.storage.backends.journal_backend import (
+    JournalBackend,
+    ReadBuffer,
+    index_name,
+    is_shortage,
+    segment_name,
+)
 from magnetar.storage.ledgers.archive import Archive
 from magnetar.storage.ledgers.entry_cache import EntryCache
 from magnetar.storage.ledgers.large_reads import LargeReads
@@ -343,6 +349,8 @@ class EntryReader:
         try:
             return self._indexes.places(span)
         except (OSError, records.RecordError) as error:
+            if is_shortage(error):
+                raise
             log.error("%s is unreadable (%s); it is made anew from its segment", index_name(span.segment), error)
             everything = places_of(self._backend, span.segment)
             self._rebuild(span.segment, everything)

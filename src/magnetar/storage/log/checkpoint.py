@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar.storage.backends.journal_backend import JournalBackend
+from magnetar.storage.backends.journal_backend import JournalBackend, is_bad_medium
 from magnetar.storage.log import log_image, records
 from magnetar.storage.log.checkpoint_head import MAGIC, head_of
 from magnetar.storage.log.log_image import LogImage
@@ -90,7 +90,8 @@ class Found(NamedTuple):
 def find(backend: JournalBackend, owner: int | None = None) -> Found:
     """The newest whole checkpoint. Nothing is changed: a start may be refused for something else.
 
-    Raises PersistenceError if it is of a newer format.
+    Raises PersistenceError if it is of a newer format, OSError if one cannot be read now that may be whole.
+    One that the disk does not give counts as damaged: the one before it and the log say the same.
     One that another directory's broker wrote counts as damaged if ``owner``, this one's secret, is known.
     """
     numbers = backend.checkpoints()
@@ -99,6 +100,10 @@ def find(backend: JournalBackend, owner: int | None = None) -> Found:
         try:
             return Found(number, decode(backend.read_checkpoint(number), owner), damaged)
         except records.RecordError as error:
+            damaged[number] = error
+        except OSError as error:
+            if not is_bad_medium(error):
+                raise
             damaged[number] = error
     return Found(numbers[-1] if numbers else 0, None, damaged)
 

@@ -82,7 +82,7 @@ class SegmentScan:
 
     def header(self) -> records.SegmentHeader:
         """The segment's header. Raises RecordError."""
-        return records.parse_segment_header(self._file.read(0, records.SEGMENT_HEADER_SIZE))
+        return records.parse_segment_header(self._read(0, records.SEGMENT_HEADER_SIZE))
 
     def __iter__(self) -> Iterator[ScannedBlock]:
         at = records.SEGMENT_HEADER_SIZE
@@ -139,13 +139,20 @@ class SegmentScan:
         at = self._find_following(records.SEGMENT_HEADER_SIZE, 0)
         if at < 0:
             return None
-        found = records.parse_block_header(self._file.read(at, records.BLOCK_HEADER_SIZE))
+        found = records.parse_block_header(self._read(at, records.BLOCK_HEADER_SIZE))
         return None if found is None else found.sequence
+
+    def _read(self, at: int, size: int) -> bytes:
+        try:
+            return self._file.read(at, size)
+        except OSError as error:
+            text = f"{segment_name(self._number)} cannot be read from offset {at} on: {error.strerror or error}"
+            raise OSError(error.errno, text) from error
 
     def _bytes(self, at: int, size: int) -> bytes:
         start = at - self._window_at
         if start < 0 or start + size > len(self._window):
-            self._window = self._file.read(at, max(size, _WINDOW))
+            self._window = self._read(at, max(size, _WINDOW))
             self._window_at = at
             start = 0
         return self._window[start : start + size]
@@ -187,7 +194,7 @@ class SegmentScan:
         return self._before is not None and sequence >= self._before
 
     def _find_following(self, at: int, start: int = 1) -> int:
-        data = self._file.read(at, max(self._limit - at, 0))
+        data = self._read(at, max(self._limit - at, 0))
         found = records.find_block(data, start, self.sequence, self.secret)
         while found >= 0:
             header = records.parse_block_header(data, found)
@@ -209,7 +216,7 @@ class SegmentScan:
         if self._durable is not None or (self._begun and self.hollow):
             self._corrupt(at, self._limit if self._durable is None else self._durable)
             return
-        data = self._file.read(at, self._limit - at)
+        data = self._read(at, self._limit - at)
         data = data.rstrip(b"\0")  # some file systems leave zeros where a write was cut off
         if not data:
             return
@@ -224,7 +231,7 @@ class SegmentScan:
         if self._backend is None:
             return "this file"
         stop = min(stop, self._limit)
-        parts = (self._file.read(at, min(_WINDOW, stop - at)) for at in range(start, stop, _WINDOW))
+        parts = (self._read(at, min(_WINDOW, stop - at)) for at in range(start, stop, _WINDOW))
         try:
             return self._backend.keep_aside(self._number, start, why, parts)
         except OSError as error:

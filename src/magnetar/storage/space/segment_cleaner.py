@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.tasks import EarlyCall, in_turns
-from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.backends.journal_backend import is_shortage, segment_name
 from magnetar.storage.ledgers.entry_reader import EntryReader
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.journal import Journal
@@ -162,11 +162,11 @@ class SegmentCleaner:
             left -= use.living
             try:
                 await self._empty(use.number, logs)
-            except MoveRefusedError as error:
-                log.warning("making room waits for %g s: %s", _REFUSED_SECONDS, error)
-                self._not_before = asyncio.get_running_loop().time() + _REFUSED_SECONDS
-                return
-            except (PersistenceError, OSError) as error:
+            except (MoveRefusedError, PersistenceError, OSError) as error:
+                if isinstance(error, MoveRefusedError) or is_shortage(error):
+                    log.warning("making room waits for %g s: %s", _REFUSED_SECONDS, error)
+                    self._not_before = asyncio.get_running_loop().time() + _REFUSED_SECONDS
+                    return
                 if use.number not in self._home.occupancy:
                     continue  # all that was in it was let go, and it was removed before it was read
                 self._damaged.add(use.number)
