@@ -303,7 +303,11 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         _INT_MAX,
     )
     keySharedLookAheadMsgInReplayThresholdPerSubscription: int = _setting(
-        20_000, "The same for the whole subscription; 0 without limit.", "Delivery", 0, _INT_MAX
+        20_000,
+        "The same for the whole subscription; 0 without limit. With both 0, as many as may be unacknowledged.",
+        "Delivery",
+        0,
+        _INT_MAX,
     )
     activeConsumerFailoverDelayTimeMillis: int = _setting(
         1000, "Failover: milliseconds a new active consumer waits before it is given messages.", "Delivery", 0, _INT_MAX

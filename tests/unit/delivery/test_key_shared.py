@@ -114,6 +114,27 @@ def test_look_ahead_is_bounded() -> None:
     dispatcher.check()
 
 
+@pytest.mark.parametrize(
+    ("limits", "waiting"),
+    [
+        (DispatchLimits(look_ahead_entries_per_consumer=0, look_ahead_entries_max=3), 3),
+        (DispatchLimits(look_ahead_entries_per_consumer=2, look_ahead_entries_max=0), 4),
+        (DispatchLimits(100, 20, 3, 0, 0, 0), 6),
+        (DispatchLimits(100, 20, 0, 5, 0, 0), 5),
+        (DispatchLimits(100, 20, 0, 0, 0, 0), 8),
+    ],
+)
+def test_a_look_ahead_of_0_is_no_limit(limits: DispatchLimits, waiting: int) -> None:
+    """One of the two limits holds without the other; without both, those of unacknowledged messages do."""
+    dispatcher = KeyShared(HashRanges(), limits)
+    a, b = consumer("a"), consumer("b", permits=1)
+    dispatcher.add(a)
+    dispatcher.add(b)
+    assert dispatcher.wanted() > 0
+    assert dispatcher.assign(0, 9, None, [LOW] + [HIGH] * 8) == ([Slice(b, 0, 1)], 1 + waiting)
+    dispatcher.check()
+
+
 def test_out_of_order_skips_all_guards() -> None:
     """Nothing that keeps the order of keys applies with allowOutOfOrderDelivery (rule 5.6.13)."""
     dispatcher = KeyShared(HashRanges(), ordered=False)

@@ -142,6 +142,16 @@ def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
     assert quick_connection.ordinals == [5, 6]
 
 
+def test_parked_chunks_without_a_limit_stop_nothing() -> None:
+    chunks = [A, A, A, None, None]
+    stand = Stand(key_shared_look_ahead_per_subscription=0, dispatcher_max_read_batch_size=1)
+    stand.subscription.has_chunks(lambda entry: chunks[number_of(entry)])
+    stand.join("slow", permits=1)
+    _, quick_connection = stand.join("quick", permits=100)
+    stand.append_many(5)
+    assert quick_connection.ordinals == [3, 4]
+
+
 def test_what_was_acknowledged_is_not_remembered() -> None:
     stand = chunked(A, B, None, A_END, B_END)
     consumer, connection = stand.join("c", permits=100)

@@ -90,6 +90,22 @@ def test_a_lowered_limit_blocks(sub_type: SubType) -> None:
     dispatcher.check()
 
 
+@pytest.mark.parametrize("sub_type", list(SubType))
+def test_sizes_of_reads_change_while_consumers_are_there(sub_type: SubType) -> None:
+    """dispatcherMaxReadBatchSize and dispatcherMaxReadSizeBytes are dynamic."""
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    stand.log.append(*[1] * 40)
+    stand.log.resident = 40
+    consumer, connection = stand.join(sub_type=sub_type, permits=1)
+    stand.log.finish_read()
+    sizes = {"dispatcher_max_read_batch_size": 7, "dispatcher_max_read_size_bytes": 123}
+    stand.subscription.set_settings(replace(stand.subscription.settings, **sizes))
+    stand.subscription.flow(consumer, 30)
+    assert [(entries, size) for _, entries, size, _ in stand.log.reads] == [(7, 123)]
+    stand.log.finish_read()
+    assert len(connection.ordinals) >= 8
+
+
 def test_a_lowered_limit_of_consumers_keeps_those_that_are_there() -> None:
     stand = Stand()
     stand.join("a")

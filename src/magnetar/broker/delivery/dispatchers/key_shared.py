@@ -88,8 +88,7 @@ class KeyShared(MultipleConsumers):
 
     @property
     def _look_ahead(self) -> int:
-        limits = self.limits
-        return min(limits.look_ahead_entries_per_consumer * len(self.consumers), limits.look_ahead_entries_max)
+        return self.limits.look_ahead(len(self.consumers))
 
     @override
     def wanted(self) -> int:

@@ -77,7 +77,8 @@ class SharedChunks(Shared):
     @property
     def look_ahead_full(self) -> bool:
         """Whether so many chunks wait for their consumers that nothing new is read."""
-        return bool(self._parked) and sum(map(len, self._parked.values())) >= self.limits.look_ahead_entries_max
+        waiting = sum(map(len, self._parked.values()))
+        return waiting > 0 and waiting >= self.limits.look_ahead_of_all
 
     def waits_for(self, able: Collection[ConsumerState]) -> bool:
         """Whether one of these consumers could take an entry that waits: a parked chunk is for its own consumer

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing_extensions import override
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.instructions import Do, Instruction, Slice
 
@@ -33,6 +34,10 @@ class SingleActiveConsumer(Dispatcher):
         """Hash ranges of the active consumer, if it declared any, ascending and not adjacent."""
         self._allowance = 0
         """Entries of the current read that are still to be sent, however few permits are left by now (rule 5.1.10)."""
+
+    @override
+    def set_limits(self, limits: DispatchLimits) -> None:
+        self._read_max = limits.read_entries_max
 
     @override
     def new_turn(self) -> None:

@@ -40,7 +40,7 @@ class EntryReads:
 
     __slots__ = (
         "_asked", "_cursor", "_fetched", "_generation", "_met_suspects", "_name", "_owner", "_reached", "_retry",
-        "_retry_s", "_settings", "_source", "_topic_log", "reading", "suspects", "trouble", "unreadable",
+        "_retry_s", "_source", "_topic_log", "reading", "settings", "suspects", "trouble", "unreadable",
     )  # fmt: skip
 
     def __init__(
@@ -50,7 +50,7 @@ class EntryReads:
         self._source = source
         self._topic_log = source
         self._cursor = cursor
-        self._settings = settings
+        self.settings = settings
         self._owner: ReadOwner | None = owner
         self._fetched: EntryRun | None = None
         """What the last disk read brought."""
@@ -145,7 +145,7 @@ class EntryReads:
             if fetched.first <= start < fetched.first + len(fetched.entries):
                 return fetched
             self._fetched = None
-        bytes_max = self._settings.dispatcher_max_read_size_bytes
+        bytes_max = self.settings.dispatcher_max_read_size_bytes
         run = self._source.cached(start, entries_max, bytes_max)
         if run is None and not self.reading and self._may_ask():
             self.reading = True
@@ -177,7 +177,7 @@ class EntryReads:
             self._try_again_in(self._retry_s)
             self._retry_s = min(2 * self._retry_s, _RETRY_MAX_S)
             return
-        self._retry_s = self._settings.read_retry_s
+        self._retry_s = self.settings.read_retry_s
         self._fetched = result
         self.unreadable.waiting = None
         owner.turn()
@@ -188,7 +188,7 @@ class EntryReads:
         if self.unreadable.met(start, stop):
             ids = f"{self._source.position(start)} to {self._source.position(stop - 1)}"
             log.error("subscription %s: messages %s cannot be read: %s", self._name, ids, error, extra=self._known)
-        if self._settings.auto_skip_non_recoverable_data:
+        if self.settings.auto_skip_non_recoverable_data:
             owner.skip_unreadable()
         else:
             self._try_again_in(_RETRY_MAX_S)

@@ -114,6 +114,10 @@ class Pump:
         dispatch_filter = self.dispatch_filter
         return dispatch_filter.delayed(self._cursor, self._log.end) if dispatch_filter else 0
 
+    def take_settings(self, settings: DispatchSettings) -> None:
+        """Obey these from now on."""
+        self._settings = self.reads.settings = settings
+
     def let_through(self, ordinals: Iterable[int], rule: DispatchRule | None = None) -> None:
         """These entries are open now and are sent, in this order, unless they are acknowledged.
 

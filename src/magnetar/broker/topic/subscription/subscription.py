@@ -175,8 +175,9 @@ class Subscription:
             self._members.dispatcher = SharedChunks.of(dispatcher)
 
     def set_settings(self, settings: DispatchSettings) -> None:
-        """A policy changed a limit; who is above it now keeps what it has."""
+        """A policy or setting changed a limit; a consumer above it keeps what it has."""
         self.settings = settings
+        self.pump.take_settings(settings)
         self.acks.parts_count = settings.acknowledgment_at_batch_index_level_enabled
         dispatcher = self._members.dispatcher
         if dispatcher is not None:
