@@ -46,6 +46,7 @@ COMPILED: Final = (
     "magnetar.broker.delivery.ordinal_set",
     "magnetar.broker.delivery.redelivery",
     "magnetar.broker.delivery.permits",
+    "magnetar.broker.delivery.entry_holders",
     "magnetar.broker.delivery.instructions",
     "magnetar.broker.delivery.sticky_keys.draining_hashes",
     "magnetar.broker.delivery.sticky_keys.sticky_replay",

@@ -196,3 +196,26 @@ def test_slots_within() -> None:
     assert slots_within([], many) == []
     assert slots_within(intervals, set()) == []
     assert consumer("a").ranges is None
+
+
+@pytest.mark.parametrize("kind", ["shared", "key-shared", "unordered"])
+def test_an_acknowledgement_of_what_another_consumer_has(kind: str) -> None:
+    """Or of what no consumer has: all are asked once, not for every entry (rule 5.7.4)."""
+
+    def acknowledging(members: int) -> int:
+        dispatcher = Shared(LIMITS) if kind == "shared" else KeyShared(HashRing(), LIMITS, ordered=kind != "unordered")
+        states = [consumer(f"c{i:05}", permits=20) for i in range(members)]
+        for one in states:
+            dispatcher.add(one)
+        slots = None if kind == "shared" else [1 + 97 * i for i in range(600)]
+        dispatcher.assign(0, 600, None, slots)
+        stranger = consumer("stranger")
+        dispatcher.add(stranger)
+        dispatcher.check()
+        work = steps(lambda: dispatcher.acknowledged(stranger, list(range(1200))))
+        assert dispatcher.unacked == 0
+        dispatcher.check()
+        return work
+
+    few, many = acknowledging(MEMBERS), acknowledging(4 * MEMBERS)
+    assert many < few + 20 * 3 * MEMBERS

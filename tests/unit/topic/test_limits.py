@@ -98,8 +98,9 @@ def test_sizes_of_reads_change_while_consumers_are_there(sub_type: SubType) -> N
     stand.log.resident = 40
     consumer, connection = stand.join(sub_type=sub_type, permits=1)
     stand.log.finish_read()
-    sizes = {"dispatcher_max_read_batch_size": 7, "dispatcher_max_read_size_bytes": 123}
-    stand.subscription.set_settings(replace(stand.subscription.settings, **sizes))
+    settings = stand.subscription.settings
+    settings = replace(settings, dispatcher_max_read_batch_size=7, dispatcher_max_read_size_bytes=123)
+    stand.subscription.set_settings(settings)
     stand.subscription.flow(consumer, 30)
     assert [(entries, size) for _, entries, size, _ in stand.log.reads] == [(7, 123)]
     stand.log.finish_read()

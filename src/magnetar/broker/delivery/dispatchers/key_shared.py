@@ -276,6 +276,16 @@ class KeyShared(MultipleConsumers):
         return True
 
     @override
+    def _holder(self, ordinal: int) -> ConsumerState | None:
+        slot = self._slots.get(ordinal)
+        if slot is None:
+            return None
+        likely = self._holders.holder[slot] if self._holders.tracks else self._owner(slot)
+        if likely is not None and ordinal in likely.pending:
+            return likely
+        return next((consumer for consumer in self.consumers if ordinal in consumer.pending), None)
+
+    @override
     def _queued(self, ordinal: int) -> bool:
         return ordinal in self._waiting.slots
 

@@ -56,6 +56,10 @@ class MultipleConsumers(Dispatcher):
         """An entry need not go out again; returns whether it was queued."""
 
     @abstractmethod
+    def _holder(self, ordinal: int) -> ConsumerState | None:
+        """The consumer that has an entry out, found without asking all of them for each entry."""
+
+    @abstractmethod
     def _queued(self, ordinal: int) -> bool:
         """Whether an entry waits to go out again."""
 
@@ -133,14 +137,14 @@ class MultipleConsumers(Dispatcher):
             owner = consumer
             messages = owner.pending.pop(ordinal, 0)
             if not messages:
-                for owner in self.consumers:
-                    if messages := owner.pending.pop(ordinal, 0):
-                        break
-                else:
+                holder = self._holder(ordinal)
+                if holder is None:
                     # as long as it waited, what it kept from being read had to wait too
                     unblocked |= self._unqueue(ordinal)
                     counts.pop(ordinal, None)
                     continue
+                owner = holder
+                messages = owner.pending.pop(ordinal)
             owner.unacked -= messages
             self.unacked -= messages
             if (owner.blocked or self.blocked) and self._credit(owner, 0):
@@ -166,13 +170,13 @@ class MultipleConsumers(Dispatcher):
 
     @override
     def has(self, ordinal: int) -> bool:
-        return self._queued(ordinal) or any(ordinal in consumer.pending for consumer in self.consumers)
+        return self._queued(ordinal) or self._holder(ordinal) is not None
 
     @override
     def take_back(self, ordinals: Iterable[int]) -> list[int]:
         unassigned: list[int] = []
         for ordinal in ordinals:
-            owner = next((c for c in self.consumers if ordinal in c.pending), None)
+            owner = self._holder(ordinal)
             if owner is not None:
                 messages = owner.pending.pop(ordinal)
                 self._released((ordinal,))
@@ -186,9 +190,7 @@ class MultipleConsumers(Dispatcher):
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
         """A batch that was acknowledged in part starts to count its redeliveries again (rule 5.8.3)."""
         self._redelivered.forget(ordinal)
-        owner: ConsumerState | None = consumer if ordinal in consumer.pending else None
-        if owner is None:
-            owner = next((c for c in self.consumers if ordinal in c.pending), None)
+        owner = consumer if ordinal in consumer.pending else self._holder(ordinal)
         if owner is None or owner.pending[ordinal] <= live:
             return False
         gone = owner.pending[ordinal] - live

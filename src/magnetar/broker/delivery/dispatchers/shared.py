@@ -14,6 +14,7 @@ from typing_extensions import override
 from magnetar.broker.delivery.consumer_state import ConsumerState
 from magnetar.broker.delivery.dispatch_limits import DispatchLimits
 from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers, total_room
+from magnetar.broker.delivery.entry_holders import EntryHolders
 from magnetar.broker.delivery.instructions import Instruction, Slice
 from magnetar.broker.delivery.permits import buy
 from magnetar.model.ordinals import SortedOrdinals
@@ -30,6 +31,7 @@ class Shared(MultipleConsumers):
         self._begun: ConsumerState | None = None
         """The consumer that did not get its whole share because what was read ended; it continues in the same turn."""
         self._left = 0
+        self._holders = EntryHolders()
 
     @property
     @override
@@ -42,6 +44,7 @@ class Shared(MultipleConsumers):
         self._redelivered, self.limits = other._redelivered, other.limits
         self._subscription_limit, self._consumer_limit = other._subscription_limit, other._consumer_limit
         self._replay, self._slot, self._begun, self._left = other._replay, other._slot, other._begun, other._left
+        self._holders = other._holders
 
     @override
     def add(self, consumer: ConsumerState) -> list[Instruction]:
@@ -92,6 +95,8 @@ class Shared(MultipleConsumers):
                 end, messages = buy(counts, at - start, stop - start, room, chunk)
                 end += start
                 consumer.pending.update(zip(range(at, end), counts[at - start : end - start], strict=True))
+            if self._holders.noting:
+                self._holders.note(consumer, range(at, end))
             self._charge(consumer, messages)
             self._begun = consumer if end == stop and messages < chunk else None
             self._left = chunk - messages
@@ -154,6 +159,10 @@ class Shared(MultipleConsumers):
         return self._replay.discard(ordinal)
 
     @override
+    def _holder(self, ordinal: int) -> ConsumerState | None:
+        return self._holders.of(ordinal, self.consumers)
+
+    @override
     def _queued(self, ordinal: int) -> bool:
         return ordinal in self._replay
 
@@ -164,12 +173,14 @@ class Shared(MultipleConsumers):
     @override
     def _forget(self) -> None:
         self._replay.clear()
+        self._holders.clear()
         self._slot = 0
 
     @override
     def check(self) -> None:
         super().check()
         self._replay.check()
+        self._holders.check(self.consumers)
         for consumer in self.consumers:
             assert not any(ordinal in self._replay for ordinal in consumer.pending)
         assert self.consumers or not len(self._replay)

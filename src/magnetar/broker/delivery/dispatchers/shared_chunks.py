@@ -144,6 +144,8 @@ class SharedChunks(Shared):
         if last:
             del self._owner[uuid]
         owner.pending[ordinal] = messages
+        if self._holders.noting:
+            self._holders.note(owner, (ordinal,))
         self._charge(owner, messages)
         if slices and slices[-1].consumer is owner and slices[-1].stop == ordinal:
             slices[-1] = Slice(owner, slices[-1].start, ordinal + 1)
