@@ -66,7 +66,7 @@ COMPILED: Final = (
     "magnetar.broker.topic.dispatch.members",
     "magnetar.broker.topic.dispatch.batch_sizes",
     "magnetar.broker.topic.dispatch.entry_reads",
-    "magnetar.broker.topic.dispatch.marked_entries",
+    "magnetar.broker.topic.dispatch.entry_sender",
     "magnetar.broker.topic.dispatch.pump",
     "magnetar.broker.topic.subscription.acknowledgements",
     "magnetar.broker.connection.bounds.outbox",

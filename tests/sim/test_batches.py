@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.broker.topic.dispatch import pump
-from magnetar.broker.topic.dispatch.marked_entries import send_marked
+from magnetar.broker.topic.dispatch.entry_sender import EntrySender
 from magnetar.config.settings import Settings
 from magnetar.model.ids import signed
 from magnetar.protocol import commands as c
@@ -183,11 +182,13 @@ def test_parts_that_do_not_survive_are_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_ack_set_that_is_not_sent_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(consumer: Any, parts: Any, run: Any, low: int, high: int, counts: Any) -> None:
+    send_marked = EntrySender._send_marked
+
+    def careless(sender: EntrySender, consumer: Any, run: Any, low: int, high: int, counts: Any) -> None:
         if counts:
-            send_marked(consumer, parts, run, low, high, counts)
+            send_marked(sender, consumer, run, low, high, counts)
         else:
             consumer.connection.deliver(run, low, high, consumer.epoch)
 
-    monkeypatch.setattr(pump, "send_marked", careless)
+    monkeypatch.setattr(EntrySender, "_send_marked", careless)
     caught(batches(SubType.Exclusive), lambda broker: None, settings=ON)

@@ -10,6 +10,7 @@ import pytest
 
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.dispatchers.shared import Shared
+from magnetar.broker.topic.dispatch.entry_sender import EntrySender
 from magnetar.broker.topic.dispatch.pump import Pump
 from magnetar.protocol.commands import SubType
 from magnetar.testing.history_check import Order, Rules
@@ -80,12 +81,12 @@ def test_a_missing_rewind_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_entry_sent_twice_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    send = Pump._send
+    send = EntrySender.send
 
-    def twice(self: Pump, *arguments: Any) -> None:
+    def twice(self: EntrySender, *arguments: Any) -> None:
         send(self, *arguments)
-        if arguments[2].start % 50 == 49:
+        if arguments[1].start % 50 == 49:
             send(self, *arguments)
 
-    monkeypatch.setattr(Pump, "_send", twice)
+    monkeypatch.setattr(EntrySender, "send", twice)
     caught(churn(SubType.Shared), lambda broker: None)

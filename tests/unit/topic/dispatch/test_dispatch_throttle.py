@@ -51,7 +51,7 @@ def test_without_a_limit_the_pump_has_nothing_of_this_kind() -> None:
     assert pump.throttle is None
     assert pump.run_at == pump.reads.run_at
     assert pump.run_at.__func__ is EntryReads.run_at  # type: ignore[attr-defined]
-    assert pump.sent is Consumer.sent
+    assert pump.sender.sent is Consumer.sent
 
 
 @ALL
@@ -262,7 +262,7 @@ def test_another_limit_holds_at_once_and_so_does_none() -> None:
         limit(stand.subscription)
         await asyncio.sleep(0.01)
         assert len(connection.got) == 10_000
-        assert stand.subscription.pump.sent is Consumer.sent
+        assert stand.subscription.pump.sender.sent is Consumer.sent
 
     virtual(test)
 

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from magnetar.broker.throttling.rate_limit import LimitLevel, RateLimit
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.entry_reads import EntryReads
+from magnetar.broker.topic.dispatch.entry_sender import EntrySender
 from magnetar.broker.topic.ports import EntryRun, SubscriptionCursor
 from magnetar.storage.ledgers.stored_run import StoredRun
 
@@ -26,7 +27,7 @@ class ThrottledPump(Protocol):
 
     reads: EntryReads
     run_at: Callable[[int, int], EntryRun | None]
-    sent: Callable[[Consumer, int, int, int, int], None]
+    sender: EntrySender
     throttle: DispatchThrottle | None
 
     def turn(self) -> None:
@@ -71,7 +72,7 @@ class DispatchThrottle:
             self._leave()
             self.limits = limits
         if limits:
-            pump.throttle, pump.run_at, pump.sent = self, self.run_at, self.sent
+            pump.throttle, pump.run_at, pump.sender.sent = self, self.run_at, self.sent
         else:
             self._let_go()
         pump.turn()
@@ -83,7 +84,7 @@ class DispatchThrottle:
 
     def _let_go(self) -> None:
         pump = self._pump
-        pump.throttle, pump.run_at, pump.sent = None, pump.reads.run_at, Consumer.sent
+        pump.throttle, pump.run_at, pump.sender.sent = None, pump.reads.run_at, Consumer.sent
 
     def _leave(self) -> None:
         if self.waits_for is not None:

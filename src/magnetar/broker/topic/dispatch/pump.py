@@ -1,4 +1,4 @@
-"""Reads for a dispatcher and sends what it decides: the inner loop of a subscription.
+"""Reads for a dispatcher and has sent what it decides: the inner loop of a subscription.
 
 One round: replay first (rule 5.5.5), then new entries from ``read_at``. What memory has is sent in the same turn
 of the loop; after ``turn_entries_max`` entries the rest waits for the next turn, so one subscription cannot starve the
@@ -19,19 +19,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
-from magnetar.broker.delivery.dispatchers.shared import stretches
-from magnetar.broker.delivery.dispatchers.shared_chunks import ChunkInfo, SharedChunks
-from magnetar.broker.delivery.instructions import Slice
+from magnetar.broker.delivery.dispatchers.shared_chunks import SharedChunks
 from magnetar.broker.topic.dispatch.batch_sizes import BatchSizes, live_counts
-from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatch_filter import STEPS, DispatchFilter, DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatch_throttle import DispatchThrottle
 from magnetar.broker.topic.dispatch.entry_reads import EntryReads
-from magnetar.broker.topic.dispatch.marked_entries import send_marked
+from magnetar.broker.topic.dispatch.entry_sender import EntrySender
 from magnetar.broker.topic.dispatch.members import Members
 from magnetar.broker.topic.dispatch.unreadable_ranges import UnreadableRanges
-from magnetar.broker.topic.ports import EntryRun, Log, RemainingIndexes, SubscriptionCursor
+from magnetar.broker.topic.ports import EntryRun, Log, SubscriptionCursor
 from magnetar.runtime.clock import Clock
 
 
@@ -39,9 +36,8 @@ class Pump:
     """Owned by one subscription, on one loop. ``turn()`` may be called at any time, also from within a turn."""
 
     __slots__ = (
-        "_clock", "_closed", "_cursor", "_log", "_next_turn", "_settings", "_sticky_key", "_turning", "chunk_of",
-        "consumers", "dispatch_filter", "members", "on_acknowledged", "parts", "read_at", "reads", "run_at", "sent",
-        "sizes", "throttle",
+        "_clock", "_closed", "_cursor", "_log", "_next_turn", "_settings", "_sticky_key", "_turning", "consumers",
+        "dispatch_filter", "members", "on_acknowledged", "read_at", "reads", "run_at", "sender", "sizes", "throttle",
     )  # fmt: skip
 
     def __init__(
@@ -57,26 +53,21 @@ class Pump:
         self.members = members
         self.consumers = members.by_state
         self.dispatch_filter: DispatchFilter | None = None
-        self.chunk_of: Callable[[bytes], ChunkInfo | None] | None = None
-        """How a chunk of a message is known; None: the topic has none."""
         self.on_acknowledged: Callable[[], None] = _nothing
         """The pump acknowledged something itself: entries that the dispatch filter calls dead."""
+        self._clock = clock
         self.read_at = cursor.next_unacknowledged(cursor.mark_delete + 1)
         """Ordinal of the next new entry."""
         self.sizes = BatchSizes(source)
         """Batch sizes of the topic's own entries."""
         self._log = source
         self._cursor = cursor
-        self.parts: RemainingIndexes = cursor
-        """What of a batch is to be sent; not the cursor itself while transactions hold some of it."""
+        self.sender = EntrySender(self.consumers, cursor, clock)
         self._settings = settings
-        self._clock = clock
         self._sticky_key = sticky_key
         self.reads = EntryReads(name, source, cursor, settings, self)
         self.run_at: Callable[[int, int], EntryRun | None] = self.reads.run_at
         """Where entries come from; a limit of rates puts itself in between."""
-        self.sent: Callable[[Consumer, int, int, int, int], None] = Consumer.sent
-        """What counts what went out."""
         self.throttle: DispatchThrottle | None = None
         """None: no limit of rates."""
         self._turning = False
@@ -187,17 +178,18 @@ class Pump:
                     break
         finally:
             self._turning = False
-            self.reads.let_go((0 if dispatcher.in_replay else self.read_at) if self.consumers else self._log.end)
+            out = 0 if dispatcher.in_replay else self.read_at
+            self.reads.let_go(out if self.consumers else self._log.end)
 
     def _pass_on(self, dispatcher: Dispatcher) -> bool:
         """Send what has just become durable, in one piece, if nothing else is to be looked at; whether that was all.
 
         It decides what the rounds would decide, and is most of what a thousand topics in turn have to do for each.
         """
-        source, cursor, start = self._log, self._cursor, self.read_at
+        source, cursor, sender, start = self._log, self._cursor, self.sender, self.read_at
         if (
-            start >= (end := source.end) or start < source.first or self.chunk_of is not None
-            or self.dispatch_filter is not None or self.throttle is not None or self.parts.has_partial_batches
+            start >= (end := source.end) or start < source.first or sender.chunk_of is not None
+            or self.dispatch_filter is not None or self.throttle is not None or sender.parts.has_partial_batches
         ):  # fmt: skip
             return False
         run = source.cached(start, end - start, self._settings.dispatcher_max_read_size_bytes)
@@ -215,7 +207,7 @@ class Pump:
         consumer = self.consumers[active]
         consumer.connection.deliver(run, 0, count, consumer.epoch)
         size = len(entries[0]) if count == 1 else sum(map(len, entries))
-        self.sent(consumer, count, count, size, self._clock.now_ms())
+        sender.sent(consumer, count, count, size, self._clock.now_ms())
         return True
 
     def _go_on(self) -> None:
@@ -334,11 +326,14 @@ class Pump:
         slots = None
         if key_slot is not None:
             slots = list(map(key_slot, map(self._sticky_key, run.entries[low:high])))
-        if self.chunk_of is not None and isinstance(dispatcher, SharedChunks):
-            dispatcher.note_chunks(start, list(map(self.chunk_of, run.entries[low:high])))
-        slices, reached = dispatcher.assign(start, stop, live_counts(run, low, high, self.sizes, self.parts), slots)
-        for piece in slices:
-            self._send(dispatcher, run, piece)
+        sender = self.sender
+        if sender.chunk_of is not None and isinstance(dispatcher, SharedChunks):
+            dispatcher.note_chunks(start, list(map(sender.chunk_of, run.entries[low:high])))
+        slices, reached = dispatcher.assign(start, stop, live_counts(run, low, high, self.sizes, sender.parts), slots)
+        if slices:
+            send, counts = self.sender.send, dispatcher.redelivery_counts()
+            for piece in slices:
+                send(run, piece, counts)
         return reached
 
     def _replay(self, dispatcher: Dispatcher, plan: list[int]) -> int:
@@ -353,40 +348,13 @@ class Pump:
             return 0
         low = start - run.first
         high = min(len(run.entries), low + span)
-        slices = dispatcher.replay(start, run.first + high, live_counts(run, low, high, self.sizes, self.parts))
-        for piece in slices:
-            self._send(dispatcher, run, piece)
+        slices = dispatcher.replay(start, run.first + high, live_counts(run, low, high, self.sizes, self.sender.parts))
+        if slices:
+            send, counts = self.sender.send, dispatcher.redelivery_counts()
+            for piece in slices:
+                send(run, piece, counts)
         sent = sum(piece.stop - piece.start for piece in slices)
         return sent or int(dispatcher.plan_replay() != plan)
-
-    def _send(self, dispatcher: Dispatcher, run: EntryRun, piece: Slice) -> None:
-        if piece.picked:
-            self._send_picked(dispatcher, run, piece)
-            return
-        consumer = self.consumers[piece.consumer]
-        low, high = piece.start - run.first, piece.stop - run.first
-        counts = dispatcher.redelivery_counts()
-        if counts or self.parts.has_partial_batches:
-            send_marked(consumer, self.parts, run, low, high, counts)
-        else:
-            consumer.connection.deliver(run, low, high, consumer.epoch)
-        if self.chunk_of is not None:
-            consumer.chunks_out += sum(1 for entry in run.entries[low:high] if self.chunk_of(entry) is not None)
-        messages = high - low if run.counts is None else sum(run.counts[low:high])
-        self.sent(consumer, high - low, messages, sum(map(len, run.entries[low:high])), self._clock.now_ms())
-
-    def _send_picked(self, dispatcher: Dispatcher, run: EntryRun, piece: Slice) -> None:
-        """Send what does not stand in one row; what needs a look at each entry goes row by row."""
-        if self.chunk_of is not None or self.parts.has_partial_batches or dispatcher.redelivery_counts():
-            for start, stop in stretches(piece.picked):
-                self._send(dispatcher, run, Slice(piece.consumer, start, stop))
-            return
-        consumer, first, entries, counts = self.consumers[piece.consumer], run.first, run.entries, run.counts
-        indexes = [ordinal - first for ordinal in piece.picked]
-        consumer.connection.deliver_picked(run, indexes, consumer.epoch)
-        size = sum([len(entries[index]) for index in indexes])
-        messages = len(indexes) if counts is None else sum([counts[index] for index in indexes])
-        self.sent(consumer, len(indexes), messages, size, self._clock.now_ms())
 
     def skip_unreadable(self) -> int:
         """What cannot be read and is in the way counts as acknowledged; how many entries that were not."""

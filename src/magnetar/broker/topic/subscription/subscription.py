@@ -133,7 +133,7 @@ class Subscription:
         before = members.dispatcher
         consumer, instructions = members.join(
             connection, self.settings, name=name, consumer_id=consumer_id, sub_type=sub_type, priority=priority,
-            key_shared=key_shared, epoch=epoch, info=info, chunks=pump.chunk_of is not None,
+            key_shared=key_shared, epoch=epoch, info=info, chunks=pump.sender.chunk_of is not None,
         )  # fmt: skip
         if members.dispatcher is not before and pump.dispatch_filter is not None:
             pump.dispatch_filter.choose(sub_type)
@@ -169,7 +169,7 @@ class Subscription:
 
     def has_chunks(self, chunk_of: Callable[[bytes], ChunkInfo | None]) -> None:
         """The topic has chunked messages, or may have from now on (rule 3.6)."""
-        self.pump.chunk_of = chunk_of
+        self.pump.sender.chunk_of = chunk_of
         dispatcher = self._members.dispatcher
         if type(dispatcher) is Shared:
             self._members.dispatcher = SharedChunks.of(dispatcher)
@@ -247,8 +247,7 @@ class Subscription:
     def skip_until(self, ordinal: int, durable: Done | None = None) -> None:
         """Expiry and REST skip: everything up to ``ordinal`` needs no consumer any more."""
         self.cursor.acknowledge_until(ordinal, durable)
-        dispatcher = self._members.dispatcher
-        if dispatcher is not None:
+        if (dispatcher := self._members.dispatcher) is not None:
             dispatcher.acknowledged_until(ordinal)
             for state in self._members.by_state:
                 dispatcher.acknowledged(state, [pending for pending in state.pending if pending <= ordinal])

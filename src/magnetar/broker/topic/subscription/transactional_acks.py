@@ -25,7 +25,7 @@ class TransactionalAcks:
 
     def show_parts(self, parts: RemainingIndexes | None) -> None:
         """Who says what of a batch is to be sent; None: the cursor."""
-        self._pump.parts = parts or self._cursor
+        self._pump.sender.parts = parts or self._cursor
 
     def set_aside(self, consumer: Consumer, whole: Sequence[int], parts: Sequence[tuple[int, int]]) -> None:
         """A transaction has these entries, and of batches all but so many messages: no consumer has to hold them."""
@@ -55,7 +55,7 @@ class TransactionalAcks:
             if cursor.acknowledge_indexes(part.ordinal, part.left, part.size):
                 done.append(part.ordinal)
             elif dispatcher is not None and anybody is not None:
-                left = live_messages(pump.parts.remaining_indexes(part.ordinal))
+                left = live_messages(pump.sender.parts.remaining_indexes(part.ordinal))
                 dispatcher.partly_acknowledged(anybody, part.ordinal, left)
         if dispatcher is not None and anybody is not None:
             dispatcher.acknowledged(anybody, done)
