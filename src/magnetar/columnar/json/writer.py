@@ -39,7 +39,12 @@ def _as_written(arrow: Any, name: str) -> Any:
 
 
 def write_json(columns: dict[str, Any], present: Any) -> Any:
-    """Return the values as pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null."""
+    """Return the values as pa.BinaryArray; ``present`` (NDArray[bool]) is false where a value is null.
+
+    Raises InvalidValueError for NaN and infinities, which JSON has no numbers for.
+    """
+    for name, column in columns.items():
+        _check_finite(column, name)
     plain = {name: _plain(column, _as_written(column.type, name)) for name, column in columns.items()}
     out = io.BytesIO()
     polars.DataFrame({name: polars.from_arrow(column) for name, column in plain.items()}).write_ndjson(out)
@@ -50,6 +55,20 @@ def write_json(columns: dict[str, Any], present: Any) -> Any:
     ends[1:] = lines + 1
     values = pa.Array.from_buffers(pa.binary(), len(present), [None, pa.py_buffer(ends), pa.py_buffer(written)])
     return pc.binary_slice(values, 0, -1).take(pa.array(np.arange(len(present)), mask=~present))
+
+
+def _check_finite(column: Any, name: str) -> None:
+    if pa.types.is_floating(column.type):
+        if pc.any(pc.invert(pc.is_finite(column))).as_py():
+            raise InvalidValueError(
+                f"column {name!r} has NaN or an infinity, which is no number of JSON; make it null, or write "
+                "it with schema=avro"
+            )
+    elif pa.types.is_list(column.type):
+        _check_finite(column.flatten(), name)
+    elif pa.types.is_struct(column.type):
+        for field, child in zip(column.type, column.flatten(), strict=True):
+            _check_finite(child, f"{name}.{field.name}")
 
 
 def _plain(column: Any, arrow: Any) -> Any:

@@ -292,3 +292,51 @@ def test_a_schema_of_the_old_form_says_nothing_of_types() -> None:
         pa.array([b'{"x": 1}'], pa.binary()), [(1, b"\0" * 8)]
     )
     assert not decoded.unreadable and decoded.columns[0].to_pylist() == [1]
+
+
+TEXTS_ONLY = {"type": "record", "name": "T", "fields": [{"name": "s", "type": ["null", "string"]}]}
+WITH_MAP = {**TEXTS_ONLY, "fields": [*TEXTS_ONLY["fields"], {"name": "m", "type": {"type": "map", "values": "int"}}]}
+
+
+@pytest.mark.parametrize("schema", [TEXTS_ONLY, WITH_MAP], ids=["at once", "one by one"])
+@pytest.mark.parametrize(
+    "value",
+    [b'{"s":"\xff"}', b'{"s":"\xed\xa0\x80"}', b'\xef\xbb\xbf{"s":"a"}', '{"s":"a"}'.encode("utf-16")],
+    ids=["no UTF-8", "half of a pair", "a mark of byte order", "UTF-16"],
+)
+def test_json_is_utf_8(schema: Any, value: bytes) -> None:
+    """Arrow's reader would give the bytes to Spark as a text, and Python's would guess another encoding."""
+    found, unreadable = read(schema, b'{"s":"before"}', value, b'{"s":"behind"}')
+    assert [one["s"] for one in found] == ["before", None, "behind"]
+    assert [one.row for one in unreadable] == [1]
+
+
+@pytest.mark.parametrize("schema", [TEXTS_ONLY, WITH_MAP], ids=["at once", "one by one"])
+def test_of_a_member_that_is_there_twice_the_last_counts(schema: Any) -> None:
+    found, unreadable = read(schema, b'{"s":"before"}', b'{"s":"first","s":"last"}')
+    assert ([one["s"] for one in found], unreadable) == (["before", "last"], [])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(
+    ("wrap", "kind", "name"),
+    [
+        (lambda one: one, pa.float64(), "d"),
+        (lambda one: one, pa.float32(), "d"),
+        (lambda one: [1.0, one], pa.list_(pa.float64()), "d"),
+        (lambda one: [{"x": one}], pa.list_(pa.struct([pa.field("x", pa.float64())])), "d.x"),
+    ],
+    ids=["double", "float", "list", "struct"],
+)
+def test_what_is_no_number_of_json_is_not_written_as_null(bad: float, wrap: Any, kind: Any, name: str) -> None:
+    column = pa.array([wrap(1.5), wrap(bad), None], kind)
+    with pytest.raises(InvalidValueError, match=f"'{name}' has NaN or an infinity"):
+        write_json({"d": column}, np.ones(3, bool))
+    # What is not looked at does not count: another slice, and what lies under a null.
+    assert len(write_json({"d": column[:1]}, np.ones(1, bool))) == 1
+
+
+def test_what_lies_under_a_null_is_no_number_that_is_written() -> None:
+    inner = pa.array([float("nan"), 1.0], pa.float64())
+    column = pa.StructArray.from_arrays([inner], ["x"], mask=pa.array([True, False]))
+    assert write_json({"d": column}, np.ones(2, bool)).to_pylist() == [b'{"d":null}', b'{"d":{"x":1.0}}']
