@@ -271,3 +271,29 @@ def test_texts_and_lists_that_outgrow_their_room() -> None:
     reader = avro(schema)
     columns, _ = reader.read(written(schema, *lists), [(len(lists), None)])
     assert columns[0].to_pylist() == lists
+
+
+DECIMAL_KINDS = {
+    "bytes": {"type": "bytes"},
+    "fixed": {"type": "fixed", "name": "F", "size": 20},
+    "short": {"type": "fixed", "name": "F", "size": 3},
+}
+
+
+@pytest.mark.parametrize("kind", DECIMAL_KINDS)
+@given(st.integers(1, 38), st.data())
+def test_a_decimal_has_as_many_digits_as_its_type(kind: str, precision: int, data: st.DataObject) -> None:
+    """Java would fail the whole query for one, in words that do not say which message it is in."""
+    schema = {**DECIMAL_KINDS[kind], "logicalType": "decimal", "precision": precision, "scale": 0}
+    edge = 10**precision
+    near = st.sampled_from([edge, edge - 1, -edge, 1 - edge, 0, -1, 1 << 64, -(1 << 64), (1 << 64) - 1, -(1 << 127)])
+    number = data.draw(near | st.integers(-(1 << 127), (1 << 127) - 1))
+    size = schema.get("size", 17)
+    assume(-(1 << (8 * size - 1)) <= number < 1 << (8 * size - 1))
+    raw = number.to_bytes(size, "big", signed=True)
+    value = raw if kind != "bytes" else bytes([2 * size]) + raw
+    columns, unreadable = avro(schema).read(pa.array([value, value], pa.binary()), [(2, None)])
+    wanted = Decimal(number) if abs(number) < edge else None
+    assert columns[0].to_pylist() == [wanted, wanted]
+    assert [one.row for one in unreadable] == ([] if wanted is not None else [0, 1])
+    assert all("more digits than its type" in one.reason for one in unreadable)

@@ -69,6 +69,7 @@ RANGE: Final = -8
 NO_BOOLEAN: Final = -9
 BIG_DECIMAL: Final = -10
 LOST_SYMBOL: Final = -11
+MANY_DIGITS: Final = -12
 NO_ROOM: Final = -100
 
 DEPTH_MAX: Final = 64

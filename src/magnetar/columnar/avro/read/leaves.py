@@ -31,6 +31,7 @@ from magnetar.columnar.avro.read.instructions import (
     LONG_FLOAT,
     LONG_VARINT,
     LOST_SYMBOL,
+    MANY_DIGITS,
     MILLIS,
     NO_BOOLEAN,
     NO_ROOM,
@@ -198,9 +199,23 @@ def _decimal(at: int, size: int, slot: int, fill: int) -> int:
 
 
 @kernel
+def _is_below(at: int, low: int, high: int) -> bool:
+    """Whether sixteen little-endian bytes are a number that is nearer to zero than one of two words."""
+    first, second = load64(at), load64(at + 8)
+    if second < 0:
+        first, second = -first, ~second + (1 if first == 0 else 0)
+    # Words are compared as if they had no sign.
+    turn = -(1 << 63)
+    return second ^ turn < high ^ turn or (second == high and first ^ turn < low ^ turn)
+
+
+@kernel
 def _span_leaf(code: int, ip: int, at: int, end: int, nodes: int) -> int:
     """Read bytes: texts, fixed, decimals."""
     op, node, size = word(code, ip), word(code, ip + 1), word(code, ip + 2)
+    table = size
+    if op == DECIMAL_FIXED:
+        size = word(code, table)
     if op in (BYTES, TEXT, DECIMAL):
         size, at = read_long(at, end)
         if at < 0:
@@ -211,7 +226,10 @@ def _span_leaf(code: int, ip: int, at: int, end: int, nodes: int) -> int:
         return TRUNCATED
     slot, fill = cell(nodes, node, DATA), cell(nodes, node, FILL)
     if op in (DECIMAL, DECIMAL_FIXED):
-        return _decimal(at, size, slot, fill)
+        at = _decimal(at, size, slot, fill)
+        if at >= 0 and not _is_below(slot + fill * 16, word(code, table + 1), word(code, table + 2)):
+            return MANY_DIGITS
+        return at
     start = cell(nodes, node, BYTES_FILL)
     if start + size > cell(nodes, node, BYTES_CAPACITY):
         return NO_ROOM

@@ -17,6 +17,7 @@ import numpy as np
 from magnetar.columnar.avro.read import instructions as k
 from magnetar.columnar.avro.shape import Shape, fields_of, members_of, shape_of
 from magnetar.model.errors import InvalidValueError
+from magnetar.model.ids import signed
 from magnetar.schema_definitions.avro_resolution import Resolution, incompatibility
 from magnetar.schema_definitions.avro_types import (
     AvroArray,
@@ -226,12 +227,22 @@ class _Assembler:
             at = self._add(k.ENUM, node, path=path)
             self._tables.append((at + 2, _symbols(writer, reader)))
         elif isinstance(writer, AvroFixed):
-            self._add(k.DECIMAL_FIXED if shape.storage == "decimal" else k.FIXED, node, writer.size, path)
+            if shape.storage == "decimal":
+                self._decimal(k.DECIMAL_FIXED, writer.size, shape, path)
+            else:
+                self._add(k.FIXED, node, writer.size, path)
         elif writer.kind == "null":
             self._add(k.NULL, node)
+        elif shape.storage == "decimal":
+            self._decimal(_LEAVES[writer.kind, shape.storage], 0, shape, path)
         else:
             self._add(_LEAVES[writer.kind, shape.storage], node, path=path)
         _check_scale(writer, reader, shape, path)
+
+    def _decimal(self, op: int, size: int, shape: Shape, path: str) -> None:
+        """Add a decimal, whose size, if it is fixed, and first number too large stand in a table."""
+        high, low = divmod(10**shape.arrow.precision, 1 << 64)
+        self._tables.append((self._add(op, shape.number, path=path) + 2, [size, signed(low), high]))
 
     def _item(self, writer: AvroSchema, reader: AvroSchema, shape: Shape, path: str, around: tuple[int, ...]) -> None:
         self._value(writer, reader, shape.children[0], f"{path}[]", around)

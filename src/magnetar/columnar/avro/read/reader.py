@@ -35,6 +35,7 @@ _REASONS: Final = {
     k.RANGE: "a number is too large for its type",
     k.NO_BOOLEAN: "a boolean is neither 0 nor 1",
     k.BIG_DECIMAL: "a decimal is larger than 128 bits",
+    k.MANY_DIGITS: "a decimal has more digits than its type",
     k.LOST_SYMBOL: "the reader's enum has lost the symbol and has no default",
 }
 
