@@ -174,7 +174,7 @@ class Columns:
 def _plain_payload(metadata: pb.MessageMetadata, data: bytes, where: str) -> bytes:
     if metadata.encryption_keys:
         raise NotAvailableError(f"{where} is encrypted; decryption is not built here yet")
-    if metadata.num_chunks_from_msg > 1:
+    if metadata.num_chunks_from_msg > 1 and metadata.HasField("uuid"):
         raise NotAvailableError(f"{where} is a chunk of a larger message; joining chunks is not built here yet")
     payload = payload_of(data)
     if not metadata.compression:

@@ -16,8 +16,9 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from magnetar.columnar.entries.block import ALL, NO_INDEX, EntryBlock, EntryBytes, block_of
 from magnetar.columnar.sql_types import sql_columns
 from magnetar.columnar.values import UndecodableError, ValueDecoder
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, NotAvailableError, ProtocolError
 from magnetar.model.names import TopicName
+from magnetar.protocol.compression import DamagedPayloadError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,8 +124,13 @@ class ArrowDecoder:
 
     def add_block(self, block: EntryBlock) -> Iterator[Any]:
         """Add entries; yields a record batch whenever enough has come together."""
-        for _ in self._messages.add(block):
-            yield self._batch()
+        try:
+            for _ in self._messages.add(block):
+                yield self._batch()
+        except DamagedPayloadError as error:
+            raise DamagedPayloadError(f"{self._topic}: {error}", error.reason) from None
+        except (ProtocolError, NotAvailableError) as error:
+            raise type(error)(f"{self._topic}: {error}") from None
 
     def flush(self) -> Iterator[Any]:
         """Yield what is left, if anything."""

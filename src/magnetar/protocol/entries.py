@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from google.protobuf.descriptor import FieldDescriptor
+
 from magnetar.model.errors import ProtocolError
 from magnetar.model.ids import signed
 from magnetar.protocol.codec import MessageCodec, parse
@@ -22,7 +24,7 @@ from magnetar.protocol.commands import KeyValues, TxnId
 from magnetar.protocol.compression import CompressionType
 from magnetar.protocol.frames import CHECKSUM_MAGIC, ENTRY_HEADER_SIZE, read_size, with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
-from magnetar.protocol.message_keys import key_of_base64
+from magnetar.protocol.message_keys import key_of_base64, key_text
 from magnetar.protocol.varints import read_varint, varint
 
 NONE_KEY: Final = b"NONE_KEY"
@@ -106,6 +108,31 @@ def metadata_of(entry: bytes) -> EntryMetadata:
     """Return all metadata; ProtocolError if it cannot be read."""
     metadata: EntryMetadata = _METADATA.read(_raw_metadata(entry))
     return metadata
+
+
+def mended_metadata_of(entry: bytes) -> EntryMetadata:
+    """Return all metadata, also of an entry whose texts are no UTF-8, which C++ clients can send.
+
+    A key keeps its bytes, as base64; in other texts replacement characters stand. ProtocolError if it is no protobuf.
+    """
+    raw = _raw_metadata(entry)
+    _mend_texts(raw)
+    metadata: EntryMetadata = _METADATA.read(raw)
+    return metadata
+
+
+def _mend_texts(message: Any) -> None:
+    key: str | bytes = getattr(message, "partition_key", "")
+    if isinstance(key, bytes):
+        message.partition_key, message.partition_key_b64_encoded = key_text(key)
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for one in value:
+                _mend_texts(one)
+        elif field.type == FieldDescriptor.TYPE_STRING and isinstance(value, bytes):
+            setattr(message, field.name, value.decode(errors="replace"))
+        elif field.type == FieldDescriptor.TYPE_STRING and not isinstance(value, str):
+            value[:] = [one if isinstance(one, str) else one.decode(errors="replace") for one in value]
 
 
 def payload_of(entry: bytes) -> bytes:

@@ -28,7 +28,7 @@ from magnetar.columnar.entries.distinct_texts import DistinctTexts
 from magnetar.columnar.entries.message_ids import MESSAGE_ID_BYTES_MAX, write_message_ids
 from magnetar.columnar.entries.message_metadata import FACT_COUNT
 from magnetar.model.errors import NotAvailableError, ProtocolError
-from magnetar.protocol.compression import CompressionType, decompress
+from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -156,7 +156,10 @@ class ColumnBuilder:
             raise NotAvailableError(f"{where} is a chunk of a larger message and cannot be read on its own")
         packed = data[fact[metadata.PAYLOAD] : fact[block_rows.ENTRY_END]].tobytes()
         kind = CompressionType(fact[metadata.COMPRESSION])
-        return decompress(kind, packed, fact[metadata.PLAIN_SIZE], MAX_UNCOMPRESSED)
+        try:
+            return decompress(kind, packed, fact[metadata.PLAIN_SIZE], MAX_UNCOMPRESSED)
+        except DamagedPayloadError as error:
+            raise DamagedPayloadError(f"{where} is damaged: {error}", error.reason) from None
 
     def _append(
         self, stored: NDArray[Any], plain: NDArray[Any], start: int, end: int, index: int, last: int

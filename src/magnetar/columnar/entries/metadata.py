@@ -62,6 +62,9 @@ BASE64_KEY: Final = 2
 MARKER: Final = 4
 ENCRYPTED: Final = 8
 CHUNK: Final = 16
+"""One of several chunks, and it says of which message (rule 3.6.2); other entries are messages of their own."""
+_SEVERAL: Final = 32
+_UUID: Final = 64
 
 _HEADER: Final = 10
 _MAGIC: Final = 0x0E01
@@ -120,7 +123,13 @@ def _read_head(data: Uint8Array, at: int, end: int, table: Int64Array, index: in
             at = skip_field(data, tag, at, end)
             if at < 0:
                 return False
+    _flag(table, index, CHUNK, table[FLAGS, index] & (_SEVERAL | _UUID) == (_SEVERAL | _UUID))
     return required == 7
+
+
+@kernel
+def _flag(table: Int64Array, index: int, flag: int, on: bool) -> None:
+    table[FLAGS, index] = table[FLAGS, index] | flag if on else table[FLAGS, index] & ~flag
 
 
 @kernel
@@ -138,14 +147,11 @@ def _note_span(table: Int64Array, index: int, tag: int, start: int, end: int) ->
         table[PAIRS, index] += 1
     elif tag == 0x6A:
         table[FLAGS, index] |= ENCRYPTED
+    elif tag == 0xD2:
+        table[FLAGS, index] |= _UUID
     if row >= 0:
         table[row, index] = start
         table[row + 1, index] = end
-
-
-@kernel
-def _flag(table: Int64Array, index: int, flag: int, on: bool) -> None:
-    table[FLAGS, index] = table[FLAGS, index] | flag if on else table[FLAGS, index] & ~flag
 
 
 @kernel
@@ -171,7 +177,7 @@ def _note_number(table: Int64Array, index: int, tag: int, value: Any) -> None:
     elif tag == 0xC8:
         _flag(table, index, NULL_VALUE, value != uint64(0))
     elif tag == 0xD8:
-        _flag(table, index, CHUNK, to_int32(value) > 1)
+        _flag(table, index, _SEVERAL, to_int32(value) > 1)
 
 
 def scan_metadata(block: EntryBlock) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from magnetar.model.errors import ProtocolError
-from magnetar.protocol.compression import CompressionType, decompress
+from magnetar.protocol.compression import CompressionType, DamagedPayloadError, decompress
 from magnetar.protocol.entries import EntryMetadata, build_entry
 
 MAX_MESSAGE_BYTES: Final = (1 << 31) - (64 << 20)
@@ -145,7 +145,11 @@ def _whole(pending: _Pending) -> ReadableEntry:
             f"the {first.total_chunk_msg_size} it says"
         )
     # It is unpacked here, since it may be larger than what a batch may be (`decompress` knows what is promised).
-    payload = decompress(first.compression, payload, first.uncompressed_size, MAX_MESSAGE_BYTES)
+    try:
+        payload = decompress(first.compression, payload, first.uncompressed_size, MAX_MESSAGE_BYTES)
+    except DamagedPayloadError as error:
+        where = f"the message in chunks that begins at {pending.ledger}:{pending.entry}"
+        raise DamagedPayloadError(f"{where} is damaged: {error}", error.reason) from None
     metadata = replace(
         first,
         compression=CompressionType.NONE,

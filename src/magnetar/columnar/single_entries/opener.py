@@ -21,7 +21,14 @@ from typing import Final
 from magnetar.columnar.single_entries.chunk_joiner import ChunkJoiner, ReadableEntry
 from magnetar.columnar.single_entries.encryption import Decryptor, UndecryptableError
 from magnetar.protocol.compression import CompressionType
-from magnetar.protocol.entries import EntryMetadata, build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
+from magnetar.protocol.entries import (
+    EntryMetadata,
+    build_entry,
+    is_encrypted,
+    may_be_chunk,
+    mended_metadata_of,
+    payload_of,
+)
 
 PROPERTY: Final = "pulsar.encryption."
 """Prefix of the properties of a message that is given encrypted."""
@@ -60,7 +67,7 @@ class EntryOpener:
         """Open an entry of the range; None if it gives nothing now. UndecryptableError, ProtocolError."""
         if not may_be_chunk(data) and not is_encrypted(data):
             return ReadableEntry(ledger, entry, data)
-        metadata, payload = metadata_of(data), payload_of(data)
+        metadata, payload = mended_metadata_of(data), payload_of(data)
         if metadata.encryption_keys:
             try:
                 metadata, payload = self._decryptor.decrypt(metadata, payload)
@@ -77,7 +84,7 @@ class EntryOpener:
         """Open an entry after the range: only what it adds to a message in chunks that began inside counts."""
         if not may_be_chunk(data):
             return None
-        metadata, payload = metadata_of(data), payload_of(data)
+        metadata, payload = mended_metadata_of(data), payload_of(data)
         if not is_chunk(metadata):
             return None
         if metadata.encryption_keys:
@@ -113,7 +120,7 @@ class EntryOpener:
 
 def is_chunk(metadata: EntryMetadata) -> bool:
     """Whether the entry is one of several chunks: a message in one chunk is none, whatever it says (rule 3.6.2)."""
-    return metadata.uuid is not None and metadata.chunk_id is not None and (metadata.num_chunks_from_msg or 0) > 1
+    return metadata.uuid is not None and (metadata.num_chunks_from_msg or 0) > 1
 
 
 def _as_it_is(metadata: EntryMetadata) -> EntryMetadata:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _MAC_KEY_BYTES: Final = 16
 _MAC_BYTES: Final = 20
+_DATA_KEY_MAX: Final = 64
+"""Bytes: twice those of the largest key of AES. A pad as long as a message takes minutes."""
 _NO_ENCODING: Final = bytes(8)
 """The length of ECIES' second parameter, which is empty."""
 _PARAMETERS: Final = re.compile(r"-----BEGIN EC PARAMETERS-----.*?-----END EC PARAMETERS-----", re.DOTALL)
@@ -96,6 +98,8 @@ def unwrap(key: PrivateKey, wrapped: bytes) -> bytes:
             raise NotUnwrappedError("the wrapped key is not for this private key") from None
     length = 1 + 2 * ((key.curve.key_size + 7) // 8)
     point, hidden, mac = wrapped[:length], wrapped[length:-_MAC_BYTES], wrapped[-_MAC_BYTES:]
+    if len(hidden) > _DATA_KEY_MAX:
+        raise NotUnwrappedError("the wrapped key is longer than any data key")
     try:
         theirs = ec.EllipticCurvePublicKey.from_encoded_point(key.curve, point)
         secret = key.exchange(ec.ECDH(), theirs)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.columnar.single_entries.opener import as_single_message
-from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, metadata_of, payload_of
+from magnetar.columnar.single_entries.opener import as_single_message, is_chunk
+from magnetar.protocol.entries import build_entry, is_encrypted, may_be_chunk, mended_metadata_of, payload_of
 
 CHUNK: Final = "__chunk"
 """Property of a row that is one chunk of a message: uuid, number and count of chunks, separated by blanks."""
@@ -26,11 +26,11 @@ def readable_entry(entry: bytes, *, first_chunks: bool = False) -> bytes | None:
     """
     if not may_be_chunk(entry) and not is_encrypted(entry):
         return entry
-    metadata = metadata_of(entry)
+    metadata = mended_metadata_of(entry)
     notes: tuple[tuple[str, str], ...] = ()
     if metadata.encryption_keys:
         notes += ((ENCRYPTED, str(metadata.num_messages_in_batch or 1)),)
-    if (metadata.num_chunks_from_msg or 0) > 1:
+    if is_chunk(metadata):
         notes += ((CHUNK, f"{metadata.uuid} {metadata.chunk_id} {metadata.num_chunks_from_msg}"),)
         if first_chunks and metadata.chunk_id:
             return None

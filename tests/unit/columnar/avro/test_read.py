@@ -273,7 +273,7 @@ def test_texts_and_lists_that_outgrow_their_room() -> None:
     assert columns[0].to_pylist() == lists
 
 
-DECIMAL_KINDS = {
+DECIMAL_KINDS: dict[str, dict[str, Any]] = {
     "bytes": {"type": "bytes"},
     "fixed": {"type": "fixed", "name": "F", "size": 20},
     "short": {"type": "fixed", "name": "F", "size": 3},

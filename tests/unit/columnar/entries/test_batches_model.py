@@ -123,7 +123,7 @@ def test_borders_and_compacted_messages_inside_a_batch(details: bool) -> None:
 def test_what_cannot_be_read_on_its_own_is_named() -> None:
     columns = Columns()
     assert columns.add(1, 0, build_entry(EntryMetadata("p", 0, 1, marker_type=20), b"")) == 0
-    chunk = build_entry(EntryMetadata("p", 0, 1, num_chunks_from_msg=3, chunk_id=0), b"x")
+    chunk = build_entry(EntryMetadata("p", 0, 1, uuid="u", num_chunks_from_msg=3, chunk_id=0), b"x")
     with pytest.raises(NotAvailableError, match="entry 1:1 is a chunk"):
         columns.add(1, 1, chunk)
     secret = build_entry(EntryMetadata("p", 0, 1, encryption_keys=(EncryptionKey("k", b"v"),)), b"x")

@@ -235,7 +235,7 @@ def test_rows_before_damage_are_whole() -> None:
 
 
 def test_what_cannot_be_read_on_its_own_is_named() -> None:
-    chunk = build_entry(EntryMetadata("p", 0, 1, num_chunks_from_msg=3, chunk_id=0), b"x")
+    chunk = build_entry(EntryMetadata("p", 0, 1, uuid="u", num_chunks_from_msg=3, chunk_id=0), b"x")
     with pytest.raises(NotAvailableError, match="entry 7:0 is a chunk"):
         filled([block_of(stored([chunk]))])
     secret = build_entry(EntryMetadata("p", 0, 1, encryption_keys=(EncryptionKey("k", b"v"),)), b"x")

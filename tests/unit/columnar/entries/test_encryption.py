@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from magnetar.columnar.single_entries import wrapped_key
 from magnetar.columnar.single_entries.encryption import ANY, Decryptor, Encryptor, UndecryptableError
 from magnetar.columnar.single_entries.opener import CryptoFailureAction, EntryOpener
 from magnetar.columnar.single_entries.wrapped_key import NotUnwrappedError, load_private, oaep, unwrap
@@ -53,6 +54,16 @@ def test_a_batch_is_encrypted_after_it_was_compressed(kind: CompressionType) -> 
     assert metadata == metadata_of(batch.entry)
     plain = decompress(kind, payload_of(found.data), metadata.uncompressed_size, 1 << 20)
     assert [payload for _, payload in split_batch(plain, 3)] == [b"a" * 50, b"", b"c"]
+
+
+def test_a_wrapped_key_as_long_as_a_message_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every producer can write one, since curves are public, and a pad of its length would take minutes."""
+    key = load_private("k", JAVA_PRIVATE)
+    wrapped = bytes.fromhex(JAVA_WRAPPED)
+    assert unwrap(key, wrapped) == bytes(range(32))
+    monkeypatch.setattr(wrapped_key, "_derived", lambda *_: pytest.fail("a pad was derived"))
+    with pytest.raises(NotUnwrappedError, match="longer than any data key"):
+        unwrap(key, wrapped[:65] + bytes(5 << 20) + wrapped[-20:])
 
 
 def test_a_key_for_all_names_and_several_readers() -> None:
