@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from typing_extensions import override
@@ -196,11 +196,11 @@ class BucketObjectStore:
         except FileNotFoundError:
             pass
 
-    def put(self, name: str, path: str) -> None:
+    def put(self, name: str, file: IO[bytes]) -> None:
         """The file as an object, whole or not at all."""
         import obstore
 
-        _raising(lambda: obstore.put(self._store, name, Path(path), mode="create", use_multipart=False))
+        _raising(lambda: obstore.put(self._store, name, file, mode="create", use_multipart=False))
 
 
 class _Object(io.RawIOBase):
@@ -245,17 +245,20 @@ class _BucketDraft:
     def __init__(self, bucket: BucketObjectStore, name: str) -> None:
         self._bucket = bucket
         self._name = name
-        handle, self.target = tempfile.mkstemp(prefix="magnetar-offload-", suffix=".parquet")
-        os.close(handle)
+        # It has no name, so that a kill leaves nothing.
+        self.target: IO[bytes] = tempfile.TemporaryFile(prefix="magnetar-offload-")  # noqa: SIM115 - it is closed below
 
     def commit(self) -> int:
-        size = os.path.getsize(self.target)
-        self._bucket.put(self._name, self.target)
-        self.abandon()
-        return size
+        try:
+            size = self.target.seek(0, os.SEEK_END)
+            self.target.seek(0)
+            self._bucket.put(self._name, self.target)
+            return size
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
-        Path(self.target).unlink(missing_ok=True)
+        self.target.close()
 
 
 def _store(url: str) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +201,18 @@ def test_a_place_keeps_whole_objects_under_names_used_once(number: int, tmp_path
     place.delete(name)
     with pytest.raises(FileNotFoundError):
         place.open(name)
+
+
+def test_a_copy_for_a_bucket_has_no_name_that_a_kill_would_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for end in ("commit", "abandon"):
+        draft = BucketObjectStore("s3://b", MemoryStore()).draft("a/b.parquet")
+        draft.target.write(b"half of a ledger")
+        assert os.listdir(tmp_path) == []
+        getattr(draft, end)()
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("topic", ["t", "ä" * 100, "ä" * 99 + "b", "a/b", ".", "..", "...", "%2E"])
