@@ -36,8 +36,9 @@ class Pump:
     """Owned by one subscription, on one loop. ``turn()`` may be called at any time, also from within a turn."""
 
     __slots__ = (
-        "_clock", "_closed", "_cursor", "_log", "_next_turn", "_settings", "_sticky_key", "_turning", "consumers",
-        "dispatch_filter", "members", "on_acknowledged", "read_at", "reads", "run_at", "sender", "sizes", "throttle",
+        "_clock", "_closed", "_cursor", "_log", "_next_turn", "_settings", "_sticky_key", "_topic_log", "_turning",
+        "consumers", "dispatch_filter", "members", "on_acknowledged", "read_at", "reads", "run_at", "sender", "sizes",
+        "throttle",
     )  # fmt: skip
 
     def __init__(
@@ -60,7 +61,7 @@ class Pump:
         """Ordinal of the next new entry."""
         self.sizes = BatchSizes(source)
         """Batch sizes of the topic's own entries."""
-        self._log = source
+        self._log = self._topic_log = source
         self._cursor = cursor
         self.sender = EntrySender(self.consumers, cursor, clock)
         self._settings = settings
@@ -184,12 +185,14 @@ class Pump:
     def _pass_on(self, dispatcher: Dispatcher) -> bool:
         """Send what has just become durable, in one piece, if nothing else is to be looked at; whether that was all.
 
-        It decides what the rounds would decide, and is most of what a thousand topics in turn have to do for each.
+        It decides what the rounds would decide, and is most of what a thousand topics in turn have to do for each. Only
+        from the topic's own log: a compacted source remembers what it was asked for, even if no consumer takes it.
         """
         source, cursor, sender, start = self._log, self._cursor, self.sender, self.read_at
         if (
-            start >= (end := source.end) or start < source.first or sender.chunk_of is not None
-            or self.dispatch_filter is not None or self.throttle is not None or sender.parts.has_partial_batches
+            start >= (end := source.end) or start < source.first or self.dispatch_filter is not None
+            or self.throttle is not None or source is not self._topic_log
+            or sender.chunk_of is not None or sender.parts.has_partial_batches
         ):  # fmt: skip
             return False
         run = source.cached(start, end - start, self._settings.dispatcher_max_read_size_bytes)

@@ -1,0 +1,58 @@
+"""Consumers that read compacted and were there before the view was (rule 5.9.13)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from magnetar.model.subscription_types import SubType
+from magnetar.protocol.entries import payload_of
+from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.local_store import LocalLedgerStore
+from tests.support.compacted_topic import compact, loaded, publish
+from tests.support.entry_connection import EntryConnection, until
+
+
+@pytest.mark.parametrize("stays", [False, True], ids=["it has left", "it has no permits"])
+@pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])
+def test_what_was_compacted_before_it_was_wanted_is_read_from_the_view(
+    tmp_path: Path, sub_type: SubType, stays: bool
+) -> None:
+    """What arrives for no one, or for a consumer that takes nothing yet, does not decide what is read."""
+
+    async def story() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store.open()
+        topic = loaded(store)
+        topic.create_subscription("s", 0)
+        subscription = topic.subscriptions["s"]
+
+        def join() -> EntryConnection:
+            topic.read_by(subscription, compacted=True)
+            connection = EntryConnection()
+            subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=sub_type)
+            return connection
+
+        connection = join()
+        if not stays:
+            subscription.remove_consumer(subscription.consumers[0])
+        for value in ("0", "1"):
+            await publish(topic, ("k", value))
+            subscription.pump.turn()
+        await compact(topic)
+        if not stays:
+            connection = join()
+        subscription.flow(subscription.consumers[0], 10)
+        await until(connection, 1)
+        assert [payload_of(entry) for entry in connection.entries] == [b"1"]
+        topic.close()
+        await store.close()
+
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await story()
+
+    asyncio.run(bounded())
