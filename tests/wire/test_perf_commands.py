@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from magnetar.cli.perf.command import app
-from tests.support.live_broker import LiveBroker, live_broker
+from magnetar.client.rest import Rest
+from tests.support.live_broker import HOST, LiveBroker, free_port, live_broker
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,49 @@ def test_transactions(broker: LiveBroker) -> None:
     assert "4 transaction end successfully" in txn and "20 records sent" in txn
     acked = run(broker, "consume", "more", "-ss", "s", "-sp", "Earliest", "-m", "20", "-txn", "-nmt", "10")
     assert "20 records received" in acked
+
+
+def test_as_many_messages_as_asked_are_sent_by_threads_together(broker: LiveBroker) -> None:
+    """Also where they cannot be divided, and where there are fewer than threads: those went on for ever."""
+    for flags in ((), ("-txn", "-nmt", "2")):
+        assert "10 records sent" in run(broker, "produce", "ten", "-r", "0", "-m", "10", "-threads", "3", *flags)
+        assert "1 records sent" in run(broker, "produce", "one", "-r", "0", "-m", "1", "-threads", "2", *flags)
+
+
+def test_what_is_counted_of_transactions_is_committed(tmp_path: Path) -> None:
+    """The last one of each consumer was left open, and its messages came again."""
+    port = free_port()
+    with live_broker(tmp_path, transactionCoordinatorEnabled="true", webServicePort=port) as broker:
+        run(broker, "produce", "last", "-r", "0", "-m", "20", "-s", "10", "-db")
+        consumed = run(broker, "consume", "last", "-ss", "s", "-sp", "Earliest", "-st", "Shared", "-n", "2", "-q", "3",
+                       "-m", "11", "-txn", "-nmt", "4")  # fmt: skip
+        stats = Rest(f"http://{HOST}:{port}").ask("GET", "/admin/v2/persistent/public/default/last/stats")
+    assert "11 records received" in consumed
+    assert stats["subscriptions"]["s"]["msgBacklog"] == 9
+
+
+def test_transactions_end_though_one_thread_has_fetched_all_messages(broker: LiveBroker) -> None:
+    run(broker, "produce", "few", "-r", "0", "-m", "30", "-s", "10")
+    options = ("--topics-c", "few", "--topics-p", "made", "-ntxn", "10", "-threads", "3")
+    assert "10 transaction end successfully" in run(broker, "transaction", *options)
+
+
+def test_transactions_that_cannot_begin_are_an_error(tmp_path: Path) -> None:
+    """It was a count of failures and an exit code of 0."""
+    with live_broker(tmp_path) as without:
+        done = CliRunner().invoke(app, ["transaction", "-ntxn", "3", "-u", without.url])
+    assert done.exit_code == 1 and "set transactionCoordinatorEnabled=true" in done.stderr
+
+
+def test_figures_that_cannot_be_written_end_the_test(broker: LiveBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, with one line that names the file; the reports stopped, and the test went on."""
+    done = CliRunner().invoke(app, ["produce", "t", "--histogram-file", "/dev/full", "-u", broker.url])
+    assert done.exit_code == 1 and "--histogram-file /dev/full cannot be written: No space left" in done.stderr
+    monkeypatch.setattr("magnetar.cli.perf.latencies._HEADER", "")
+    monkeypatch.setattr("magnetar.cli.perf.run.INTERVAL", 0.05)
+    done = CliRunner().invoke(app, ["produce", "t", "--histogram-file", "/dev/full", "-u", broker.url])
+    assert done.exit_code == 1 and "--histogram-file /dev/full cannot be written: No space left" in done.stderr
+    assert "Aggregated latency stats" in done.stdout and "Traceback" not in done.output
 
 
 @pytest.mark.parametrize(

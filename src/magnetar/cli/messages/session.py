@@ -56,7 +56,11 @@ def run(
         typer.echo(f"magnetar: {error}", err=True)
         code = failed
     finally:
-        at_end()
+        try:
+            at_end()
+        except MagnetarError as error:
+            typer.echo(f"magnetar: {error}", err=True)
+            code = failed
     if code:
         raise typer.Exit(code)
 

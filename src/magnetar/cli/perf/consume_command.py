@@ -10,6 +10,9 @@ from magnetar.cli.perf.flags import (
     TOPIC_COUNT,
     TRANSACTIONS,
     Flag,
+    at_least,
+    check_opened,
+    check_transactions,
     connection_of,
     flagged,
     without_meaning,
@@ -81,6 +84,10 @@ def _plan(given: Namespace) -> ConsumerPlan:
         or min(given.consumers, given.connections) < 1
     ):
         raise InvalidValueError("rates, numbers and times are not below 0; there is one consumer at least")
+    at_least(given, FLAGS, 1, "subscription_count")
+    at_least(given, FLAGS, 0, "txn_count")
+    check_transactions(given)
+    check_opened(given.topic_count * given.subscription_count * given.consumers, "consumers")
     names = [one for text in given.subscriptions for one in text.split(",")]
     if given.subscriber_name:
         names = [given.subscriber_name]

@@ -60,7 +60,8 @@ class ConsumerLoad:
     def __post_init__(self) -> None:
         self._clock = SystemClock()
         self._before = (0, 0, 0, 0)
-        self._enough = asyncio.Event()
+        self._full = asyncio.Event()
+        """Set when all messages that are wanted were received."""
 
     async def prepare(self, clients: Sequence[Client]) -> Sequence[Coroutine[Any, Any, None]]:
         """Subscribe, or open the readers."""
@@ -80,6 +81,8 @@ class ConsumerLoad:
                 for _ in range(plan.consumers)
             )
         )
+        if self.histogram_file is not None:
+            self.histogram_file.begin()
         say(f"Start receiving from {plan.consumers} consumers per subscription on {len(plan.topics)} topics")
         if plan.transaction is not None:
             return [self._until_enough([self._in_transactions(client, one) for one in consumers])]
@@ -88,28 +91,26 @@ class ConsumerLoad:
     async def _until_enough(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
         loop = asyncio.get_running_loop()
         tasks = [loop.create_task(one) for one in work]
-        enough = loop.create_task(self._enough.wait())
         try:
-            done, _ = await asyncio.wait([*tasks, enough], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
+            if self.plan.transaction is not None and self._full.is_set():
+                await asyncio.gather(*tasks)  # each ends the transaction that its messages are in
             say("------------------- DONE -----------------------")
         finally:
-            for task in [*tasks, enough]:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, enough, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _count(self, message: Message, now: int) -> bool:
-        """Count one message; whether there are enough now."""
+    def _count(self, message: Message, now: int) -> None:
         self.received += 1
         self.received_bytes += len(message.data())
         since = message.event_timestamp() or message.publish_timestamp()
         if now >= since:
             self.latencies.record(now - since)
         if self.plan.messages and self.received >= self.plan.messages:
-            self._enough.set()
-            return True
-        return False
+            self._full.set()
 
     async def _consume(self, consumer: Consumer) -> None:
         pace = Cadence(self.plan.rate, asyncio.get_running_loop().time())
@@ -119,11 +120,13 @@ class ConsumerLoad:
             taken = 0
             while message is not None:
                 await pace.turn()
-                enough = self._count(message, now)
+                if self._full.is_set():
+                    return
+                self._count(message, now)
                 await consumer.acknowledge(message)
                 self.acknowledged += 1
                 taken += 1
-                if enough:
+                if self._full.is_set():
                     return
                 message = consumer.receive_nowait() if taken < _BURST else None
             await asyncio.sleep(0)
@@ -134,7 +137,9 @@ class ConsumerLoad:
             for _ in range(_BURST):
                 await pace.turn()
                 message = await read_next()
-                if self._count(message, self._clock.now_ms()):
+                if not self._full.is_set():
+                    self._count(message, self._clock.now_ms())
+                if self._full.is_set():
                     return
             await asyncio.sleep(0)
 
@@ -142,17 +147,22 @@ class ConsumerLoad:
         assert self.plan.transaction is not None
         size, seconds, abort = self.plan.transaction
         pace = Cadence(self.plan.rate, asyncio.get_running_loop().time())
-        while not self.plan.transactions_max or self.transactions < self.plan.transactions_max:
+        loop, most = asyncio.get_running_loop(), self.plan.transactions_max
+        while not self._full.is_set() and (not most or self.transactions < most):
             txn = await client.new_transaction(seconds)
-            waiting = []
-            for _ in range(size):
-                await pace.turn()
-                message = await consumer.receive()
-                enough = self._count(message, self._clock.now_ms())
-                waiting.append(consumer.acknowledge(message, txn=txn))
-                if enough:
-                    break
-            results = await asyncio.gather(*waiting, return_exceptions=True)
+            waiting: list[asyncio.Task[None]] = []
+            try:
+                while len(waiting) < size:
+                    await pace.turn()
+                    message = await self._next(consumer)
+                    if message is None:
+                        break
+                    self._count(message, self._clock.now_ms())
+                    waiting.append(loop.create_task(consumer.acknowledge(message, txn=txn)))
+                results = await asyncio.gather(*waiting, return_exceptions=True)
+            finally:
+                for one in waiting:
+                    one.cancel()
             failed = sum(isinstance(one, BaseException) for one in results)
             self.acknowledgements_failed += failed
             self.acknowledged += len(results) - failed
@@ -161,6 +171,22 @@ class ConsumerLoad:
                 self.transactions += 1
             except ClientError:
                 self.transactions_failed += 1
+
+    async def _next(self, consumer: Consumer) -> Message | None:
+        """Return the next message, None once there are enough."""
+        if self._full.is_set():
+            return None
+        found: Message | None = consumer.receive_nowait()
+        if found is not None:
+            return found
+        loop = asyncio.get_running_loop()
+        receiving, full = loop.create_task(consumer.receive()), loop.create_task(self._full.wait())
+        try:
+            await asyncio.wait([receiving, full], return_when=asyncio.FIRST_COMPLETED)
+            return None if self._full.is_set() else receiving.result()
+        finally:
+            receiving.cancel()
+            full.cancel()
 
     def report(self, seconds: float) -> None:
         """Print one interval."""
@@ -187,8 +213,6 @@ class ConsumerLoad:
 
     def conclude(self, seconds: float) -> None:
         """Print the whole test."""
-        if self.histogram_file is not None:
-            self.histogram_file.add(self.latencies.interval())
         text = (
             f"Aggregated throughput stats --- {self.received} records received --- {self.received / seconds:.3f} msg/s"
             f" --- {self.received_bytes / seconds / MEGABIT:.3f} Mbit/s"
@@ -202,4 +226,7 @@ class ConsumerLoad:
             rate = self.acknowledged / seconds
             text += f" --- AckRate: {rate:.3f}  msg/s --- ack failed {self.acknowledgements_failed} msg"
         say(text)
+        last = self.latencies.interval()
         say("Aggregated latency stats --- " + coarse(self.latencies, self.latencies.total(), last=True))
+        if self.histogram_file is not None:
+            self.histogram_file.add(last)

@@ -15,6 +15,8 @@ from magnetar.cli.messages.flags import connection_flags, refuse
 from magnetar.model.errors import InvalidValueError
 
 TOPICS: Final = "topics"
+OPENED_MAX: Final = 1_000_000
+"""Producers, consumers or readers of one test."""
 Body = Callable[[Namespace], None]
 """What a command does with the values of its flags."""
 
@@ -108,8 +110,30 @@ def connection_of(given: Namespace) -> ConnectionFlags:
     return replace(found, allow_insecure=given.allow_insecure or None)
 
 
-def _written(name: str) -> str:
-    return next((row.written.split()[0] for row in _CONNECTION if row.name == name), f"--{name.replace('_', '-')}")
+def _written(name: str, rows: Sequence[Flag] = ()) -> str:
+    of_name = (row.written.split()[0] for row in (*rows, *_CONNECTION) if row.name == name)
+    return next(of_name, f"--{name.replace('_', '-')}")
+
+
+def at_least(given: Namespace, rows: Sequence[Flag], lowest: int, *names: str) -> None:
+    """Raise InvalidValueError about the first of these numbers that is below the lowest."""
+    for name in names:
+        if getattr(given, name) < lowest:
+            raise InvalidValueError(
+                f"{_written(name, rows)}: {lowest} at least is expected, not {getattr(given, name)}"
+            )
+
+
+def check_transactions(given: Namespace) -> None:
+    """Check what the flags say about transactions, if they are used. Raises InvalidValueError."""
+    if given.txn:
+        at_least(given, TRANSACTIONS, 1, "txn_size", "txn_timeout")
+
+
+def check_opened(count: int, what: str) -> None:
+    """Raise InvalidValueError about more producers or consumers than one process opens."""
+    if count > OPENED_MAX:
+        raise InvalidValueError(f"these would be {count} {what}, and {OPENED_MAX} are the most")
 
 
 def without_meaning(given: Namespace, rows: Sequence[Flag]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # it carries no types
 
+from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.clock import SystemClock
 
 _LONGEST: Final = 10 * 86_400 * 1_000_000
@@ -46,8 +47,9 @@ class Latencies:
         return self._interval
 
     def total(self) -> Any:
-        """Return the histogram of the whole test."""
-        self.interval()
+        """Return the histogram of the whole test; the last interval stays valid if nothing came since."""
+        if self._counts:
+            self.interval()
         return self._total
 
     def in_ms(self, histogram: Any, percentile: float) -> float:
@@ -65,16 +67,31 @@ class HistogramFile:
     """A log of interval histograms, as HdrHistogram's tools read it: a line for each report."""
 
     def __init__(self, path: str) -> None:
-        """Raises OSError."""
+        """Changes nothing yet: a test that does not begin leaves the file of another as it is. Raises
+        InvalidValueError."""
         self._path = Path(path)
         self._clock = SystemClock()
-        self._path.write_text(_HEADER)
+        self._begun = 0
+        if self._path.is_dir():
+            raise InvalidValueError(f"--histogram-file {path} is a directory")
+        if not self._path.parent.is_dir():
+            raise InvalidValueError(f"--histogram-file {path}: there is no directory {self._path.parent}")
+
+    def begin(self) -> None:
+        """Make the file, in place of what it was. Raises InvalidValueError."""
+        self._write("w", _HEADER)
         self._begun = self._clock.now_ms()
 
     def add(self, histogram: Any) -> None:
-        """Write one interval, which began when the last one ended."""
+        """Write one interval, which began when the last one ended. Raises InvalidValueError."""
         now = self._clock.now_ms()
         begun, self._begun = self._begun, now
         line = f"{begun / 1000:.3f},{(now - begun) / 1000:.3f},{histogram.get_max_value() / 1_000_000:.3f}"
-        with self._path.open("a") as file:
-            file.write(f"{line},{histogram.encode().decode()}\n")
+        self._write("a", f"{line},{histogram.encode().decode()}\n")
+
+    def _write(self, mode: str, text: str) -> None:
+        try:
+            with self._path.open(mode) as file:
+                file.write(text)
+        except OSError as error:
+            raise InvalidValueError(f"--histogram-file {self._path} cannot be written: {error.strerror}") from None

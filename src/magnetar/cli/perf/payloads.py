@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from magnetar.model.errors import InvalidValueError
 
 SIZE_MAX: Final = 1 << 30
+_MILLISECONDS: Final = re.compile(r"[0-9]{1,18}")
 _LETTERS: Final = bytes(65 + byte % 26 for byte in range(256))
 
 
@@ -35,7 +37,7 @@ def delay_range(text: str | None, delay: int) -> tuple[int, int]:
     """Return the shortest and longest delay in milliseconds. Raises InvalidValueError."""
     if text is None:
         return delay, delay
-    first, separator, last = text.partition(",")
-    if not separator or not first.isdecimal() or not last.isdecimal() or int(first) > int(last):
+    first, _, last = text.partition(",")
+    if not (_MILLISECONDS.fullmatch(first) and _MILLISECONDS.fullmatch(last)) or int(first) > int(last):
         raise InvalidValueError(f"--delay-range {text!r}: write the shortest and the longest in milliseconds, 5,10")
     return int(first), int(last)

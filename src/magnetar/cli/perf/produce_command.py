@@ -11,6 +11,8 @@ from magnetar.cli.perf.flags import (
     TOPIC_COUNT,
     TRANSACTIONS,
     Flag,
+    check_opened,
+    check_transactions,
     connection_of,
     flagged,
 )
@@ -97,6 +99,8 @@ def _plan(given: Namespace) -> ProducerPlan:
         raise InvalidValueError("rates, numbers and times are not below 0")
     if min(given.threads, given.producers, given.connections) < 1:
         raise InvalidValueError("--num-test-threads, --num-producers and --max-connections are 1 at least")
+    check_transactions(given)
+    check_opened(given.topic_count * given.producers * given.threads, "producers")
     return ProducerPlan(
         topics=topic_names(given.topics, given.topic_count, given.separator),
         producers=given.producers,

@@ -99,7 +99,7 @@ class ProducerLoad:
         """Open the producers of each thread."""
         plan = self.plan
         self._time = asyncio.get_running_loop().time
-        work = []
+        threads = []
         for thread, client in enumerate(clients):
             opening = [
                 client.create_producer(topic, self._name(thread, number), **plan.options)
@@ -109,10 +109,16 @@ class ProducerLoad:
             producers = await asyncio.gather(*opening)
             say(f"Created {len(producers)} producers")
             self._rng.shuffle(producers)
-            drive = self._in_transactions(client, producers) if plan.transaction else self._drive(producers)
-            work.append(drive)
+            wanted = None
+            if plan.messages:
+                wanted = plan.messages // len(clients) + (thread < plan.messages % len(clients))
+            threads.append((client, producers, wanted))
+        if self.histogram_file is not None:
+            self.histogram_file.begin()
         self._record_from = self._time() + plan.warm_up
-        return work
+        if plan.transaction is not None:
+            return [self._in_transactions(*one) for one in threads]
+        return [self._drive(producers, wanted) for _, producers, wanted in threads]
 
     def _name(self, thread: int, number: int) -> str | None:
         plan = self.plan
@@ -135,22 +141,22 @@ class ProducerLoad:
         if self.plan.exit_on_failure and self.failure is None:
             self.failure = error
 
-    async def _drive(self, producers: Sequence[Producer]) -> None:
+    async def _drive(self, producers: Sequence[Producer], wanted: int | None) -> None:
+        """``wanted``: how many messages one thread sends; None: no end."""
         plan, time = self.plan, self._time
         pace = Cadence(plan.rate / self.threads, time())
-        wanted = plan.messages // self.threads
         plain = [producers[0].message(one) for one in plan.payloads]
         varied = bool(plan.key_mode or plan.delays[1] or plan.event_time) or len(plain) > 1
         message, size = plain[0], len(plain[0].payload)
         count, turn = 0, 0
-        while (not wanted or count < wanted) and self.failure is None:
+        while (wanted is None or count < wanted) and self.failure is None:
             ready = _BURST
             if pace.rate:
                 ready = min(pace.due(time()), _BURST)
                 if ready < 1:
                     await asyncio.sleep(max(pace.intended() - time(), 0.0))
                     continue
-            if wanted:
+            if wanted is not None:
                 ready = min(ready, wanted - count)
             for _ in range(ready):
                 if varied:
@@ -189,24 +195,27 @@ class ProducerLoad:
             deliver_at=now + delay if delay else None,
         )
 
-    async def _in_transactions(self, client: Client, producers: Sequence[Producer]) -> None:
+    async def _in_transactions(self, client: Client, producers: Sequence[Producer], wanted: int | None) -> None:
         """Messages of one transaction are on their way together; the next one begins when it has ended."""
         assert self.plan.transaction is not None
         size, seconds, abort = self.plan.transaction
         plan, time = self.plan, self._time
         plain = [producers[0].message(one) for one in plan.payloads]
-        pace = Cadence(plan.rate / self.threads, time())
-        wanted = plan.messages // self.threads
+        loop, pace = asyncio.get_running_loop(), Cadence(plan.rate / self.threads, time())
         count = 0
-        while not wanted or count < wanted:
+        while wanted is None or count < wanted:
             txn = await client.new_transaction(seconds)
-            sends = []
-            for number in range(min(size, wanted - count) if wanted else size):
-                await pace.turn()
-                message = self._varied(producers[0], plain)
-                sends.append(self._send_in(producers[number % len(producers)], message, txn))
+            sends: list[asyncio.Task[None]] = []
+            try:
+                for number in range(size if wanted is None else min(size, wanted - count)):
+                    await pace.turn()
+                    message = self._varied(producers[0], plain)
+                    sends.append(loop.create_task(self._send_in(producers[number % len(producers)], message, txn)))
+                await asyncio.gather(*sends)
+            finally:
+                for one in sends:
+                    one.cancel()
             count += len(sends)
-            await asyncio.gather(*sends)
             try:
                 await (txn.abort() if abort else txn.commit())
                 self.transactions += 1
@@ -246,8 +255,6 @@ class ProducerLoad:
 
     def conclude(self, seconds: float) -> None:
         """Print the whole test."""
-        if self.histogram_file is not None:
-            self.histogram_file.add(self.latencies.interval())
         if self.plan.transaction:
             say(
                 f"--- Transaction : {self.transactions} transaction end successfully --- {self.transactions_failed} "
@@ -257,4 +264,7 @@ class ProducerLoad:
             f"Aggregated throughput stats --- {self.sent} records sent --- {self.sent / seconds:.3f} msg/s --- "
             f"{self.sent_bytes / seconds / MEGABIT:.3f} Mbit/s "
         )
+        last = self.latencies.interval()
         say("Aggregated latency stats --- " + fine(self.latencies, self.latencies.total(), last=True))
+        if self.histogram_file is not None:
+            self.histogram_file.add(last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from magnetar.cli.perf.flags import TOPIC_COUNT, Flag, connection_of, flagged
+from magnetar.cli.perf.flags import TOPIC_COUNT, Flag, check_opened, connection_of, flagged
 
 FLAGS: Final = (
     Flag("start", "--start-message-id -m", "earliest", "earliest, latest or LEDGER:ENTRY."),
@@ -35,6 +35,7 @@ def read(given: Namespace) -> None:
             raise InvalidValueError("--use-tls: write the service URL as pulsar+ssl://host:6651")
         if min(given.messages, given.rate, given.duration, given.queue_size) < 0 or given.connections < 1:
             raise InvalidValueError("rates, numbers and times are not below 0")
+        check_opened(given.topic_count, "readers")
         plan = ConsumerPlan(
             topics=topic_names(given.topics, given.topic_count), messages=given.messages, rate=given.rate,
             options={"receiver_queue_size": given.queue_size}, start=start_id(given.start),

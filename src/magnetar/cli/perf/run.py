@@ -77,17 +77,18 @@ async def _test(load: Load, clients: Sequence[Client], seconds: float, clock: _C
     work = await load.prepare(clients)
     clock.begun = loop.time()
     tasks = [loop.create_task(one) for one in work]
-    reporter = loop.create_task(_report(load, loop))
+    together: asyncio.Future[Any] = asyncio.gather(*tasks)
+    reporter: asyncio.Future[Any] = loop.create_task(_report(load, loop))
     try:
-        done, _ = await asyncio.wait(tasks, timeout=seconds or None, return_when=asyncio.FIRST_EXCEPTION)
+        done, _ = await asyncio.wait([together, reporter], timeout=seconds or None, return_when=asyncio.FIRST_COMPLETED)
         clock.ended = loop.time()
-        for task in done:
-            task.result()
+        for one in done:
+            one.result()
     finally:
         clock.ended = clock.ended or loop.time()
         for task in [*tasks, reporter]:
             task.cancel()
-        await asyncio.gather(*tasks, reporter, return_exceptions=True)
+        await asyncio.gather(*tasks, together, reporter, return_exceptions=True)
 
 
 async def _report(load: Load, loop: asyncio.AbstractEventLoop) -> None:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Final
 
-from magnetar.cli.perf.flags import PARTITIONS, Flag, connection_of, flagged
+from magnetar.cli.perf.flags import PARTITIONS, Flag, at_least, check_opened, connection_of, flagged
 
 FLAGS: Final = (
     Flag("consumed", "--topics-c", ["test-consume"], "Topics to take messages from; commas.", list[str]),
@@ -45,6 +45,9 @@ def transaction(given: Namespace) -> None:
         flags, memory_limit = connection_of(given), memory(given.memory_limit)
         if min(given.count, given.rate, given.duration) < 0 or min(given.threads, given.connections) < 1:
             raise InvalidValueError("rates, numbers and times are not below 0; there is one thread at least")
+        at_least(given, FLAGS, 0, "produce_each", "consume_each")
+        at_least(given, FLAGS, 1, "txn_timeout")
+        check_opened(given.threads, "clients")
         names = _names(given.subscriptions)
         if len(names) != given.subscription_count:
             raise InvalidValueError("The size of subscriptions list should be equal to --num-subscriptions")

@@ -78,6 +78,8 @@ class TransactionLoad:
                 txn = None if plan.disabled else await client.new_transaction(plan.timeout)
             except ClientError:
                 self.opened -= 1
+                if not self.opened:
+                    raise  # none can be had at all, and this says why
                 self.open_failed += 1
                 continue
             for consumer in consumers:
@@ -92,6 +94,8 @@ class TransactionLoad:
                 self.ended += 1
             except ClientError:
                 self.end_failed += 1
+        for consumer in consumers:
+            await consumer.close()  # what it has fetched goes to the threads that still wait for messages
         say("------------------- DONE -----------------------")
 
     async def _take(self, consumer: Consumer, txn: ClientTransaction | None) -> None:

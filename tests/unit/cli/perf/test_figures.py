@@ -54,7 +54,10 @@ def test_latencies() -> None:
 
 def test_the_file_is_what_other_tools_read(tmp_path: Path) -> None:
     path = tmp_path / "h.hlog"
+    path.write_text("of another test")
     log, one = HistogramFile(str(path)), Latencies(1_000)
+    assert path.read_text() == "of another test", "until this one begins"
+    log.begin()
     for values in ((100, 200, 300), (5_000,)):
         for value in values:
             one.record(value)

@@ -98,3 +98,31 @@ def test_what_is_no_number_is_refused(flags: str) -> None:
     """It made a traceback once the load ran."""
     refused = CliRunner().invoke(app, [*flags.split(), "-u", "pulsar://127.0.0.1:1"])
     assert refused.exit_code == 1 and "is no number" in refused.stderr, refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("consume t -ns 0", "--num-subscriptions: 1 at least"),
+        ("consume t -ns -1", "--num-subscriptions: 1 at least"),
+        ("consume t -txn -ntxn -1", "-ntxn: 0 at least"),
+        ("consume t -txn -nmt 0", "--numMessage-perTransaction: 1 at least"),
+        ("produce t -txn -nmt -3", "--numMessage-perTransaction: 1 at least"),
+        ("produce t -txn -tto 0", "--txn-timeout: 1 at least"),
+        ("transaction -tto -5", "--txn-timeout: 1 at least"),
+        ("transaction -nmp -1", "--numMessage-perTransaction-produce: 0 at least"),
+        ("transaction -nmc -1", "--numMessage-perTransaction-consume: 0 at least"),
+        ("transaction -threads 9223372036854775807", "clients, and 1000000 are the most"),
+        ("produce t -t 9223372036854775807", "producers, and 1000000 are the most"),
+        ("produce t -t 1000 -n 1000 -threads 2", "these would be 2000000 producers"),
+        ("consume t -ns 9223372036854775807", "consumers, and 1000000 are the most"),
+        ("read t -t 9223372036854775807", "readers, and 1000000 are the most"),
+        (f"produce t -dr 5,{5000 * '9'}", "--delay-range"),
+        ("produce t --histogram-file /", "--histogram-file / is a directory"),
+        ("produce t --histogram-file /nowhere/h", "there is no directory /nowhere"),
+    ],
+)
+def test_numbers_that_no_test_has_are_refused(flags: str, said: str) -> None:
+    """They ended in a traceback, took all memory, or ran for ever without a message."""
+    refused = CliRunner().invoke(app, [*flags.split(), "-u", "pulsar://127.0.0.1:1"])
+    assert refused.exit_code == 1 and said in refused.stderr, refused.stderr
