@@ -23,10 +23,16 @@ class Epoch:
     def __init__(self) -> None:
         self.current: int | None = None
         self.moves: list[Callable[[], None]] = []
+        self.at_once = False
+        self.refuses: MagnetarError | None = None
 
     def move(self, epoch: int, done: Callable[[], None]) -> None:
+        if self.refuses is not None:
+            raise self.refuses
         self.current = epoch
         self.moves.append(done)
+        if self.at_once:
+            self.durable()
 
     def durable(self) -> None:
         moves, self.moves = self.moves, []
@@ -286,3 +292,42 @@ def test_an_owner_whose_later_life_is_refused_makes_room_for_those_that_wait(
         door.come("p", mode, had, session="same", epoch=1)
     door.epoch.durable()
     assert (door.names(), door.producers.waiting, answers) == (["w"], 0, [None])
+
+
+def test_who_need_not_wait_after_all_is_answered_once() -> None:
+    """The last shared producer comes again to wait for exclusive access, behind one whose epoch is over: that one is
+    refused, and it is its turn at once. The answer that it has to wait would be one too many, after the other."""
+    door = Door()
+    door.epoch.at_once = True
+    door.epoch.current = 5
+    door.come("p", SHARED, session="same", id=1, epoch=0)
+    door.come("late", WAITING, topic_epoch=3)
+    later = door.come("p", WAITING, session="same", id=1, epoch=1)
+    assert isinstance(door.answers["late"][0], ProducerFencedError)
+    assert (door.answers["p"], list(door.producers)) == ([None, None], [later])
+
+
+@pytest.mark.parametrize("mode", [EXCLUSIVE, WAITING, FENCING])
+def test_an_epoch_that_cannot_be_written_lets_no_producer_in(mode: ProducerAccessMode) -> None:
+    door = Door()
+    door.epoch.refuses = ServiceNotReadyError("no disk")
+    with pytest.raises(ServiceNotReadyError):
+        door.come("p", mode)
+    assert (list(door.producers), door.answers) == ([], {"p": []})
+    door.epoch.refuses = None
+    door.come("q", EXCLUSIVE)
+    door.epoch.durable()
+    door.producers.close_all()
+    assert door.answers == {"p": [], "q": [None]}
+
+
+def test_who_waits_is_refused_when_its_epoch_cannot_be_written() -> None:
+    """And the one that left meanwhile has left."""
+    door = Door()
+    first = door.come("a", SHARED)
+    door.come("b", WAITING)
+    door.come("c", WAITING)
+    door.epoch.refuses = ServiceNotReadyError("no disk")
+    door.producers.remove(first)
+    assert (door.names(), door.producers.waiting) == ([], 0)
+    assert door.answers == {"a": [None], "b": [door.epoch.refuses], "c": [door.epoch.refuses]}

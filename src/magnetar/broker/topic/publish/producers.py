@@ -79,13 +79,14 @@ class Producers:
         """
         owned = self._replace(producer)
         try:
-            return self._admit(producer, epoch, limits, admitted, owned=owned)
+            self._admit(producer, epoch, limits, admitted, owned=owned)
         finally:
             self._promote_next()
+        return all(waiting.producer is not producer for waiting in self._queue)
 
     def _admit(
         self, producer: Producer, epoch: int | None, limits: ProducerLimits, admitted: Admitted, *, owned: bool
-    ) -> bool:
+    ) -> None:
         """``owned``: an earlier life of the producer was the exclusive one, and is before those that wait."""
         mode = producer.info.access_mode
         if mode is ProducerAccessMode.Shared:
@@ -93,10 +94,10 @@ class Producers:
             producer.topic_epoch = self.epoch.current
             self._by_name[producer.info.name] = producer
             admitted(None)
-            return True
+            return
         if mode is ProducerAccessMode.WaitForExclusive and (self._by_name or self._queue) and not owned:
             self._queue.append(_Waiting(producer, epoch, admitted))
-            return False
+            return
         if mode is ProducerAccessMode.Exclusive and not owned:
             self._check_exclusive()
         # Apache Pulsar throws out the owner before it looks whether the newcomer is too late itself
@@ -105,7 +106,6 @@ class Producers:
             self._fence_out()
         self._check_limits(producer, limits)
         self._own(producer, epoch, admitted)
-        return True
 
     def _replace(self, producer: Producer) -> bool:
         """A later life of a producer on the same connection takes the place of the earlier one (rule 3.1.2).
@@ -182,7 +182,12 @@ class Producers:
                 self._entering = None
                 admitted(None)
 
-        self.epoch.move(epoch, durable)
+        try:
+            self.epoch.move(epoch, durable)
+        except BaseException:
+            del self._by_name[producer.info.name]
+            self._exclusive = self._entering = None
+            raise
 
     def _refuse_waiting(self, error: MagnetarError) -> None:
         """Those whose request has no answer yet."""
@@ -214,11 +219,10 @@ class Producers:
     def _promote(self, waiting: _Waiting) -> None:
         try:
             self._check_epoch(waiting.epoch)
-        except ProducerFencedError as fenced:
-            waiting.producer.close()
-            waiting.admitted(fenced)
-        else:
             self._own(waiting.producer, waiting.epoch, waiting.admitted)
+        except MagnetarError as refused:
+            waiting.producer.close()
+            waiting.admitted(refused)
 
     def close_all(self) -> None:
         """Let every producer go (unload, deletion, failed write); who waits has to ask again."""
