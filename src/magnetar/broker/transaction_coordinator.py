@@ -41,6 +41,8 @@ LOG: Final = "internal://transaction-log/0"
 _FEATURE: Final = "transactions"
 _WAIT_MAX_S: Final = 3600.0
 _CARRY_AGAIN_S: Final = 1.0
+_CARRY_AGAIN_MAX_S: Final = 60.0
+"""A topic may never be loaded again until it is deleted: the pause doubles up to this."""
 _TELL_S: Final = 60.0
 """Seconds from one log line about transactions that timed out to the next."""
 
@@ -82,6 +84,7 @@ class TransactionCoordinator:
         self._telling: asyncio.TimerHandle | None = None
         self._carried_again: dict[TxnId, list[Done]] = {}
         """Ends that a topic could not take yet, and who asked for the same end meanwhile."""
+        self._closed = False
         self._complaints = RateLimitedLog(log, clock=clock)
         self.recovered_ms = (0, 0)
         """When recovery began and ended."""
@@ -105,7 +108,8 @@ class TransactionCoordinator:
         self._set_timer()
 
     def close(self) -> None:
-        """Stop the timer."""
+        """Stop the timers; ends that no topic has taken are timed out after the next start."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -189,7 +193,7 @@ class TransactionCoordinator:
             return
         done = partial(self._ended, found, done, commit=commit)
         names = deque(dict.fromkeys([*found.partitions, *(topic for topic, _ in found.subscriptions)]))
-        self._carry(found, names, op, done, commit=commit)
+        self._carry(found, names, op, done, _CARRY_AGAIN_S, commit=commit)
 
     def _ended(self, found: Transaction, done: Done, *, commit: bool) -> None:
         activity = self.activity
@@ -200,8 +204,12 @@ class TransactionCoordinator:
             activity.aborted += 1
         done()
 
-    def _carry(self, found: Transaction, names: deque[str], op: Op, done: Done, *, commit: bool) -> None:
+    def _carry(
+        self, found: Transaction, names: deque[str], op: Op, done: Done, again_s: float, *, commit: bool
+    ) -> None:
         """Bring the end to all topics, then note it here: one block. While a topic cannot take it, no topic gets it."""
+        if self._closed:
+            return
         name = ""
         try:
             parts: list[TopicTransactions | None] = []
@@ -216,11 +224,12 @@ class TransactionCoordinator:
         except Exception as error:
             self._complaints.warning(
                 "carry", "the end of transaction %s is carried to %s again in %.0f s: %r", txn_text(found.id), name,
-                _CARRY_AGAIN_S, error, extra={"topic": name},
+                again_s, error, extra={"topic": name},
             )  # fmt: skip
             self._carried_again.setdefault(found.id, [])
-            again = partial(self._carry, found, names, op, done, commit=commit)
-            asyncio.get_running_loop().call_later(_CARRY_AGAIN_S, again)
+            longer_s = min(2 * again_s, _CARRY_AGAIN_MAX_S)
+            again = partial(self._carry, found, names, op, done, longer_s, commit=commit)
+            asyncio.get_running_loop().call_later(again_s, again)
             return
         self._on_disk.note(op)
         self.activity.appended += 1
@@ -229,6 +238,8 @@ class TransactionCoordinator:
             self._write(asked_again)
 
     def _write(self, done: Done) -> None:
+        if self._closed:
+            return
         try:
             self._feature_state.touch(done)
         except Exception:

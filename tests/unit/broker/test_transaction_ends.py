@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -100,5 +101,50 @@ def test_one_that_cannot_end_in_time_keeps_no_other_from_it() -> None:
         await asyncio.sleep(5)
         coordinator = world.machine.broker.service.coordinator
         assert other.id not in [one.id for one in coordinator.open]
+
+    talk(simulation, SETTINGS)
+
+
+def test_a_topic_that_cannot_be_loaded_is_tried_less_and_less_often() -> None:
+    """It may be so until it is deleted; then the end is there within a minute."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        txn = await sent(client)
+        mended = not_found(world)
+        coordinator = world.machine.broker.service.coordinator
+        tries, fails = [], coordinator._find
+
+        def counted(name: TopicName) -> Any:
+            if name.fqn == TOPICS[1]:
+                tries.append(world.loop.time())
+            return fails(name)
+
+        coordinator._find = counted
+        client.say(c.CommandEndTxn(client.new_id(), txn.id, c.TxnAction.COMMIT))
+        await asyncio.sleep(3600)
+        pauses = [round(later - earlier) for earlier, later in itertools.pairwise(tries)]
+        assert pauses[:7] == [1, 2, 4, 8, 16, 32, 60]
+        assert set(pauses[6:]) == {60}
+        mended()
+        await asyncio.sleep(60)
+        assert (await client.hear(c.CommandEndTxnResponse)).error is None
+
+    talk(simulation, SETTINGS)
+
+
+def test_nothing_is_carried_by_a_coordinator_that_is_closed() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        txn = await sent(client)
+        mended = not_found(world)
+        client.say(c.CommandEndTxn(client.new_id(), txn.id, c.TxnAction.COMMIT))
+        await asyncio.sleep(2.5)
+        coordinator = world.machine.broker.service.coordinator
+        coordinator.close()
+        mended()
+        await asyncio.sleep(100)
+        assert open_at(world) == [True, True]
+        assert [one.id for one in coordinator.open] == [txn.id]
 
     talk(simulation, SETTINGS)
