@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -27,6 +28,8 @@ BODY_BYTES_MAX: Final = 1 << 20
 _TOO_LARGE: Final = "body of more than {} bytes, which is what this path takes"
 _NO_BODY: Final = "magnetar.no_body"
 """In the scope of a request for the head of an answer alone."""
+_MEMBERS_PER_PIECE: Final = 20
+"""Of statistics of partitions, each of which may be some kilobytes."""
 _AT_ONCE_MAX: Final = 64 << 10
 """Longer bodies are parsed beside the loop: megabytes of small values take a second."""
 
@@ -168,6 +171,23 @@ async def _streamed(pieces: Iterable[Sequence[str]]) -> AsyncIterator[str]:
             before = ","
         await asyncio.sleep(0)
     yield "[]" if before == "[" else "]"
+
+
+def with_many(head: Mapping[str, object], name: str, members: Mapping[str, object]) -> Response:
+    """A JSON object whose last member, ``name``, has ``members``: many are sent piece by piece, as of a list."""
+    if len(members) <= _MEMBERS_PER_PIECE:
+        return answer({**head, name: members})
+    return Streamed(_many(head, name, members), media_type="application/json")
+
+
+async def _many(head: Mapping[str, object], name: str, members: Mapping[str, object]) -> AsyncIterator[bytes]:
+    yield bytes(JsonAnswer({**head, name: {}}).body[:-2])
+    before, rest = b"", iter(members.items())
+    while some := dict(islice(rest, _MEMBERS_PER_PIECE)):
+        yield before + bytes(JsonAnswer(some).body[1:-1])
+        before = b","
+        await asyncio.sleep(0)
+    yield b"}}"
 
 
 def done(status: int = 204) -> Response:

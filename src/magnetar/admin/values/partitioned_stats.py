@@ -6,7 +6,6 @@ Publishers and consumers are matched by their place in the lists, subscriptions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from magnetar.model.policies import Json, JsonObject
@@ -22,70 +21,123 @@ _PUBLISHER: Final = (
 _NOT_OF_CONSUMERS: Final = frozenset({"address", "connectedSince", "clientVersion", "metadata"})
 _AVERAGED: Final = frozenset({"averageMsgSize"})
 _FIRST: Final = frozenset({"producerId", "backlogQuotaLimitSize", "backlogQuotaLimitTime"})
-_TIMES: Final[Mapping[str, Callable[[Sequence[int]], int]]] = {
-    "topicCreationTimeStamp": min, "lastPublishTimeStamp": max,
-}  # fmt: skip
-"""Members of later versions of Pulsar, which are of the whole topic."""
+_EARLIEST: Final = frozenset({"topicCreationTimeStamp"})
+_LATEST: Final = frozenset({"lastPublishTimeStamp"})
+"""These two are members of later versions of Pulsar, which are of the whole topic."""
 _NEVER: Final = "1970-01-01T00:00:00Z"
 
 
-def aggregate(parts: Sequence[JsonObject]) -> JsonObject:
-    """Return the topic statistics of all ``parts`` together."""
-    result = _merged(parts)
-    result["publishers"] = [
-        {key: value for key, value in _merged(same).items() if key in _PUBLISHER}
-        for same in _by_place([_objects(part.get("publishers")) for part in parts])
-    ]
-    names = dict.fromkeys(name for part in parts for name in _object(part.get("subscriptions")))
-    result["subscriptions"] = {
-        name: _subscription([_object(subs[name]) for part in parts if name in (subs := _object(part["subscriptions"]))])
-        for name in names
-    }
-    for name in ("ownerBroker", "deduplicationStatus", "topicEpoch"):
-        result.pop(name, None)
-    return result
+class PartitionedStats:
+    """What the statistics of several partitions are together; takes one after the other, as there may be thousands."""
+
+    def __init__(self) -> None:
+        self._topic = _Together()
+        self._publishers = _ByPlace()
+        self._subscriptions: dict[str, tuple[_Together, _ByPlace]] = {}
+
+    def add(self, part: JsonObject) -> None:
+        """The topic statistics of one more partition."""
+        self._topic.add(part)
+        self._publishers.add(part.get("publishers"))
+        for name, subscription in _object(part.get("subscriptions")).items():
+            known = self._subscriptions.get(name)
+            if known is None:
+                known = self._subscriptions[name] = _Together(), _ByPlace()
+            known[0].add(_object(subscription))
+            known[1].add(_object(subscription).get("consumers"))
+
+    def as_json(self) -> JsonObject:
+        """The topic statistics of all partitions together."""
+        result = self._topic.as_json()
+        result["publishers"] = [
+            {key: value for key, value in same.items() if key in _PUBLISHER} for same in self._publishers.as_json()
+        ]
+        subscriptions: JsonObject = {}
+        for name, (subscription, consumers) in self._subscriptions.items():
+            shown = subscriptions[name] = subscription.as_json()
+            shown["consumers"] = [
+                {key: value for key, value in same.items() if key not in _NOT_OF_CONSUMERS}
+                for same in consumers.as_json()
+            ]
+            shown.pop("activeConsumerName", None)
+        result["subscriptions"] = subscriptions
+        for name in ("ownerBroker", "deduplicationStatus", "topicEpoch"):
+            result.pop(name, None)
+        return result
 
 
-def _subscription(parts: Sequence[JsonObject]) -> JsonObject:
-    result = _merged(parts)
-    result["consumers"] = [
-        {key: value for key, value in _merged(same).items() if key not in _NOT_OF_CONSUMERS}
-        for same in _by_place([_objects(part.get("consumers")) for part in parts])
-    ]
-    result.pop("activeConsumerName", None)
-    return result
+class _Together:
+    """Objects whose members of one name become one."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, _Member] = {}
+
+    def add(self, one: JsonObject) -> None:
+        members = self._members
+        for key, value in one.items():
+            member = members.get(key)
+            if member is None:
+                member = members[key] = _Member(value)
+            member.add(value)
+
+    def as_json(self) -> JsonObject:
+        return {key: member.value(key) for key, member in self._members.items()}
 
 
-def _merged(parts: Sequence[JsonObject]) -> JsonObject:
-    keys = dict.fromkeys(key for part in parts for key in part)
-    return {key: _value(key, [part[key] for part in parts if key in part]) for key in keys}
+class _Member:
+    """The values of one name, as far as any rule wants to know them."""
+
+    __slots__ = ("_count", "_first", "_time_max", "_time_min", "_total")
+
+    def __init__(self, first: Json) -> None:
+        self._first = first
+        self._count = 0
+        self._total: int | float = 0
+        self._time_min = self._time_max = 0
+
+    def add(self, value: Json) -> None:
+        self._count += 1
+        if isinstance(value, int | float):
+            self._total += value
+            if isinstance(value, int) and value > 0:
+                self._time_min = min(self._time_min, value) if self._time_min else value
+                self._time_max = max(self._time_max, value)
+
+    def value(self, key: str) -> Json:
+        """What all of them are together."""
+        if key in _EARLIEST:
+            return self._time_min
+        if key in _LATEST:
+            return self._time_max
+        if isinstance(self._first, bool):
+            return self._total > 0
+        if key.endswith(("Timestamp", "TimeStamp")) or key.startswith(("earliest", "oldest")):
+            return 0
+        if key.startswith("last") and key.endswith("Time"):
+            return _NEVER
+        if key in _FIRST or not isinstance(self._first, int | float):
+            return self._first
+        return self._total / self._count if key in _AVERAGED else self._total
 
 
-def _value(key: str, values: Sequence[Json]) -> Json:
-    first = values[0]
-    if key in _TIMES:
-        times = [value for value in values if isinstance(value, int) and value > 0]
-        return _TIMES[key](times) if times else 0
-    if isinstance(first, bool):
-        return any(values)
-    if key.endswith(("Timestamp", "TimeStamp")) or key.startswith(("earliest", "oldest")):
-        return 0
-    if key.startswith("last") and key.endswith("Time"):
-        return _NEVER
-    if key in _FIRST or not isinstance(first, int | float):
-        return first
-    total = sum(value for value in values if isinstance(value, int | float))
-    return total / len(values) if key in _AVERAGED else total
+class _ByPlace:
+    """Lists of objects; those at the same place become one."""
 
+    def __init__(self) -> None:
+        self._places: list[_Together] = []
 
-def _by_place(lists: Sequence[Sequence[JsonObject]]) -> list[list[JsonObject]]:
-    longest = max(map(len, lists), default=0)
-    return [[items[place] for items in lists if place < len(items)] for place in range(longest)]
+    def add(self, items: Json) -> None:
+        if not isinstance(items, list):
+            return
+        objects = [item for item in items if isinstance(item, dict)]
+        while len(self._places) < len(objects):
+            self._places.append(_Together())
+        for place, item in zip(self._places, objects, strict=False):
+            place.add(item)
+
+    def as_json(self) -> list[JsonObject]:
+        return [place.as_json() for place in self._places]
 
 
 def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Json) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

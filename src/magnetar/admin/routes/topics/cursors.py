@@ -13,7 +13,7 @@ from magnetar.admin.http.bodies import answer, done, json_body, text_map_body
 from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
-from magnetar.admin.routes.topics.topics import each_part, existing, parts_of
+from magnetar.admin.routes.topics.topics import all_of, each_part, existing, parts_of
 from magnetar.admin.values.coercion import flag, number, require_users
 from magnetar.admin.values.json_document import excerpt
 from magnetar.authorization.access import TopicAccess
@@ -48,7 +48,9 @@ def routes(
 
 async def _expire_each(subscriptions: SubscriptionsPort, each: Iterable[tuple[TopicName, str]], seconds: int) -> None:
     """Expire on all of them. Raises ConflictError, naming the first that had nothing to look at, when all are done."""
-    idle = [one for one in each if not await subscriptions.expire(*one, seconds)]
+    members = list(each)
+    looked_at = await all_of(subscriptions.expire(*one, seconds) for one in members)
+    idle = [one for one, some in zip(members, looked_at, strict=True) if not some]
     if idle:
         topic, subscription = idle[0]
         raise ConflictError(
@@ -179,8 +181,9 @@ def _property_routes(
     ) -> Response:
         properties = await text_map_body(request)
         require_users(properties, OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX)
-        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
-            await subscriptions.set_subscription_properties(part, subscription, properties)
+        name = topic_name(domain, tenant, namespace, topic)
+        parts = [part async for part in each_part(topics, resources, name)]
+        await all_of(subscriptions.set_subscription_properties(part, subscription, properties) for part in parts)
         return done()
 
 

@@ -8,12 +8,12 @@ from typing import Annotated
 from starlette.responses import Response
 
 from magnetar.admin.http.arguments import Together
-from magnetar.admin.http.bodies import answer
+from magnetar.admin.http.bodies import answer, with_many
 from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, StatsOptions, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
-from magnetar.admin.values.partitioned_stats import aggregate
+from magnetar.admin.values.partitioned_stats import PartitionedStats
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import TopicNotFoundError
 from magnetar.model.names import TopicName
@@ -62,13 +62,15 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         found = _partitioned(resources, name)
-        parts: dict[str, JsonObject] = {}
+        together, shown = PartitionedStats(), dict[str, JsonObject]()
         for part in topics.partitions_of(name):
             if topics.topic_exists(part):
-                parts[part.fqn] = await statistics.topic_stats(part, options)
+                one = await statistics.topic_stats(part, options)
+                together.add(one)
+                if perPartition:
+                    shown[part.fqn] = one
                 await asyncio.sleep(0)
-        shown = parts if perPartition else {}
-        return answer({**aggregate(list(parts.values())), "metadata": found.as_json(), "partitions": shown})
+        return with_many({**together.as_json(), "metadata": found.as_json()}, "partitions", shown)
 
     @router.get(TOPIC + "/partitioned-internalStats")
     async def get_partitioned_internal_stats(
@@ -81,7 +83,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
             if topics.topic_exists(part):
                 parts[part.fqn] = await statistics.internal_stats(part)
                 await asyncio.sleep(0)
-        return answer({"metadata": found.as_json(), "partitions": parts})
+        return with_many({"metadata": found.as_json()}, "partitions", parts)
 
     return router
 

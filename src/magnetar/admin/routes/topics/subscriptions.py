@@ -15,7 +15,7 @@ from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.cursors import parts_having
 from magnetar.admin.routes.topics.partitions import check_served
-from magnetar.admin.routes.topics.topics import each_part, existing
+from magnetar.admin.routes.topics.topics import all_of, each_part, existing
 from magnetar.admin.values.coercion import flag, number, require_users, texts
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
@@ -53,8 +53,10 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         resources.require_namespace(name)
         count = resources.partitioned.count(name)
         check_served(name, count)
-        for part in name.partitions(count) if count else [name]:
-            await subscriptions.create_subscription(part, subscription, start, properties, replicated=replicated)
+        await all_of(
+            subscriptions.create_subscription(part, subscription, start, properties, replicated=replicated)
+            for part in (name.partitions(count) if count else [name])
+        )
         return done()
 
     @router.delete(TOPIC + "/subscription/{subscription}")
@@ -76,8 +78,7 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
             if resources.partitioned.count(name):
                 raise SubscriptionNotFoundError("Subscription not found")
             raise SubscriptionNotFoundError(f"Subscription {subscription} not found for topic {name.fqn}")
-        for part in having:
-            await subscriptions.delete_subscription(part, subscription, force=force)
+        await all_of(subscriptions.delete_subscription(part, subscription, force=force) for part in having)
         return done()
 
     _replication_routes(router, topics, subscriptions, resources)
@@ -115,8 +116,8 @@ def _replication_routes(
             if subscription not in await subscriptions.subscriptions_of(part):
                 where = f"Subscription {subscription} not found for topic {part.fqn}"
                 raise SubscriptionNotFoundError("Topic or subscription not found" if partitioned else where)
-        async for part in each_part(topics, resources, name):
-            await subscriptions.set_replicated(part, subscription, replicated=wanted)
+        parts = [part async for part in each_part(topics, resources, name)]
+        await all_of(subscriptions.set_replicated(part, subscription, replicated=wanted) for part in parts)
         return done()
 
 
@@ -130,8 +131,8 @@ def _cursor_routes(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        for part in await parts_having(topics, subscriptions, resources, name, subscription):
-            await subscriptions.skip(part, subscription, None)
+        parts = await parts_having(topics, subscriptions, resources, name, subscription)
+        await all_of(subscriptions.skip(part, subscription, None) for part in parts)
         return done()
 
     @router.post(path + "/skip/{count}")
@@ -157,8 +158,9 @@ def _cursor_routes(
     async def reset_cursor(
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, timestamp: int
     ) -> Response:
-        async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
-            await subscriptions.reset_cursor(part, subscription, timestamp)
+        name = topic_name(domain, tenant, namespace, topic)
+        parts = [part async for part in each_part(topics, resources, name)]
+        await all_of(subscriptions.reset_cursor(part, subscription, timestamp) for part in parts)
         return done()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Final
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,6 +35,8 @@ _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
 PARTS_PER_TURN: Final = 20
 """Partitions that are looked at without giving the loop a turn: a few milliseconds, if they are to be loaded."""
 
+T = TypeVar("T")
+
 _DOMAINS: Final[Mapping[str, Domain]] = {"persistent": "persistent", "non-persistent": "non-persistent"}
 
 
@@ -58,6 +62,21 @@ async def each_part(topics: TopicsPort, resources: Resources, topic: TopicName) 
     """Yield what :func:`parts_of` returns, some in each turn of the loop: there may be ten thousand, to be loaded."""
     async for part in in_turns(parts_of(topics, resources, topic), PARTS_PER_TURN):
         yield part
+
+
+async def all_of(calls: Iterable[Awaitable[T]]) -> list[T]:
+    """Await ``calls``, some at a time, so that what they write goes to the disk together; the answers in their order.
+
+    Raises the first error when those that were begun have ended, and begins no more.
+    """
+    answers: list[T] = []
+    rest = iter(calls)
+    while some := list(islice(rest, PARTS_PER_TURN)):
+        for ended in await asyncio.gather(*some, return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended
+            answers.append(ended)
+    return answers
 
 
 def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> RouteGroup:
