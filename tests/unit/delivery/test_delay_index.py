@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -104,6 +106,35 @@ def test_ordinal_set(members: set[int], more: tuple[int, int], start: int, lengt
     tested.discard_below(start)
     assert list(tested) == sorted(o for o in members if o >= start)
     tested.check()
+
+
+class WatchedBuckets(dict[int, Any]):
+    """Counts the buckets that are looked at when the first one is searched."""
+
+    looked_at = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for number in super().__iter__():
+            self.looked_at += 1
+            yield number
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_what_is_trimmed_is_passed_over_quickly(left: int) -> None:
+    """Delays over years are in very many buckets; when all but the last entry are trimmed, the next one due is found
+    without looking at all buckets for each of them, in one turn of the loop."""
+    index, count = DelayIndex(), 3_000
+    index._buckets = watched = WatchedBuckets()
+    for ordinal in range(count):
+        index.add(ordinal, START + ordinal * BUCKET)
+    index.forget_below(count - left)
+    assert index.next_due() == (START + (count - 1) * BUCKET if left else None)
+    assert watched.looked_at <= count
+    assert not watched
+    assert index.dump() == DelayIndex().dump() if not left else len(index.dump()) == 17
+    index.add(count, START + 1)
+    assert index.next_due() == START + 1
+    index.check()
 
 
 @pytest.mark.parametrize("spread_ms", [900_000, 30 * 86_400_000], ids=["minutes", "days"])

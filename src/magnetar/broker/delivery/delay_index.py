@@ -34,7 +34,7 @@ _WORD: Final = 8
 class DelayIndex:
     """The delayed entries of one topic. An ordinal is added once; times are milliseconds since 1970."""
 
-    __slots__ = ("_buckets", "_near", "_near_bucket", "closed")
+    __slots__ = ("_buckets", "_near", "_near_bucket", "_numbers", "closed")
 
     def __init__(self) -> None:
         self.closed = OrdinalSet()
@@ -42,6 +42,8 @@ class DelayIndex:
         self._near_bucket = -1
         """Everything up to this bucket is in ``_near``."""
         self._buckets: dict[int, array[int]] = {}
+        self._numbers: list[int] = []
+        """The numbers of the buckets, a heap."""
 
     def __len__(self) -> int:
         return len(self.closed)
@@ -61,6 +63,7 @@ class DelayIndex:
         bucket = self._buckets.get(number)
         if bucket is None:
             bucket = self._buckets[number] = array("q")
+            heappush(self._numbers, number)
         bucket.append((time_ms & _TIME_MASK) << _ORDINAL_BITS | ordinal)
 
     def next_due(self) -> int | None:
@@ -73,10 +76,15 @@ class DelayIndex:
                 return near[0] >> _ORDINAL_BITS
             if not self._buckets:
                 return None
-            self._open(min(self._buckets))
+            if not self.closed:  # what the buckets have is trimmed, all of it
+                self._buckets.clear()
+                self._numbers.clear()
+                return None
+            self._open()
             near = self._near
 
-    def _open(self, number: int) -> None:
+    def _open(self) -> None:
+        number = heappop(self._numbers)
         bucket = self._buckets.pop(number)
         base = number << 63
         near = [base | packed for packed in bucket]
@@ -134,6 +142,7 @@ class DelayIndex:
         """Assert the links between the views; for tests."""
         self.closed.check()
         held = {whole & _ORDINAL_MASK for whole in self._near}
+        assert sorted(self._numbers) == sorted(self._buckets)
         for number, bucket in self._buckets.items():
             assert number > self._near_bucket
             held |= {packed & _ORDINAL_MASK for packed in bucket}
