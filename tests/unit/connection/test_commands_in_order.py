@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from magnetar.broker.connection import listener as listening
+from magnetar.broker.connection.bounds.turns import TURN
+from magnetar.broker.connection.handlers import command_table
 from magnetar.broker.connection.listener import Connections, Listener
-from magnetar.broker.connection.open_handles import OpenConsumer
+from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
+from magnetar.broker.connection.session import Session
+from magnetar.broker.throttling.rate_limit import LimitLevel, RateAmounts, RateLimit
+from magnetar.model.errors import ServerError
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.unparsed_commands import PART_IDS
@@ -43,8 +49,11 @@ class Noting:
     def flow(self, consumer: object, permits: int) -> None:
         self.calls.append(("flow", permits))
 
+    def resume(self, consumer: object) -> None:
+        self.calls.append("resumed")
+
     def remove_consumer(self, consumer: object, *, lost: bool) -> None:
-        self.calls.append("left")
+        self.calls.append("lost" if lost else "left")
 
 
 def consumer_of(listener: Listener, consumer_id: int = 7) -> Noting:
@@ -91,6 +100,98 @@ def test_acknowledgements_come_before_the_command_behind_them(command: c.Command
         subscription = consumer_of(listener)
         listener.data_received(ack(1) + ack(2) + codec.encode(command) + ack(4))
         assert subscription.calls[:2] == [("ack", [1, 2]), then]
+        hang_up(listener)
+
+    run(scenario)
+
+
+def test_a_consumer_whose_connection_ends_is_lost_and_has_not_left() -> None:
+    """What it had out is looked at before it goes to another (docs/decisions/070)."""
+
+    async def scenario() -> None:
+        listener, _ = connected(Connections())
+        subscription = consumer_of(listener)
+        hang_up(listener)
+        assert subscription.calls == ["lost"]
+
+    run(scenario)
+
+
+def test_consumers_are_served_again_when_the_socket_takes_more() -> None:
+    async def scenario() -> None:
+        listener, transport = connected(
+            Connections(), fake_service(pulsarChannelWriteBufferHighWaterMark=100), deaf=True
+        )
+        subscription = consumer_of(listener)
+        listener.session.consumers[8] = PendingOpen()
+        listener.session.send(c.CommandError(1, ServerError.UnknownError, "x" * 300))
+        await asyncio.sleep(0)
+        assert not listener.session.out.writable
+        assert subscription.calls == []
+        transport.take()
+        assert subscription.calls == ["resumed"]
+        hang_up(listener)
+
+    run(scenario)
+
+
+def test_acknowledgements_of_many_ids_use_a_turn_up() -> None:
+    """Single ones cost nothing, ids of one command do: the rest waits until others had their turn."""
+
+    async def scenario() -> None:
+        listener, transport = connected(Connections())
+        subscription = consumer_of(listener)
+        listener.data_received(ack(*range(200)) * 100)
+        handed = sum(len(ordinals) for _, ordinals in subscription.calls)
+        assert 0 < handed <= 4 * TURN + 200
+        assert not transport.reading
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert sum(len(ordinals) for _, ordinals in subscription.calls) == 200 * 100
+        hang_up(listener)
+
+    run(scenario)
+
+
+def test_a_message_waits_for_the_long_command_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are handled in the order they came (rule 1.1.12), those that cost nothing as well."""
+    done: list[str] = []
+
+    def long(session: Session, command: c.CommandLookupTopic) -> Iterator[int]:
+        for step in range(2):
+            yield TURN
+            done.append(f"step {step}")
+
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandLookupTopic: long})
+
+    async def scenario() -> None:
+        listener, _, _, published = publisher(Connections())
+        listener.data_received(codec.encode(c.CommandLookupTopic("t", 1)) + sends(2))
+        while len(published) < 2:
+            assert not published or len(done) == 2
+            await asyncio.sleep(0)
+        assert (done, published) == (["step 0", "step 1"], [0, 1])
+        hang_up(listener)
+
+    run(scenario)
+
+
+def test_a_message_behind_the_one_that_used_a_rate_up_waits() -> None:
+    """It handles no further command until the limit has room (rule 14.6)."""
+
+    async def scenario() -> None:
+        listener, _, _, published = publisher(Connections())
+        limit = RateLimit(LimitLevel.TOPIC, "publishRate", RateAmounts(messages=1))
+        producer = cast(Any, listener.session.producers[1])
+
+        def publish(message: c.CommandSend) -> None:
+            published.append(message.sequence_id)
+            limit.charge(5, 0)
+            listener.session.throttle((limit,))
+
+        producer.publish = publish
+        listener.data_received(sends(3))
+        assert published == [0]
         hang_up(listener)
 
     run(scenario)

@@ -69,3 +69,17 @@ def test_who_is_closed_while_a_rate_holds_it_stands_in_no_line_any_more() -> Non
         assert not transport.reading
 
     simulated(scenario)
+
+
+def test_who_is_closed_joins_no_line_of_a_rate() -> None:
+    async def scenario() -> None:
+        limit = RateLimit(LimitLevel.TOPIC, "publishRate", RateAmounts(messages=1))
+        limit.charge(5, 0)
+        client, _ = connected(Connections())
+        client.close("for a test")
+        client.session.throttle((limit,))
+        assert not client.session.throttled
+        assert not limit._line
+        hang_up(client)
+
+    simulated(scenario)

@@ -48,6 +48,27 @@ def test_few_leave_in_each_turn_and_whoever_wants_their_place_waits_for_all() ->
     asyncio.run(scenario())
 
 
+def test_all_leave_although_the_socket_ends_while_they_do() -> None:
+    """A silent connection is given up before its socket has ended; the end of the socket comes while things leave."""
+
+    async def scenario() -> None:
+        listener, _ = connected(Connections())
+        closed: list[Counted] = []
+        opened = [Counted(closed) for _ in range(2 * LEAVE_AT_ONCE)]
+        listener.session.watches.update(enumerate(opened))
+        answers: list[bool] = []
+        listener.session.probe(answers.append)
+        listener.session.lost()
+        assert closed == opened[:LEAVE_AT_ONCE]
+        listener.connection_lost(None)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert closed == opened
+        assert answers == [False]
+
+    asyncio.run(scenario())
+
+
 def test_who_asks_for_a_sign_of_life_of_a_connection_that_has_ended_is_answered_once() -> None:
     async def scenario() -> None:
         listener, _ = connected(Connections())

@@ -175,6 +175,31 @@ def test_a_long_command_is_done_in_steps_and_the_next_one_waits(monkeypatch: pyt
     run(scenario)
 
 
+def test_long_commands_of_many_share_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that go on in a later turn cost that round as much as those of the first."""
+    steps = [0]
+
+    def long(session: Session, command: c.CommandLookupTopic) -> Iterator[int]:
+        for _ in range(20):
+            steps[0] += 1
+            yield TURN // 2
+
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandLookupTopic: long})
+
+    async def scenario() -> None:
+        connections = Connections()
+        floods = [connected(connections)[0] for _ in range(5)]
+        for flood in floods:
+            flood.data_received(codec.encode(c.CommandLookupTopic("t", 1)))
+        while steps[0] < 5 * 20:
+            before = steps[0]
+            await asyncio.sleep(0)
+            assert steps[0] - before <= 2 * ROUND // TURN
+        hang_up(*floods)
+
+    run(scenario)
+
+
 def test_a_lost_connection_drops_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
 

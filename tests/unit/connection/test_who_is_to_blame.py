@@ -58,6 +58,19 @@ def test_bytes_that_are_no_command_are_the_clients_fault(tell: Callable[[Story],
     tell(story)
 
 
+def test_a_complaint_is_as_long_as_a_line_may_be(tell: Callable[[Story], None]) -> None:
+    """Clients choose names of topics and properties, and a log is not theirs to fill."""
+
+    async def story(
+        listener: Listener, transport: FakeTransport, said: list[str], log: pytest.LogCaptureFixture
+    ) -> None:
+        for length in (500, 501):
+            listener.session.complain("name", "%s", "x" * length)
+        assert said == [f"/10.0.0.1:5000: {'x' * 500}", f"/10.0.0.1:5000: {'x' * 500}... (501 characters)"]
+
+    tell(story)
+
+
 def test_a_broker_that_stops_blames_nobody(tell: Callable[[Story], None]) -> None:
     async def story(
         listener: Listener, transport: FakeTransport, said: list[str], log: pytest.LogCaptureFixture

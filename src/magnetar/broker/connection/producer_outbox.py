@@ -9,9 +9,7 @@ from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.session import Session
 from magnetar.broker.topic.ports import WritableLog
 from magnetar.broker.topic.publish.producer import PendingEntry
-from magnetar.model.errors import (
-    PersistenceError,
-)
+from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.handmade_frames.receipts import Receipts
@@ -39,7 +37,7 @@ class ProducerOutbox:
 
     def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
         """Send SEND_RECEIPTs, one write for all of them."""
-        if self._refusals and ledger >= 0:
+        if self._refusals:
             results, first_entry = self._turns_of_refusals(ledger, first_entry, results)
         session = self._session
         session.pending_publishes -= len(results)
@@ -65,9 +63,7 @@ class ProducerOutbox:
             ordinal, refusal = self._refusals.popleft()
             before = max(ordinal - first, 0)
             if before:
-                held, self._refusals = self._refusals, None
                 self.receipts(ledger, first_entry, results[:before])
-                self._refusals = held
             results, first, first_entry = results[before:], first + before, first_entry + before
             self._session.send(refusal)
         return results, first_entry
@@ -81,17 +77,18 @@ class ProducerOutbox:
             self._refusals.append((self._log.next, refusal))
             return
         self._refusals = deque([(self._log.next, refusal)])
-        self._log.barrier(self._all_before_decided, self._none_decided)
+        self._log.barrier(self._all_before_decided, self._write_failed)
+
+    def _write_failed(self, error: PersistenceError) -> None:
+        # what was sent before is durable, or fails as well, in this turn of the loop, and that closes the producer
+        self._session.loop.call_soon(self._all_before_decided)
 
     def _all_before_decided(self) -> None:
         refusals = self._refusals
         while refusals and refusals[0][0] <= self._log.end:
             self._session.send(refusals.popleft()[1])
         if refusals:
-            self._log.barrier(self._all_before_decided, self._none_decided)
-
-    def _none_decided(self, error: PersistenceError) -> None:
-        self._refusals = None
+            self._log.barrier(self._all_before_decided, self._write_failed)
 
     def failed(self, results: Sequence[PendingEntry], error: PersistenceError) -> None:
         """Send SEND_ERROR for each (rule 3.3.5)."""
@@ -121,6 +118,7 @@ class ProducerOutbox:
 
     def close(self) -> None:
         """Send CLOSE_PRODUCER; messages that the client has in flight are ignored for a while."""
+        self._refusals = None
         session = self._session
         if session.producers.pop(self._producer_id, None) is not None and not session.closed:
             session.recently_closed[self._producer_id] = session.loop.time()
@@ -128,6 +126,7 @@ class ProducerOutbox:
 
     def fence(self) -> None:
         """Forget the producer without a word: the next SEND finds none, which ends the connection."""
+        self._refusals = None
         self._session.producers.pop(self._producer_id, None)
 
 

@@ -182,11 +182,12 @@ class Session(PausableSocket):
             steps = handler(self, command)
             if self.closed:
                 return
-            is_open = is_open or self.protocol.state is ServerState.OPEN
             budget -= COSTS.get(kind, USUAL)
             if steps is not None:
                 self._steps = steps
                 budget = self._advance(budget)
+                if self.closed:
+                    return
                 if self._steps is not None:
                     break
             stuck = self._waits_for_client and not self.out.writable
@@ -321,7 +322,6 @@ class Session(PausableSocket):
             self._probe_timer = self.loop.call_later(patience_ms / 1000, self._silent, patience_ms)
 
     def _silent(self, patience_ms: int) -> None:
-        self._probe_timer = None
         if not self.reading and not self.stuck:
             # it may have given a sign: it is not read, for a reason of the broker's own
             self.alive()
