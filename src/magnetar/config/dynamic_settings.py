@@ -28,6 +28,12 @@ def dynamic_names() -> list[str]:
     return sorted({*(name for name in known if is_effective(name) or is_kept(name)), *_LATER_VERSIONS})
 
 
+def is_dynamic(name: str) -> bool:
+    """Whether Pulsar can change that setting on a running broker, with an effect here or without one."""
+    known = pulsar_settings().get(name)
+    return name in _LATER_VERSIONS or (known is not None and known.dynamic)
+
+
 def is_effective(name: str) -> bool:
     """Whether a change of that setting has an effect on a running broker."""
     known = pulsar_settings().get(name)

@@ -76,6 +76,28 @@ def test_a_namespace_may_be_created_with_what_get_shows(rest: RestClient) -> Non
     assert rest.get("/admin/v2/namespaces/ref/copy").json() == shown
 
 
+def test_a_namespace_may_be_created_with_all_that_the_go_client_sends(rest: RestClient) -> None:
+    """``pulsarctl namespaces create`` sends every member of its policies, and an empty text for no group."""
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("bundles", "persistence", "retention_policies", "deduplicationEnabled", "message_ttl_in_seconds",
+         "max_producers_per_topic", "max_consumers_per_topic", "max_consumers_per_subscription", "compaction_threshold",
+         "offload_deletion_lag_ms", "autoTopicCreationOverride", "is_allow_auto_update_schema")
+    )  # fmt: skip
+    nothing |= {
+        name: {}
+        for name in ("latency_stats_sample_rate", "backlog_quota_map", "topicDispatchRate", "subscriptionDispatchRate",
+                     "replicatorDispatchRate", "publishMaxMessageRate", "clusterSubscribeRate")
+    }  # fmt: skip
+    nothing |= {
+        "schema_validation_enforced": False, "deleted": False, "encryption_required": False, "offload_threshold": -1,
+        "antiAffinityGroup": "", "replication_clusters": [], "schema_auto_update_compatibility_strategy": "Full",
+        "schema_compatibility_strategy": "UNDEFINED", "subscription_auth_mode": "None",
+        "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
+    }  # fmt: skip
+    assert rest.put("/admin/v2/namespaces/ref/go", json=nothing).status_code == 204
+    assert rest.get("/admin/v2/namespaces/ref/go/antiAffinity").status_code == 204, "it is in no group"
+
+
 def test_a_policy_given_with_a_new_namespace_needs_what_setting_it_alone_needs() -> None:
     found = world(Settings(authorizationEnabled=True, superUserRoles="root"))
     at_once(found.resources.tenants.update("ref", {"adminRoles": ["admin"], "allowedClusters": ["standalone"]}))

@@ -170,6 +170,13 @@ TOPIC_REFUSALS = [
     ("maxMessageSize", 99999999, 412, "topic-level maxMessageSize must be greater than or equal to 0 and must be "
      "smaller than that in the broker-level"),
     ("persistence", {**PERSISTENCE, "bookkeeperEnsemble": 0}, 400, "Bookkeeper-Ensemble must be <= 5 and > 0."),
+    ("persistence", {**PERSISTENCE, "bookkeeperEnsemble": 6}, 400, "Bookkeeper-Ensemble must be <= 5 and > 0."),
+    ("persistence", {**PERSISTENCE, "bookkeeperWriteQuorum": 0}, 400, "Bookkeeper-WriteQuorum must be <= 5 and > 0."),
+    ("persistence", {**PERSISTENCE, "bookkeeperAckQuorum": 6}, 400, "Bookkeeper-AckQuorum must be <= 5 and > 0."),
+    ("persistence", {**PERSISTENCE, "bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 4, "bookkeeperAckQuorum": 3}, 400,
+     "Bookkeeper Ensemble (1) >= WriteQuorum (4) >= AckQuorum (3)"),
+    ("persistence", {**PERSISTENCE, "bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 2}, 400,
+     "Bookkeeper Ensemble (1) >= WriteQuorum (1) >= AckQuorum (2)"),
     ("entryFilters", {"entryFilterNames": "f1"}, 400, "Entry filter 'f1' not found"),
 ]  # fmt: skip
 

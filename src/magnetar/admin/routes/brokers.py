@@ -13,7 +13,7 @@ from magnetar.admin.http.parameters import PathText
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import BrokerPort, TopicsPort
-from magnetar.config.dynamic_settings import NAMES_MAX, checked, dynamic_names
+from magnetar.config.dynamic_settings import NAMES_MAX, checked, dynamic_names, is_dynamic
 from magnetar.config.settings import Settings
 from magnetar.metadata.dynamic_configuration import DynamicConfiguration
 from magnetar.model.errors import NotFoundError, PreconditionFailedError
@@ -77,7 +77,7 @@ def routes(broker: BrokerPort, topics: TopicsPort, kept: DynamicConfiguration, s
 
     @router.delete("/configuration/{configName}")
     async def forget_configuration(configName: PathText) -> Response:
-        if configName not in kept.values() and configName not in dynamic_names():
+        if configName not in kept.values() and not is_dynamic(configName):
             raise PreconditionFailedError("Can't delete non-dynamic configuration")
         await kept.delete(configName)
         await topics.policies_in_force()

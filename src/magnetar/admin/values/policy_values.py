@@ -31,6 +31,8 @@ AUTO_UPDATE_STRATEGIES: Final = (
 _LONG: Final = frozenset(
     ("dispatchThrottlingRateInByte", "publishThrottlingRateInByte", "tickTime", "maxDeliveryDelayInMillis")
 )
+_BOOKIES_MAX: Final = 5
+"""Pulsar's default of ``managedLedgerMaxEnsembleSize`` and of those of the quorums."""
 _GROUP_MAX: Final = 1024
 PROPERTIES_MAX: Final = 1 << 20
 """Characters of all properties of a namespace or a topic: each request adds some."""
@@ -202,15 +204,14 @@ def fits(quota: Json, kept: Json) -> bool:
 def persistence(value: Json) -> Json:
     """A persistence policy, which is stored and shown without effect: there are no bookies here (rule 11.3.2)."""
     found = mapping(members(**PERSISTENCE)(value))
-    ensemble, write, ack = (
-        whole(found[name]) for name in ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
-    )
-    if not 0 < ensemble <= 5:
-        raise InvalidValueError("Bookkeeper-Ensemble must be <= 5 and > 0.")
-    if not ensemble >= write >= ack > 0:
-        raise InvalidValueError(
-            f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuoru ({ack}) and all > 0."
-        )
+    counts = []
+    for name in ("Ensemble", "WriteQuorum", "AckQuorum"):
+        counts.append(whole(found[f"bookkeeper{name}"]))
+        if not 0 < counts[-1] <= _BOOKIES_MAX:
+            raise InvalidValueError(f"Bookkeeper-{name} must be <= {_BOOKIES_MAX} and > 0.")
+    ensemble, write, ack = counts
+    if not ensemble >= write >= ack:
+        raise InvalidValueError(f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})")
     return found
 
 

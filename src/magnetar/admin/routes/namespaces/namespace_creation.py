@@ -23,13 +23,17 @@ from magnetar.model.policies import POLICY_FIELDS, Json, JsonObject
 
 _HASHES: Final = 0xFFFFFFFF
 _BUNDLES_MAX: Final = 1 << 16
+_NONE_IF_EMPTY: Final = frozenset(("antiAffinityGroup", "resource_group_name"))
 
 
 def checked(wanted: JsonObject, cluster: str) -> JsonObject:
-    """Return the checked policies among the members. Raises InvalidValueError, which names the member."""
+    """Return the checked policies among the members. Raises InvalidValueError, which names the member.
+
+    Clients in Go send every member, and an empty text for a group that there is none of.
+    """
     found: JsonObject = {}
     for name, value in wanted.items():
-        if name in POLICY_FIELDS and value is not None:
+        if name in POLICY_FIELDS and value is not None and not (name in _NONE_IF_EMPTY and value == ""):
             try:
                 found[name] = _CHECKS[name](value)
             except (InvalidValueError, InvalidTopicNameError, PreconditionFailedError) as error:
