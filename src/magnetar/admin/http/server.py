@@ -12,7 +12,7 @@ import json
 import logging
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _limited = RateLimitedLog(logging.getLogger(__name__))
 _IDLE_SECONDS: Final = 5
 """Seconds after which a connection without a request is closed."""
+_DATE_SECONDS: Final = 1
+"""Seconds for which a date in answers' heads stays."""
 
 
 class _Server(uvicorn.Server):
@@ -44,6 +46,7 @@ class _Server(uvicorn.Server):
         turns: HttpTurns | None,
     ) -> None:
         super().__init__(config)
+        self._ending = asyncio.Event()
         self._turns = turns
         self._sockets = sockets
         self._acceptors = [
@@ -63,11 +66,25 @@ class _Server(uvicorn.Server):
             acceptor.open()
         self.started = True
 
+    def end(self) -> None:
+        """Have :meth:`serve` finish running requests and return."""
+        self.should_exit = True
+        self._ending.set()
+
+    @override
+    async def main_loop(self) -> None:
+        """Keep the date of answers up to date until :meth:`end`; uvicorn's own looks ten times a second for the end."""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), _DATE_SECONDS)
+
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close, and wait for connections and requests if there are any; uvicorn's own sleeps a little in any case."""
         for acceptor in self._acceptors:
             acceptor.close()
-        await super().shutdown(sockets)
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)
 
     def _connection(self, release: Release) -> HttpConnection:
         return HttpConnection(self.config, self.server_state, self.lifespan.state, release, self._sockets, self._turns)
@@ -105,7 +122,7 @@ class AdminServer:
 
     async def close(self) -> None:
         """Finish running requests (five seconds at most) and release the port."""
-        self._server.should_exit = True
+        self._server.end()
         if self._serving is not None:
             await asyncio.wait([self._serving])
         await self._tasks.close()
