@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import struct
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -29,7 +29,6 @@ _MESSAGE_MAX: Final = 16 << 20
 _CREDENTIALS: Final = struct.Struct("3i")
 _PATIENCE: Final = 120.0
 """Seconds after which the process does without; kernels that have to be compiled take ten to twenty."""
-_GLANCE: Final = 0.5
 _READ_AT_IMPORT: Final = (
     "ARROW_", "GLIBC_", "LANG", "LC_", "LD_", "MALLOC_", "MIMALLOC_", "MKL_", "NPY_", "NUMBA_", "NUMEXPR_", "OMP_",
     "OPENBLAS_", "OPENSSL_", "POLARS_", "PYTHON", "SSL_",
@@ -125,9 +124,10 @@ def run_as_fork(address: str, arguments: Sequence[str]) -> int | None:
                 return None
             send(connection, asdict(ForkRequest.of_this_process(arguments)), (0, 1, 2))
             process = int(receive(connection)[0]["process"])
+            ended = os.pidfd_open(process)
             _pass_signals_on(process)
             send(connection, {"taken": True})
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
         # The fork has them, and Spark waits for the end of these streams.
         with open(os.devnull, "r+b") as nothing:
@@ -137,9 +137,9 @@ def run_as_fork(address: str, arguments: Sequence[str]) -> int | None:
         try:
             return int(receive(connection)[0]["code"])
         except (OSError, ValueError, KeyError):
-            # The server ended before its fork does, and takes the code with it.
-            while _is_there(process):
-                time.sleep(_GLANCE)
+            # The server ended before its fork does, and takes the code with it. Where no process clears away what its
+            # parent has left, as in many containers, an ended fork keeps its number for ever.
+            select.select([ended], [], [])
             return 1
 
 
@@ -150,14 +150,6 @@ def is_taken(connection: socket.socket, process: int) -> bool:
         return receive(connection)[0] == {"taken": True}
     except (OSError, ValueError):
         return False
-
-
-def _is_there(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def _pass_signals_on(process: int) -> None:

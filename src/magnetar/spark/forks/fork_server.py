@@ -17,7 +17,8 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,7 +78,11 @@ class ForkServer:
         return True
 
     def _accept(self, *, workers: bool) -> None:
-        connection, _ = self._listener.accept()
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        streams: list[int] = []
         try:
             connection.settimeout(_PATIENCE)
             if not is_own(connection):
@@ -88,7 +93,8 @@ class ForkServer:
                 send(connection, {"refused": why})
                 raise ValueError(why)
         except (OSError, ValueError, TypeError):
-            connection.close()
+            # Java waits for the end of what it reads, which these would keep open.
+            _close(connection, streams)
             return
         if not workers and request.arguments[1:2] == [WORKER]:
             self._waiting.insert(0, (connection, request, streams))
@@ -96,9 +102,19 @@ class ForkServer:
             self._fork(connection, request, streams)
 
     def _fork(self, connection: socket.socket, request: ForkRequest, streams: list[int]) -> None:
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:
+            # There is no memory, or no process, for it; who asked works itself then, and may have more luck.
+            _close(connection, streams)
+            return
         if not process:
-            self._become(connection, request, streams)
+            try:
+                self._become(connection, request, streams)
+            except BaseException:
+                # It is the server, up to here, whose place and socket are not its own to clear away.
+                traceback.print_exc()
+                os._exit(1)
             return
         for one in streams:
             os.close(one)
@@ -135,6 +151,13 @@ class ForkServer:
             # As shells say it: a signal is 128 and its number.
             send(connection, {"code": code if code >= 0 else 128 - code})
         connection.close()
+
+
+def _close(connection: socket.socket, streams: Sequence[int]) -> None:
+    """Let go of who asked, and of the streams that came with the request."""
+    connection.close()
+    for one in streams:
+        os.close(one)
 
 
 def _request_of(message: Mapping[str, Any]) -> ForkRequest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ import pytest
 
 from magnetar.spark.forks import server_start
 from magnetar.spark.forks.fork_request import ADDRESS, ForkRequest, receive, send
+from magnetar.spark.forks.fork_server import ForkServer
 from magnetar.spark.interpreter import of_session
 
 PATIENCE = 60.0
@@ -167,3 +169,77 @@ def test_a_server_has_one_thread_when_it_forks(server: int) -> None:
     with daemon() as process:
         _, fork = worker_of(port(process))
         assert len(os.listdir(f"/proc/{server}/task")) == len(os.listdir(f"/proc/{fork}/task")) == 1
+
+
+@pytest.fixture
+def visited(tmp_path: Path) -> Iterator[tuple[ForkServer, socket.socket, int, int]]:
+    """A server in this process, who has come to it, and both ends of a pipe that travels with the request."""
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as visitor:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        visitor.connect(str(tmp_path / "s"))
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        yield ForkServer(listener), visitor, reading, writing
+        os.close(reading)
+
+
+@pytest.mark.parametrize("why", ["refused", "no memory"])
+def test_streams_of_who_is_not_served_are_let_go(
+    visited: tuple[ForkServer, socket.socket, int, int], monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """Java waits for their end; and a server that has kept 300 requests' can open nothing any more."""
+    server, visitor, reading, writing = visited
+    request = ForkRequest.of_this_process(["json.tool" if why == "refused" else "pyspark.daemon"])
+
+    def fork() -> int:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(os, "fork", fork)
+    send(visitor, asdict(request), (writing, writing, writing))
+    os.close(writing)
+    server._accept(workers=True)
+    assert os.read(reading, 1) == b""
+    answer = visitor.recv(1 << 10)
+    assert (why == "refused") == (b"refused" in answer)
+    assert server._forks == {}
+
+
+def test_a_fork_that_cannot_begin_leaves_the_server_as_it_is(server: int) -> None:
+    """Its directory may be gone by the time it goes there."""
+    address = os.environ[ADDRESS]
+    request = ForkRequest.of_this_process(["pyspark.daemon"])
+    request.path[:] = [request.directory, *_path_of_server(server)[1:]]
+    request.environment["PYTHONHASHSEED"] = "0"
+    request.directory = "/nowhere"
+    with socket.socket(socket.AF_UNIX) as visitor:
+        visitor.connect(address)
+        send(visitor, asdict(request), (0, 1, 2))
+        assert "process" in receive(visitor)[0]
+        send(visitor, {"taken": True})
+        assert receive(visitor)[0] == {"code": 1}
+    assert Path(address).is_socket()
+    with daemon() as process:
+        assert parent(worker_of(port(process))[1]) == server
+
+
+def test_who_has_asked_ends_although_the_fork_stays_a_zombie(tmp_path: Path) -> None:
+    """As in a container whose first process takes no orphans in, once the server is gone."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        code = "import sys; from magnetar.spark.forks.fork_request import run_as_fork as run; sys.exit(run(*sys.argv[1:]))"
+        with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s"), "x"]) as asking:
+            connection, _ = listener.accept()
+            with connection, subprocess.Popen(["sleep", "1000"]) as fork:
+                _, streams = receive(connection, 3)
+                for one in streams:
+                    os.close(one)
+                send(connection, {"process": fork.pid})
+                assert receive(connection)[0] == {"taken": True}
+                connection.close()
+                fork.kill()
+                try:
+                    assert asking.wait(PATIENCE) == 1
+                finally:
+                    asking.kill()
