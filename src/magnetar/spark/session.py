@@ -170,18 +170,34 @@ def end_session(spark: SparkSession, *, patience: float = _JAVA_EXIT) -> None:
 
     ``patience``: seconds after which Java is killed.
     """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # publishes no types
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    if gateway is not None:
-        spark.stop()
-    end()
     process = getattr(gateway, "proc", None)
-    if gateway is None or process is None:
-        return
+    try:
+        if gateway is not None:
+            spark.stop()
+    except (Py4JError, OSError):
+        # Java has ended before, for want of memory perhaps; what is left is to be cleared away all the same.
+        if process is None:
+            raise
+    finally:
+        end()
+        if gateway is not None and process is not None:
+            _end_java(gateway, process, patience)
+
+
+def _end_java(gateway: Any, process: Any, patience: float) -> None:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
     gateway.shutdown()
     # The Java process ends when its standard input does.
-    process.stdin.close()
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
     await_end(process, patience)
     SparkContext._gateway = None
     SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from pyspark import SparkContext
 
 from magnetar.model.errors import NotFoundError, ServiceNotReadyError
 from magnetar.spark.class_archive import archive as making
@@ -143,3 +147,50 @@ def test_where_nobody_may_write_beside_the_module_it_is_the_users(
     made = make()
     assert made == tmp_path / "own" / "magnetar" / f"spark-{KEY}-7.jsa"
     assert made.parent.stat().st_mode & 0o777 == 0o700 and shlex.split(option())[0].endswith(str(made))
+
+
+def test_what_a_kill_left_is_removed_by_the_next_one(beside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the size of an archive; what another process is writing stays."""
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    left = beside / f"spark-{KEY}.{ended.pid}.new"
+    others = [beside / f"spark-{'f' * 16}.{os.getppid()}.new", beside / "spark-of-mine.new"]
+    for one in (left, *others):
+        one.write_bytes(b"half")
+    monkeypatch.setattr(
+        rehearsal, "rehearse", lambda _: (beside / f"spark-{KEY}.{os.getpid()}.new").write_bytes(b"all")
+    )
+    made = make()
+    assert sorted(beside.iterdir()) == sorted([made, *others])
+
+
+def test_a_user_without_a_home_has_no_archive(beside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a number for a user in a container; a session starts without."""
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
+    assert option() == ""
+
+
+@pytest.mark.parametrize("code", [0, -9, 1])
+def test_an_archive_of_a_java_that_was_killed_is_none(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """It would be as long as its name says, and shorter than Java believes, which ends with SIGBUS then."""
+
+    class Java:
+        returncode = code
+
+    class Gateway:
+        proc = Java()
+
+    session: Any = MagicMock()
+    monkeypatch.setattr(SparkContext, "_gateway", Gateway())
+    monkeypatch.setattr(rehearsal, "local_session", lambda *_, **__: session)
+    monkeypatch.setattr(rehearsal, "end_session", lambda *_, **__: None)
+    if code:
+        with pytest.raises(ServiceNotReadyError, match=f"Java ended with {code}"):
+            rehearsal.rehearse("")
+    else:
+        rehearsal.rehearse("")

@@ -5,10 +5,14 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # publishes no types
+from pyspark import SparkContext
 
-from magnetar.spark.session import JAVA_OPTIONS, lasting
+from magnetar.spark import session
+from magnetar.spark.session import JAVA_OPTIONS, end_session, lasting
 
 SERIAL = "-XX:+UseSerialGC"
 
@@ -33,3 +37,36 @@ def test_the_java_here_takes_the_options(memory: str) -> None:
     values = {line.split()[1]: line.split()[3] for line in told.splitlines() if " = " in line}
     assert (values["Tier4InvocationThreshold"], values["Tier4BackEdgeThreshold"]) == ("25000", "200000")
     assert values["Tier3InvocationThreshold"] == "200", "the quick compiler is as early as ever"
+
+
+class DyingSession:
+    """A session whose Java does not answer any more."""
+
+    def stop(self) -> None:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+
+class Gateway:
+    """What pyspark has of its Java, whose process is another one here."""
+
+    def __init__(self, command: str) -> None:
+        self.proc = subprocess.Popen([command], stdin=subprocess.PIPE)
+
+    def shutdown(self) -> None:
+        """Nothing listens."""
+
+
+@pytest.mark.parametrize("command", ["true", "cat"], ids=["Java has ended", "Java is about to end"])
+def test_a_session_whose_java_is_gone_ends_and_another_can_begin(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway: Any = Gateway(command)
+    ended: list[str] = []
+    for name in ("_gateway", "_jvm", "_active_spark_context"):
+        monkeypatch.setattr(SparkContext, name, gateway)
+    monkeypatch.setattr(session, "end", lambda: ended.append("fork server"))
+    if command == "true":
+        gateway.proc.wait(60)
+    dying: Any = DyingSession()
+    end_session(dying)
+    assert (SparkContext._gateway, SparkContext._jvm, SparkContext._active_spark_context) == (None, None, None)
+    assert ended == ["fork server"] and gateway.proc.returncode == 0
+    end_session(dying)

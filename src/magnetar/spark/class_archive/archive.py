@@ -12,6 +12,14 @@ from magnetar.spark.java import options
 from magnetar.spark.java.installation import check_java
 
 
+def _remove_halves(place: Path) -> None:
+    """Remove what was being written when its process was killed; each has the size of an archive."""
+    for half in place.glob("spark-*.*.new"):
+        writer = half.suffixes[-2][1:] if len(half.suffixes) > 1 else ""
+        if writer.isdecimal() and not Path("/proc", writer).exists() and Path("/proc/self").exists():
+            half.unlink(missing_ok=True)
+
+
 def make() -> Path:
     """Make the archive, if there is none, by a session that does a little of everything; return where it is.
 
@@ -29,6 +37,7 @@ def make() -> Path:
         else options.own_directory()
     )
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remove_halves(place)
     new = place / f"spark-{name}.{os.getpid()}.new"
     try:
         rehearsal.rehearse(f"{options.quoted(options.WRITTEN, new)} {options.SILENT}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark import SparkContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -17,6 +18,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from magnetar.model.errors import ServiceNotReadyError
 from magnetar.spark.session import BRIEF, JAVA_OPTIONS, end_session, local_session
 
 if TYPE_CHECKING:
@@ -106,7 +108,8 @@ def _stream(frame: DataFrame, directory: Path, sink: str, **options: Any) -> Non
 def rehearse(java_options: str) -> None:
     """Start a session with these options of Java, use it, and wait until Java has ended.
 
-    Raises NotFoundError and ServiceNotReadyError about Java (`local_session`).
+    Raises NotFoundError and ServiceNotReadyError about Java (`local_session`), the latter also if Java does not end
+    by itself.
     """
     settings = {JAVA_OPTIONS: f"{BRIEF[JAVA_OPTIONS]} {java_options}"}
     spark = local_session("rehearsal", brief=True, settings=settings)
@@ -126,4 +129,10 @@ def rehearse(java_options: str) -> None:
             _stream(stream, directory, "rehearsed")
             _stream(stream, directory, "parquet", path=str(directory / "table"))
     finally:
+        java = getattr(SparkContext._gateway, "proc", None)
         end_session(spark, patience=_JAVA_EXIT)
+    if java is not None and java.returncode:
+        raise ServiceNotReadyError(
+            f"Java ended with {java.returncode}, so that what it wrote may be a part of an archive; with -9 it was "
+            "killed, for want of memory perhaps"
+        )

@@ -72,7 +72,8 @@ def option() -> str:
     """Return what Java needs to be told to use the archive; empty if there is none for this Java and Spark."""
     try:
         found = find(key(), BESIDE, own_directory())
-    except (MagnetarError, OSError):
+    except (MagnetarError, OSError, RuntimeError):
+        # The last: a user without a home, as containers have them.
         return ""
     return "" if found is None else quoted(_MAPPED, found) + " " + _CAREFUL
 

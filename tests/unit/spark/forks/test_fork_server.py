@@ -228,7 +228,7 @@ def test_who_has_asked_ends_although_the_fork_stays_a_zombie(tmp_path: Path) -> 
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        code = "import sys; from magnetar.spark.forks.fork_request import run_as_fork as run; sys.exit(run(*sys.argv[1:]))"
+        code = "import sys; from magnetar.spark.forks import fork_request as f; sys.exit(f.run_as_fork(*sys.argv[1:]))"
         with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s"), "x"]) as asking:
             connection, _ = listener.accept()
             with connection, subprocess.Popen(["sleep", "1000"]) as fork:
