@@ -189,6 +189,16 @@ def _messages(columns: dict[str, Any], base64_keys: bool) -> MessageColumns:
 def _milliseconds(times: Any) -> NDArray[np.int64]:
     numbers = times.cast(pa.int64())
     if pa.types.is_timestamp(times.type):
-        numbers = pc.divide(times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64()), 1000)
+        numbers = _floored(times)
     found: NDArray[np.int64] = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
     return found
+
+
+def _floored(times: Any) -> Any:
+    """Return the millisecond that a moment is in, also before 1970."""
+    count = times.cast(pa.int64())
+    if times.type.unit == "s":
+        return pc.multiply_checked(count, 1000)
+    parts = {"ms": 1, "us": 1_000, "ns": 1_000_000}[times.type.unit]
+    whole = pc.divide(count, parts)
+    return pc.if_else(pc.less(count, pc.multiply(whole, parts)), pc.subtract(whole, 1), whole)

@@ -90,6 +90,17 @@ def test_times_in_milliseconds_and_properties() -> None:
     assert column(one, "event_times") == [7]
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("name", ["__eventTime", "__deliverAt"])
+def test_a_moment_is_in_its_millisecond_also_before_1970(unit: str, name: str) -> None:
+    parts = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
+    counts = [0, 1, -1, parts - 1, 1 - parts, -parts, 1_577_836_800 * parts + 1, -86_400 * parts - 1]
+    times = pa.array([*counts, None], pa.int64()).cast(pa.timestamp(unit, "UTC"))
+    (one,) = Router(T, lambda _: 0).split(batch(value=["x"] * len(times), **{name: times}))
+    found = column(one, "event_times" if name == "__eventTime" else "deliver_at")
+    assert found == [*(count * 1000 // parts for count in counts), 0]
+
+
 def test_a_key_that_is_no_text_is_routed_by_its_base64() -> None:
     (one,) = Router(T, lambda _: 97).split(batch(value=[b"x"], __key=pa.array([b"\xff\xfe"], pa.binary())))
     assert one.partition == java_string_hash("//4=") % 97

@@ -107,7 +107,10 @@ def plan(rest: Rest, directory: Path, topic: str, to: str | None = None) -> Comp
         raise InvalidValueError(f"{directory} is not the directory of the broker at {rest.url}: no such {name.fqn}")
     before: list[Unit] = []
     if answer["view"]:
-        view = found.logs[answer["view"]]
+        view = found.logs.get(answer["view"])
+        if view is None:
+            # Another compaction has taken its place since the broker answered.
+            raise ConflictError(f"{topic}: was compacted by another run meanwhile; try again in a moment")
         before = list(direct_units(found, view, START, None, view.end))
     start, stop = (ReadPosition(*answer[which]) for which in ("startPosition", "horizonPosition"))
     units = [*before, *direct_units(found, log, start, stop, answer["horizon"])]
