@@ -69,9 +69,9 @@ def split_pairs(values: Any) -> tuple[Any, Any, list[int]]:
     fits = there & (stops - starts >= 8)
     key_size = _sizes(data, np.where(fits, starts, 0), fits)
     value_at = starts + 4 + np.maximum(key_size, 0)
-    fits &= value_at + 4 <= stops
+    fits &= (key_size >= -1) & (value_at + 4 <= stops)
     value_size = _sizes(data, np.where(fits, value_at, 0), fits)
-    fits &= value_at + 4 + np.maximum(value_size, 0) == stops
+    fits &= (value_size >= -1) & (value_at + 4 + np.maximum(value_size, 0) == stops)
     keys = _cut(data, starts + 4, key_size, fits)
     found = _cut(data, value_at + 4, value_size, fits)
     return keys, found, [int(row) for row in np.flatnonzero(there & ~fits)]

@@ -72,7 +72,11 @@ KINDS: Final[dict[SchemaType, _Kind]] = {
     SchemaType.TIME: _Kind(8, pa.int64(), _numbers("i8")),
     SchemaType.TIMESTAMP: _Kind(8, _UTC, lambda raw: _long(raw) * 1000, _MICROS_MAX // 1000),
     SchemaType.INSTANT: _Kind(
-        12, _UTC, lambda raw: _long(raw) * 1_000_000 + _long(raw, 8, "i4") // 1000, _MICROS_MAX // 1_000_000 - 1
+        12,
+        _UTC,
+        lambda raw: _long(raw) * 1_000_000 + _long(raw, 8, "i4") // 1000,
+        # The nanoseconds may be anything that 4 bytes are, which is less than three seconds.
+        _MICROS_MAX // 1_000_000 - 3,
     ),
     SchemaType.LOCAL_DATE: _Kind(8, pa.date32(), lambda raw: _long(raw).astype("i4"), _DAYS_MAX),
     SchemaType.LOCAL_TIME: _Kind(8, pa.int64(), _numbers("i8")),

@@ -5,6 +5,8 @@
 ``n``, in the ends of micro-batches, is minPartitions and maxPartitions when it was planned: a repetition is cut into
 tasks as the first attempt was, whatever the options say by then.
 
+``s``, in the offsets that a stream gives, is its subscription: a stream that goes on with another one says so.
+
 Each value is a read position (`client.read_position`), perhaps followed by ``@index`` (the broker's running number of
 the message after it), which this version accepts and does not need. Keys are sorted, so equal offsets are equal texts;
 Spark compares texts to see whether there is something new.
@@ -30,7 +32,10 @@ Cuts = Mapping[str, Sequence[ReadPosition]]
 
 
 def to_json(
-    positions: Mapping[str, ReadPosition], tasks: tuple[int, int] | None = None, cuts: Cuts | None = None
+    positions: Mapping[str, ReadPosition],
+    tasks: tuple[int, int] | None = None,
+    cuts: Cuts | None = None,
+    subscription: str | None = None,
 ) -> dict[str, Any]:
     """Return what Spark stores; ``tasks`` are the least and the most that are wanted, 0 is "no limit"."""
     found: dict[str, Any] = {"v": VERSION, "p": {topic: str(positions[topic]) for topic in sorted(positions)}}
@@ -38,6 +43,8 @@ def to_json(
         found["n"] = list(tasks)
     if cuts:
         found["c"] = {topic: [str(position) for position in cuts[topic]] for topic in sorted(cuts)}
+    if subscription is not None:
+        found["s"] = subscription
     return found
 
 

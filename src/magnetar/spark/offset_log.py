@@ -29,7 +29,8 @@ def parse_offset_log(log: str, where: str) -> list[str | None]:
 
     InvalidValueError, which names ``where``, if Spark has written the log in another version.
     """
-    lines = log.splitlines()
+    # Not splitlines, which ends lines at characters that JSON may hold as they are.
+    lines = log.split("\n")
     if not lines or lines[0] != VERSION:
         raise InvalidValueError(
             f"{where} has version {lines[:1]}, and {VERSION} is known; use Spark 4.3, and leave "

@@ -53,6 +53,12 @@ def test_bytes_that_are_no_pairs(values: list[bytes]) -> None:
             assert len(inline(*parts)) == len(value)
 
 
+def test_a_part_is_null_by_its_size_of_minus_one_only() -> None:
+    null, wrong = struct.pack(">i", -1), struct.pack(">i", -2)
+    values = pa.array([null + null, wrong + null, null + wrong, wrong + wrong], pa.binary())
+    assert split_pairs(values)[2] == [1, 2, 3]
+
+
 def test_each_part_by_its_schema() -> None:
     record = written(RECORD, {"a": 5})[0].as_py()
     inside = KeyValueValues(Primitives(SchemaType.INT32), avro(RECORD), separated=False)

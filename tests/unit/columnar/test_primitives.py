@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from magnetar.columnar.primitives import KINDS, WRITABLE, Primitives, write_primitives
 from magnetar.model.errors import InvalidValueError
@@ -71,6 +73,18 @@ def test_a_moment_that_has_no_place_in_the_column_does_not_fit(kind: SchemaType,
     assert columns[0].to_pylist() == [None, expected, None, None, None]
     assert [one.row for one in unreadable] == [0, 2, 3]
     assert "further from 1970" in unreadable[0].reason and "1 bytes are no" in unreadable[1].reason
+
+
+@given(
+    st.integers(-(1 << 63), LONG_MAX) | st.integers(-5, 5).map(lambda near: LONG_MAX // 1_000_000 + near), st.booleans()
+)
+def test_an_instant_is_the_moment_it_says_or_does_not_fit(seconds: int, negative: bool) -> None:
+    """Its nanoseconds may be more than a second, or less than none, and bring it over the edge."""
+    seconds, nanos = (-seconds - 1, -(1 << 31)) if negative else (seconds, (1 << 31) - 1)
+    values = pa.array([struct.pack(">qi", seconds, nanos)], pa.binary())
+    columns, unreadable = Primitives(SchemaType.INSTANT).read(values, [(1, None)])
+    found = columns[0].cast(pa.int64()).to_pylist()
+    assert found == ([None] if unreadable else [seconds * 1_000_000 + nanos // 1000])
 
 
 @pytest.mark.parametrize("kind", WRITABLE, ids=[kind.name for kind in WRITABLE])

@@ -32,6 +32,15 @@ def test_each_source_has_a_line_and_a_dash_is_no_offset() -> None:
     assert from_json(own_offset(ours) or {}) == POSITIONS
 
 
+@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0b", "\x1c", "\r"])
+def test_a_line_ends_where_spark_ends_it(odd: str) -> None:
+    """Spark writes other sources' offsets, and settings, with such characters in them."""
+    assert parse_offset_log(f'v1\n{{"conf":"{odd}"}}\n{{"file":"a{odd}b"}}\n-\n', "offsets/0") == [
+        f'{{"file":"a{odd}b"}}',
+        None,
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "v2\n{}\n-"])
 def test_a_log_of_another_version_is_named(text: str) -> None:
     with pytest.raises(InvalidValueError, match=r"offsets/3 has version .*formatVersion at 1"):

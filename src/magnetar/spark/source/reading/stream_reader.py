@@ -17,6 +17,7 @@ counts when it is new.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,8 @@ from magnetar.spark.source.planning.rate_estimator import RateEstimator
 from magnetar.spark.source.planning.topic_tracker import TopicTracker
 from magnetar.spark.source.reading.read_task import ReadTask, read_task
 
+log = logging.getLogger(__name__)
+
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of ``spark.readStream``."""
@@ -53,6 +56,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._tracker: TopicTracker | None = None
         self._target: dict[str, ReadPosition] | None = None
         self._end: Mapping[str, ReadPosition] | None = None
+        self._other: str | None = None
+        """A subscription that the query has left behind."""
         self._planned = steady_seconds()
         self._pace = RateEstimator(options.target_trigger) if options.target_trigger else None
 
@@ -67,7 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where the query began: the same until the first micro-batch is committed."""
-        return to_json(self._live().initial())
+        return to_json(self._live().initial(), subscription=self._subscription)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limits of the options, as far as Spark has a word for them; `latestOffset` goes by the options."""
@@ -95,6 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ".trigger(availableNow=True), or leave them out"
             )
         live, positions = self._live(), from_json(start)
+        self._look_for_another(start)
         if self._pace is not None and positions == self._end:
             self._pace.finish(steady_seconds())
         # Also holds what has come since the last run, from its beginning.
@@ -125,7 +131,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             cuts, least = live.slices(positions, end, sizes, least, most, known=known), 0
         self._planned = steady_seconds()
         self._end = end
-        return to_json(end, (least, most), cuts)
+        return to_json(end, (least, most), cuts, self._subscription)
+
+    def _look_for_another(self, start: Mapping[str, Any]) -> None:
+        """Say once that the query went by another subscription until now, which nothing moves any more."""
+        before = start.get("s", self._subscription)
+        if before not in (self._subscription, self._other):
+            self._other = before
+            log.warning(
+                "the checkpoint is of the subscription %r, and the query goes on with %r: %r stays where it is, and "
+                "keeps all that comes from being trimmed; delete it, or give its name again",
+                before,
+                self._subscription,
+                before,
+            )
 
     def _waits(self, live: TopicTracker, start: Mapping[str, ReadPosition], end: Mapping[str, ReadPosition]) -> bool:
         """Return whether there are too few messages for a micro-batch yet; not when no more can be expected."""
