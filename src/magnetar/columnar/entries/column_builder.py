@@ -84,15 +84,23 @@ class ColumnBuilder:
 
     def clear(self) -> None:
         """Go on empty; arrays that were taken stay as they are."""
-        self._forget(self._entry_count)
+        self._entry_count = 0
+        self._producers, self._schemas = DistinctTexts(), DistinctTexts()
+        self._fresh()
 
-    def _forget(self, entries: int) -> None:
+    def _forget(self, data: NDArray[np.uint8], entries: int) -> None:
+        """Go on with what is left of a block, over ``data``."""
         left = self._entry_count - entries
         self._table[:, :left] = self._table[:, entries : self._entry_count]
+        self.clear()
         self._entry_count = left
-        if not left:
-            self._producers, self._schemas = DistinctTexts(), DistinctTexts()
-        self._fresh()
+        # Texts of entries that are gone would be copied into every column that follows.
+        self._number(data, 0, left)
+
+    def _number(self, data: NDArray[np.uint8], first: int, last: int) -> None:
+        table = self._table
+        self._producers.number(data, table, metadata.PRODUCER, metadata.PRODUCER_ID, first, last)
+        self._schemas.number(data, table, metadata.SCHEMA, metadata.SCHEMA_ID, first, last)
 
     def add(self, block: EntryBlock) -> Iterator[None]:
         """Append all entries; stops whenever the limit is reached, for the caller to take the columns.
@@ -109,8 +117,7 @@ class ColumnBuilder:
         table[: block.table.shape[0], first:last] = block.table
         good = metadata.read_metadata(block.data, table, first, last)
         self._entry_count = good
-        self._producers.number(block.data, table, metadata.PRODUCER, metadata.PRODUCER_ID, first, good)
-        self._schemas.number(block.data, table, metadata.SCHEMA, metadata.SCHEMA_ID, first, good)
+        self._number(block.data, first, good)
         gone = 0
         for index, stop, apart in self._runs(first, good):
             done = index - gone
@@ -122,7 +129,7 @@ class ColumnBuilder:
                 status, done = self._append(block.data, plain, start, end, done, stop - gone)
                 if status == rows.FULL:
                     yield
-                    self._forget(done)
+                    self._forget(block.data, done)
                     gone, done = gone + done, 0
                 elif status != rows.DONE:
                     self._make_room(status, done)

@@ -34,6 +34,10 @@ from magnetar.columnar.entries.metadata import (
     METADATA,
     NO_BATCH,
     PAYLOAD,
+    PRODUCER,
+    PRODUCER_END,
+    SCHEMA,
+    SCHEMA_END,
     SEQUENCE,
 )
 from magnetar.columnar.kernels.compiled import Int32Array, Int64Array, Uint8Array, int64, kernel
@@ -273,5 +277,10 @@ def append_rows(
                 # Its key and properties stand there, and become columns too.
                 state[STATE_BYTES] += table[PAYLOAD, index] - table[METADATA, index]
             table[KEPT, index] = state[STATE_ROWS] - before[STATE_ROWS]
+        # Every message has them, and they are kept as long as the entry is.
+        texts_size = table[PRODUCER_END, index] - table[PRODUCER, index]
+        if table[SCHEMA, index] >= 0:
+            texts_size += table[SCHEMA_END, index] - table[SCHEMA, index]
+        state[STATE_BYTES] += texts_size * max(table[KEPT, index], 1)
         index += 1
     return DONE, last

@@ -271,3 +271,33 @@ def test_metadata_count_as_far_as_they_become_columns() -> None:
     for details, stops in ((True, 9), (False, 0)):
         messages = ColumnBuilder(details=details, max_bytes=10_000)
         assert len(list(messages.add(block))) == stops
+
+
+def test_texts_of_entries_that_are_gone_are_forgotten() -> None:
+    """Else producers that take turns would make each batch larger, and slower, than the one before."""
+    sent = [build_entry(EntryMetadata(f"p{n % 2}", n, 1, schema_version=b"v%d" % (n % 3)), b"x") for n in range(30)]
+    messages, stops = ColumnBuilder(max_rows=40), 0
+    names: list[str] = []
+    for _ in range(10):
+        # A block is never at its end when columns are taken.
+        for _ in messages.add(block_of(stored(sent))):
+            stops += 1
+            names += messages.producer_names().to_pylist()
+            assert messages._producers.count <= 70 and messages._schemas.count <= 70
+            assert [version for _, version in messages.runs()] == [
+                b"v%d" % (n % 3) for n in range(len(names) - 40, len(names))
+            ]
+    names += messages.producer_names().to_pylist()
+    assert stops == 7 and names == [f"p{n % 2}" for n in range(300)]
+
+
+@pytest.mark.parametrize("marker", [None, 20])
+def test_names_and_versions_count_for_each_message(marker: int | None) -> None:
+    """Also where nobody asks for them, since they are kept; a column of them holds less than 2 GiB."""
+    batch = join_batch([(SingleMessageMetadata(), b"")] * 2)
+    head = EntryMetadata("p" * 600, 0, 1, schema_version=b"v" * 400, num_messages_in_batch=2, marker_type=marker)
+    entry = build_entry(head, batch)
+    block = block_of([EntryBytes(1, number, entry) for number in range(100)])
+    for details in (True, False):
+        messages = ColumnBuilder(details=details, max_bytes=20_000)
+        assert len(list(messages.add(block))) == (9 if marker is None else 4)
