@@ -14,7 +14,7 @@ from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.rest import Rest
 from magnetar.jobs.reader import segment_reader
-from magnetar.jobs.reader.unit_reader import Access, Unit, frame, read, units
+from magnetar.jobs.reader.unit_reader import Access, Unit, check_directory, frame, read, units
 from magnetar.jobs.replay import ReplayRequest, load_or_make, make_plan, replay
 from magnetar.jobs.report import TopicReport, WhatIf, facts_of, topic_report, topics_of
 from magnetar.jobs.verification.audit import audit
@@ -97,6 +97,7 @@ def test_the_same_as_by_protocol(tmp_path: Path) -> None:
         finally:
             stop.set()
             await asyncio.to_thread(going.join)
+        await asyncio.to_thread(check_directory, Access(url=url, directory=str(tmp_path)), found)
         assert len({unit.start.ledger for unit in found if unit.piece is not None}) == 2
         assert not any(b"abort" in data for _, _, data in got)
         assert sum(b"commit" in data for _, _, data in got) == 3

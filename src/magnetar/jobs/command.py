@@ -59,7 +59,7 @@ def audit(
     memory: Memory = "1g",
 ) -> None:
     """Look for gaps, repetitions, damage and messages out of order; exit 1 if there are any."""
-    from magnetar.jobs.reader.unit_reader import units
+    from magnetar.jobs.reader.unit_reader import check_directory, units
     from magnetar.jobs.verification.audit import AuditFinding
     from magnetar.jobs.verification.audit import audit as run_audit
 
@@ -67,6 +67,7 @@ def audit(
         check_file(out)
         way = access(url, data, token, client_conf, patience)
         found = units(way, topic, least=cores)
+        check_directory(way, found)
         with session("audit", cores, memory) as spark:
             result = run_audit(spark, way, found, dense=dense)
         if out is not None:
@@ -154,7 +155,7 @@ def compare(
     memory: Memory = "1g",
 ) -> None:
     """Compare two topics or clusters by digests; exit 1 if a message is not the same on both sides."""
-    from magnetar.jobs.reader.unit_reader import units
+    from magnetar.jobs.reader.unit_reader import check_directory, units
     from magnetar.jobs.verification.comparison import Difference, Side, matching_for
     from magnetar.jobs.verification.comparison import compare as differences
 
@@ -167,6 +168,7 @@ def compare(
         ):
             way = access(None if url == "-" else url, data, token, conf, patience)
             sides.append(Side(topic, way, units(way, topic, least=cores)))
+            check_directory(way, sides[-1].units)
         a, b = sides
         matching_for(a, b, by)
         with session("compare", cores, memory) as spark:

@@ -18,6 +18,7 @@ import base64
 import binascii
 import datetime as dt
 import json
+import math
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -288,6 +289,13 @@ def _whole(value: Any, shape: Shape) -> Any:
     return pa.scalar(number, pa.int64()).cast(shape.arrow) if pa.types.is_timestamp(shape.arrow) else number
 
 
+def _real(value: Any, shape: Shape) -> float:
+    number = float(_typed(int, float)(value, shape))
+    if isinstance(value, _Number) and math.isinf(number):
+        raise OverflowError("too large")
+    return number
+
+
 def _struct(value: Any, shape: Shape) -> Any:
     assert isinstance(shape.schema, AvroRecord), "structs come from records"
     names = [field.name for field in shape.schema.fields]
@@ -304,7 +312,7 @@ def _decimal(value: Any, shape: Shape) -> Any:
 _CONVERSIONS: Final[dict[str, Callable[[Any, Shape], Any]]] = {
     "boolean": _typed(bool),
     **dict.fromkeys(_NUMBERS, _whole),
-    **dict.fromkeys(("float", "double"), lambda value, shape: float(_typed(int, float)(value, shape))),
+    **dict.fromkeys(("float", "double"), _real),
     **dict.fromkeys(("text", "null"), _typed(str)),
     "enum": _symbol,
     "bytes": lambda value, shape: base64.b64decode(_typed(str)(value, shape), validate=True),

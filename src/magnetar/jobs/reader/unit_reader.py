@@ -41,6 +41,7 @@ from magnetar.jobs.reader.ledger_copies import read_copy
 from magnetar.jobs.reader.opaque_entries import readable_entry
 from magnetar.jobs.reader.segment_reader import TABLE_ENTRIES, Entries, Missing, SegmentGoneError, read_piece
 from magnetar.jobs.reader.units import Access, Unit, tasks_of, units
+from magnetar.model.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,6 +52,7 @@ __all__ = [
     "Entries",
     "Missing",
     "Unit",
+    "check_directory",
     "entries",
     "frame",
     "read",
@@ -80,6 +82,41 @@ def entries(access: Access, unit: Unit) -> Iterator[Entries | Missing]:
                 yield Missing(unit.start, unit.stop, why)
             else:
                 yield from _by_protocol(access, unit.topic, unit.start, unit.stop)
+
+
+def check_directory(access: Access, found: Sequence[Unit]) -> None:
+    """Check that a data directory is the broker's own, by the newest entry of each topic-partition that is read there.
+
+    Raises InvalidValueError. What either of the two cannot show any more is not judged.
+    """
+    newest = {unit.topic: unit for unit in found if unit.piece is not None}
+    for unit in newest.values() if access.url is not None else ():
+        piece = unit.piece
+        assert piece is not None, "chosen so"
+        shown = (one for one in range(piece.stop - 1, piece.first - 1, -1) if one not in piece.hidden)
+        if (last := next(shown, None)) is None:
+            continue
+        at, after = (ReadPosition(piece.ledger, one - piece.base) for one in (last, last + 1))
+        try:
+            here = _first(read_piece(Path(unit.ledgers), piece._replace(first=last, stop=last + 1)))
+        except SegmentGoneError:
+            continue
+        if here is not None and _first(_by_protocol(access, unit.topic, at, after)) not in (None, here):
+            raise InvalidValueError(
+                f"{access.directory} is not the directory of the broker at {access.url}: {unit.topic} has another "
+                f"message at {at.ledger}:{at.entry} there"
+            )
+
+
+def _first(blocks: Iterator[Entries | Missing]) -> bytes | None:
+    """Return the first entry, if it is there."""
+    for block in blocks:
+        if isinstance(block, Missing):
+            return None
+        if len(block):
+            start = int(block.offsets[0])
+            return bytes(block.data[start : start + int(block.lengths[0])])
+    return None
 
 
 def read(

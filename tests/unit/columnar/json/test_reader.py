@@ -317,6 +317,14 @@ def test_of_a_member_that_is_there_twice_the_last_counts(schema: Any) -> None:
     assert ([one["s"] for one in found], unreadable) == (["before", "last"], [])
 
 
+@pytest.mark.parametrize("others", [[], [{"name": "m", "type": {"type": "map", "values": "int"}}]], ids=["", "slowly"])
+def test_a_number_that_is_too_large_is_no_infinity(others: list[Any]) -> None:
+    schema = {"type": "record", "name": "D", "fields": [{"name": "d", "type": ["null", "double"]}, *others]}
+    found, unreadable = read(schema, b'{"d":1e400}', b'{"d":Infinity}', b'{"d":1e300}')
+    assert [one["d"] for one in found] == [None, float("inf"), 1e300]
+    assert [one.row for one in unreadable] == [0]
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize(
     ("wrap", "kind", "name"),
