@@ -37,6 +37,7 @@ from magnetar.model.errors import InvalidValueError
 _ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _JAVA_OPTIONS: Final = "PULSAR_EXTRA_OPTS"
 _BASIC_PROPERTY: Final = re.compile(r"(?:^|\s)-Dpulsar\.auth\.basic\.conf=(\S+)")
+_NAME: Final = re.compile(r"[-.\w]+")
 _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """As Java writes and reads them: Python takes 1_000 and the digits of all scripts, too."""
@@ -261,9 +262,16 @@ def _from_flags(flags: Sequence[str]) -> Iterable[GivenValue]:
     for flag in flags:
         name, equals, value = flag.partition("=")
         if not equals:
-            raise InvalidValueError(f"--set {flag}: expected name=value, for instance --set brokerServicePort=6650")
-        where = f"--set {name.strip()}" if is_secret(name.strip()) else f"--set {flag}"
-        yield GivenValue(where, "--set", name.strip(), value.strip())
+            # what follows the name may be a secret, after a colon or a blank
+            shown = _NAME.match(flag)
+            raise InvalidValueError(
+                f"--set {shown[0] if shown else ''}: expected name=value, for instance --set brokerServicePort=6650"
+            )
+        name = name.strip()
+        # nor is the value shown of a name that is not known: it may be a misspelt secret's
+        known = name in PROTECTIONS or (name in setting_types() and not is_secret(name))
+        where = f"--set {flag}" if known else f"--set {name}"
+        yield GivenValue(where, "--set", name, value.strip())
 
 
 def _check_unknown(given: GivenValue) -> None:

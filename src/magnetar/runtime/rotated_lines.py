@@ -4,15 +4,20 @@
 A disk that refuses is complained about once and asked again every second, while the queue holds what it can; when it
 takes lines again, :data:`Lost` makes one that says how many are missing. Files are called ``name``, ``name.1`` (the one
 before) and so on, and only their owner may read them. Nothing is synced: a power failure may take the last seconds.
+
+What is no file (a pipe, a terminal, ``/dev/stdout``) is never put aside, and a file that cannot be, because its
+directory belongs to somebody else, goes on growing: what is to be recorded counts more.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +29,8 @@ AGAIN_S: Final = 1.0
 """Seconds until a disk that refused is asked again."""
 _END_S: Final = 5.0
 """Seconds that the end waits for a disk that hangs."""
+
+_DEVICES: Final = (("/", "dev"), ("/", "proc"))
 
 Lost = Callable[[int], bytes]
 """The line that says how many lines are missing."""
@@ -45,6 +52,11 @@ class RotatedLines:
         self._thread: threading.Thread | None = None
         self._file = -1
         self._size = 0
+        self._within_line = False
+        """Whether the disk took a part of a line only: its rest belongs to the same file."""
+        self._fixed = path.parts[:2] in _DEVICES
+        self._stuck = False
+        """Whether the file could not be put aside, which was said."""
         self.lost = 0
         """Lines that found the queue full, since the start."""
         self._untold = 0
@@ -96,9 +108,8 @@ class RotatedLines:
             left = self._written(left)
             if ending and (left or not self._lines):
                 break
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        with suppress(OSError):
+            self._let_go()
 
     def _taken(self) -> bytes:
         """What waits, as one piece; the lock is held."""
@@ -117,10 +128,11 @@ class RotatedLines:
             while data:
                 if self._file < 0:
                     self._open()
-                elif self._size >= self._size_max:
-                    self._rotate()
+                elif self._size >= self._size_max and not self._within_line:
+                    self._put_aside()
                 count = os.write(self._file, data)
                 self._size += count
+                self._within_line = not data[:count].endswith(b"\n")
                 data = data[count:]
         except OSError as error:
             if not self.failing:
@@ -134,10 +146,19 @@ class RotatedLines:
 
     def _open(self) -> None:
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._size = os.fstat(self._file).st_size
+        found = os.fstat(self._file)
+        self._size = found.st_size
+        self._fixed = self._fixed or not stat.S_ISREG(found.st_mode)
+
+    def _let_go(self) -> None:
+        # also where closing fails, the number is somebody else's next
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _follow(self) -> None:
-        """Begin the file anew if it was moved or removed, as programs that rotate logs do."""
+        """Begin the file anew if it was moved or removed, as programs that rotate logs do, or see how small it was
+        made."""
         if self._file < 0:
             return
         try:
@@ -145,16 +166,32 @@ class RotatedLines:
         except FileNotFoundError:
             there = None
         if there is None or not os.path.samestat(there, os.fstat(self._file)):
-            os.close(self._file)
-            self._file = -1
+            self._let_go()
+        elif not self._fixed:
+            self._size = min(self._size, there.st_size)
+
+    def _put_aside(self) -> None:
+        if self._fixed:
+            self._size = 0
+            return
+        try:
+            self._rotate()
+        except OSError as error:
+            if not self._stuck:
+                log.error("%s cannot be put aside and goes on growing: %s", self._path, error)
+            self._stuck = True
+            if self._file < 0:
+                self._open()
+            self._size = 0  # asked again after as many bytes
+        else:
+            self._stuck = False
 
     def _rotate(self) -> None:
         for number in range(self._files - 1, 0, -1):
             before = self._path if number == 1 else self._numbered(number - 1)
             if before.exists():
                 os.replace(before, self._numbered(number))
-        os.close(self._file)
-        self._file = -1
+        self._let_go()
         self._open()
 
     def _numbered(self, number: int) -> Path:

@@ -37,6 +37,36 @@ def test_a_user_neither_ends_a_topic_nor_moves_its_epoch_by_a_property(tmp_path:
     run_on_broker(tmp_path, act)
 
 
+def test_what_users_of_older_versions_wrote_under_such_names_is_no_word_of_the_broker(tmp_path: Path) -> None:
+    """They could: the epoch raised for each producer, the topic had ended, its compacted view could not be read."""
+
+    def older(broker: RealBroker) -> None:
+        log = broker.node.broker.store.find_log(T)
+        assert log is not None
+        own = {"pulsar.topic.epoch": "x", "magnetar.terminated": "x", "mine": "1"}
+        log.properties = {**log.properties, **own}
+        log.write_birth()
+        log.cursors["__compaction"].set_properties({"#compacted": "x"})
+
+    async def act(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", f"{TOPIC}/t"))[0] == 204
+        assert (await broker.ask("PUT", f"{TOPIC}/t/subscription/__compaction"))[0] == 204
+        older(broker)
+        assert (await broker.ask("PUT", f"{TOPIC}/t/unload"))[0] == 204
+        client = await broker.client()
+        shared = await client.producer(T)
+        assert shared.opened.topic_epoch is None
+        assert (await broker.ask("GET", f"{TOPIC}/t/stats"))[0] == 200
+        assert (await broker.ask("GET", f"{TOPIC}/t/internalStats"))[0] == 200
+        assert await broker.ask("GET", f"{TOPIC}/t/properties") == (200, {"mine": "1"})
+        await shared.close()
+        alone = await client.producer(T, producer_access_mode=c.ProducerAccessMode.Exclusive)
+        assert alone.opened.topic_epoch == 0
+        assert (await broker.ask("PUT", f"{TOPIC}/t/compaction"))[0] == 204
+
+    run_on_broker(tmp_path, act)
+
+
 def test_a_consumer_does_not_say_where_a_compacted_view_lies(tmp_path: Path) -> None:
     own = {"#compacted": "x"}
 

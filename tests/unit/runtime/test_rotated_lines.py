@@ -172,3 +172,95 @@ def test_what_somebody_still_has_is_written_at_the_end(tmp_path: Path) -> None:
     lines.start()
     lines.close()
     assert (tmp_path / "log").read_bytes() == b"last\n"
+
+
+def test_what_is_no_file_is_never_put_aside(path: Path) -> None:
+    """``auditLogFile=/dev/stdout`` in a container: the device was renamed, and a file took its place."""
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        lines = opened(path, size_max=10)
+        for number in range(5):
+            lines.put(b"line %d....\n" % number)
+        lines.close()
+        found = os.read(reading, 1 << 10)
+    finally:
+        os.close(reading)
+    assert found == b"".join(b"line %d....\n" % number for number in range(5))
+    assert [one.name for one in path.parent.iterdir()] == ["audit.log"]
+    assert not RotatedLines(path, 10, 3, line_of_lost)._fixed
+    assert RotatedLines(Path("/dev/stdout"), 10, 3, line_of_lost)._fixed
+
+
+def test_a_file_that_cannot_be_put_aside_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its directory belongs to root, as /var/log does: nothing more was recorded once it was full."""
+    replace, refusing = os.replace, True
+
+    def replaced(before: Any, after: Any) -> None:
+        if refusing:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        replace(before, after)
+
+    monkeypatch.setattr(os, "replace", replaced)
+    lines = opened(path, size_max=10)
+    written = b""
+    for number in range(5):
+        lines.put(b"line %d....\n" % number)
+        written += b"line %d....\n" % number
+        while not holds(path, written):
+            pass
+    assert not lines.failing
+    assert [one.getMessage() for one in caplog.records] == [
+        f"{path} cannot be put aside and goes on growing: [Errno 13] Permission denied"
+    ]
+    refusing = False
+    lines.put(b"next.......\n")
+    while not holds(path, b"next.......\n"):
+        pass
+    lines.close()
+    assert path.with_name("audit.log.1").read_bytes() == written
+
+
+def test_a_line_of_which_a_part_was_taken_stands_in_one_file(path: Path, disk: Disk) -> None:
+    lines = opened(path, size_max=10)
+    lines.put(b"a line that is longer than a file may be\n")
+    lines.put(b"next\n")
+    lines.close()
+    kept = [one.read_bytes() for one in sorted(path.parent.iterdir(), reverse=True)]
+    assert all(one.endswith(b"\n") for one in kept)
+    assert b"".join(kept) == b"a line that is longer than a file may be\nnext\n"
+
+
+def test_a_file_that_was_made_empty_is_not_put_aside_too_early(path: Path) -> None:
+    """As logrotate's copytruncate does."""
+    lines = opened(path, size_max=30)
+    for _ in range(3):
+        lines.put(b"some twenty bytes..\n")
+        while not holds(path, b"some twenty bytes..\n"):
+            pass
+        os.truncate(path, 0)
+    lines.close()
+    assert [one.name for one in path.parent.iterdir()] == ["audit.log"]
+
+
+def test_a_file_that_cannot_be_closed_is_let_go_of_nevertheless(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of a file may be that of a connection a moment later."""
+    close = os.close
+    refused: list[int] = []
+
+    def refusing(file: int) -> None:
+        close(file)
+        if file == lines._file or not refused:
+            refused.append(file)
+            raise OSError(errno.EIO, "Input/output error")
+
+    lines = opened(path, size_max=10)
+    monkeypatch.setattr(os, "close", refusing)
+    for number in range(3):
+        lines.put(b"line %d....\n" % number)
+        while not holds(path, b"line %d....\n" % number):
+            pass
+    lines.close()
+    assert len(refused) == 1 and not lines.failing

@@ -9,6 +9,7 @@ import pytest
 
 from magnetar.broker.topic.publish.producer import Producer, ProducerInfo
 from magnetar.broker.topic.publish.producers import ProducerLimits, Producers
+from magnetar.broker.topic.publish.topic_epoch import EPOCH_MAX
 from magnetar.model.errors import MagnetarError, ProducerBusyError, ProducerFencedError, ServiceNotReadyError
 from magnetar.protocol.commands import ProducerAccessMode
 
@@ -331,3 +332,14 @@ def test_who_waits_is_refused_when_its_epoch_cannot_be_written() -> None:
     door.producers.remove(first)
     assert (door.names(), door.producers.waiting) == ([], 0)
     assert door.answers == {"a": [None], "b": [door.epoch.refuses], "c": [door.epoch.refuses]}
+
+
+@pytest.mark.parametrize("mode", [EXCLUSIVE, FENCING, WAITING])
+def test_an_epoch_that_leaves_no_number_for_others_is_refused(mode: ProducerAccessMode) -> None:
+    door = Door()
+    for absurd in (EPOCH_MAX, (1 << 63) - 1, (1 << 64) - 1):
+        with pytest.raises(ProducerFencedError, match="No producer was ever given the topic epoch"):
+            door.come("a", mode, absurd)
+    door.come("b", mode)
+    door.epoch.durable()
+    assert (door.answers["b"], door.epoch.current) == ([None], 0)

@@ -113,7 +113,7 @@ def _gaps(subscription: Subscription, log: ManagedLedger) -> JsonObject:
 def _properties(subscription: Subscription) -> JsonObject:
     """Properties of the cursor, not of the subscription; only the compactor's cursor has any."""
     compacted = subscription.cursor.properties.get(VIEW_PROPERTY)
-    return {} if compacted is None else {"CompactedTopicLedger": ViewFacts.from_property(compacted).ledger}
+    return {"CompactedTopicLedger": ViewFacts.from_property(compacted).ledger} if isinstance(compacted, list) else {}
 
 
 def acknowledged_ranges(log: ManagedLedger, ranges: list[tuple[int, int]]) -> list[str]:

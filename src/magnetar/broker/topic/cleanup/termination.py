@@ -28,7 +28,8 @@ class Termination:
         self._log = log
         self._producers = producers
         self._subscriptions = subscriptions
-        subscriptions.terminated = PROPERTY in log.properties
+        # a text is what users of older versions wrote under that name
+        subscriptions.terminated = not isinstance(log.properties.get(PROPERTY), str | None)
 
     @property
     def terminated(self) -> bool:

@@ -71,7 +71,7 @@ class Compactor(TopicFeature):
         if cursor is None:
             return
         value = cursor.properties.get(VIEW_PROPERTY)
-        if value is not None:
+        if isinstance(value, list):  # a text is what users of older versions wrote under that name
             facts = ViewFacts.from_property(value)
             self._generation, self._oldest = facts.generation, facts.oldest
             found = self._store.find_log(self._name(facts.generation))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -9,6 +10,10 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 EPOCH_PROPERTY: Final = "pulsar.topic.epoch"
 """A property of the log, a number as text; Apache Pulsar shows it among a topic's properties under this name."""
+EPOCH_MAX: Final = 1 << 62
+"""No topic comes to it by counting. What a client names beyond would leave no number for those who follow: the wire has
+64 bits."""
+_KEPT: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 class TopicEpoch(Protocol):
@@ -32,9 +37,13 @@ class LogEpoch:
 
     @property
     def current(self) -> int | None:
-        """See :class:`TopicEpoch`."""
+        """See :class:`TopicEpoch`.
+
+        Older versions let users set the property; what they wrote there, and is no epoch, means none.
+        """
         kept = self._log.properties.get(EPOCH_PROPERTY)
-        return None if kept is None else int(kept)
+        found = int(kept) if isinstance(kept, str) and _KEPT.fullmatch(kept) else -1
+        return found if 0 <= found <= EPOCH_MAX else None
 
     def move(self, epoch: int, done: Callable[[], None]) -> None:
         """See :class:`TopicEpoch`."""
