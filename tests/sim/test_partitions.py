@@ -24,6 +24,7 @@ from magnetar.testing.broker import HOST, PORT
 from magnetar.testing.rawclient import RawClient, payload_of
 from tests.sim.clients import TROUBLE
 from tests.sim.world import World, caught, run_seeds
+from tests.support.partitioned_record import left_behind
 
 PARENT = TopicName.parse("persistent://public/default/growing")
 OTHER = TopicName.parse("persistent://public/default/other")
@@ -234,7 +235,7 @@ async def too_many(world: World) -> None:
     await world.boot()
     partitioned = world.machine.broker.resources.partitioned
     for name, value in ((PARENT, PartitionedTopic(1_000_000_000)), (OTHER, PartitionedTopic(700))):
-        await partitioned._put(name, value, 0)
+        await left_behind(partitioned, name, value)
     await world.crash()
     broker = world.machine.broker
     await asyncio.sleep(5.0)
@@ -282,7 +283,7 @@ async def stopped(world: World) -> None:
     """The broker stops in the middle of making partitions, at once, and goes on when it starts again."""
     await world.boot()
     broker = world.machine.broker
-    await broker.resources.partitioned._put(PARENT, PartitionedTopic(5000), 0)
+    await left_behind(broker.resources.partitioned, PARENT, PartitionedTopic(5000))
     await world.crash()
     broker = world.machine.broker
     await asyncio.sleep(0.05)

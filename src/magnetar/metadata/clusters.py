@@ -55,13 +55,18 @@ class Clusters:
         await self._records.create((name,), _checked(data), "Cluster already exists")
 
     async def update(self, name: str, data: JsonObject) -> None:
-        self.get(name)
-        await self._records.put((name,), _checked(data))
+        checked = _checked(data)
+
+        def replaced(_: JsonObject | None) -> JsonObject:
+            self.get(name)
+            return checked
+
+        await self._records.change((name,), replaced)
 
     async def delete(self, name: str) -> None:
         self.get(name)
         await self._migrations.change((name,), lambda _: None)
-        await self._records.delete((name,))
+        await self._records.change((name,), lambda _: None)
 
     async def set_peers(self, name: str, peers: list[str] | None) -> None:
         """Replace the peer clusters. Raises NotFoundError, PreconditionFailedError for one that cannot be a peer."""
@@ -73,6 +78,7 @@ class Clusters:
         self.get(name)
 
         def changed(old: JsonObject | None) -> JsonObject:
+            self.get(name)
             kept = {field: value for field, value in (old or {}).items() if field != "peerClusterNames"}
             return kept if peers is None else {**kept, "peerClusterNames": [*peers]}
 

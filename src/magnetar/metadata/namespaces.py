@@ -140,7 +140,7 @@ class Namespaces:
             raise NotFoundError(f"Namespace {name.text} does not exist.")
         if has_topics:
             raise ConflictError("Cannot delete non empty namespace")
-        await self._records.delete(_key(name))
+        await self._records.change(_key(name), lambda _: None)
 
     def _initial(self, wanted: JsonObject) -> JsonObject:
         policies = default_policies(self._cluster, self.bundle_count)

@@ -7,7 +7,7 @@ topic takes the note away first: what was to be made is not made any more, also 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from magnetar.metadata.collection import Collection
@@ -78,18 +78,20 @@ class PartitionedTopics:
         """Set a larger count; the same one changes nothing. The new ones are to be made; then comes :meth:`made`."""
         if partitions <= 0:
             raise NotAcceptableError("Number of partitions should be more than 0")
-        found = self._topics.get(topic)
-        if found is None:
-            raise ConflictError(f"Topic {topic.fqn} is not the partitioned topic.")
-        if partitions < found.partitions:
-            raise UnprocessableError(
-                f"Desired partitions {partitions} can't be less than the current partitions {found.partitions}."
-            )
-        self._check_maximum(partitions)
-        if partitions > found.partitions:
-            await self._put(
-                topic, PartitionedTopic(partitions, found.properties), self._unmade.get(topic, found.partitions)
-            )
+
+        def grown() -> JsonObject:
+            found = self._topics.get(topic)
+            if found is None:
+                raise ConflictError(f"Topic {topic.fqn} is not the partitioned topic.")
+            if partitions < found.partitions:
+                raise UnprocessableError(
+                    f"Desired partitions {partitions} can't be less than the current partitions {found.partitions}."
+                )
+            self._check_maximum(partitions)
+            unmade = self._unmade.get(topic, found.partitions if partitions > found.partitions else None)
+            return _to_json(topic, PartitionedTopic(partitions, found.properties), unmade)
+
+        await self._change(topic, grown)
 
     def unmade(self, topic: TopicName) -> int | None:
         """The first partition that may not be there as it should; None: all are, or come with their first use."""
@@ -101,19 +103,22 @@ class PartitionedTopics:
 
     async def made(self, topic: TopicName, end: int) -> None:
         """Partitions up to ``end - 1`` are there and durable."""
-        found = self._topics.get(topic)
-        unmade = self._unmade.get(topic)
-        if found is not None and unmade is not None and end > unmade:
-            await self._put(topic, found, end if end < found.partitions else None)
+
+        def noted() -> JsonObject | None:
+            found, unmade = self._topics.get(topic), self._unmade.get(topic)
+            if found is None or unmade is None or end <= unmade:
+                return None if found is None else _to_json(topic, found, unmade)
+            return _to_json(topic, found, end if end < found.partitions else None)
+
+        await self._change(topic, noted)
 
     @asynccontextmanager
     async def removal(self, topic: TopicName) -> AsyncIterator[None]:
         """Refuse to make any partition while they are removed. Raises NotFoundError, MetadataError."""
-        found = self._existing(topic)
+        self._existing(topic)
         self._leaving.add(topic)
         try:
-            if topic in self._unmade:
-                await self._put(topic, found, None)
+            await self._change(topic, lambda: _to_json(topic, self._existing(topic), None))
             yield
         finally:
             self._leaving.discard(topic)
@@ -124,13 +129,17 @@ class PartitionedTopics:
 
     async def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         """Raises NotFoundError."""
-        found = self._existing(topic)
-        await self._put(topic, PartitionedTopic(found.partitions, dict(properties)), self._unmade.get(topic))
+
+        def replaced() -> JsonObject:
+            value = PartitionedTopic(self._existing(topic).partitions, dict(properties))
+            return _to_json(topic, value, self._unmade.get(topic))
+
+        await self._change(topic, replaced)
 
     async def delete(self, topic: TopicName) -> None:
         """The partitions are the caller's. Raises NotFoundError."""
         self._existing(topic)
-        await self._records.delete(_key(topic))
+        await self._records.change(_key(topic), lambda _: None)
 
     def _existing(self, topic: TopicName) -> PartitionedTopic:
         found = self._topics.get(topic)
@@ -147,8 +156,13 @@ class PartitionedTopics:
                 "serves of one topic, whatever maxNumPartitionsPerPartitionedTopic is"
             )
 
-    async def _put(self, topic: TopicName, value: PartitionedTopic, unmade: int | None) -> None:
-        await self._records.put(_key(topic), _to_json(topic, value, unmade))
+    async def _change(self, topic: TopicName, changed: Callable[[], JsonObject | None]) -> None:
+        """Replace the record by what ``changed`` makes of the topic as it is; one that stays the same is not
+        written."""
+        key = _key(topic)
+        same = object()
+        if (changed() or same) != self._records.get(*key):
+            await self._records.change(key, lambda _: changed())
 
 
 def _key(topic: TopicName) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class ResourceGroups:
     async def delete(self, name: str) -> None:
         """Raises NotFoundError. Whether namespaces are in it is the caller's question."""
         self.get(name)
-        await self._records.delete((name,))
+        await self._records.change((name,), lambda _: None)
 
 
 def _nothing(name: str) -> None: ...

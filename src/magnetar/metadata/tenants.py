@@ -62,9 +62,13 @@ class Tenants:
         if info is None:
             raise PreconditionFailedError("TenantInfo is null")
         checked = self._checked(info)
-        if (name,) not in self._records:
-            raise NotFoundError(f"Tenant {name} not found")
-        await self._records.put((name,), checked)
+
+        def replaced(there: JsonObject | None) -> JsonObject:
+            if there is None:
+                raise NotFoundError(f"Tenant {name} not found")
+            return checked
+
+        await self._records.change((name,), replaced)
 
     async def delete(self, name: str, has_namespaces: bool) -> None:
         """Raises NotFoundError or ConflictError."""
@@ -72,7 +76,7 @@ class Tenants:
             raise NotFoundError("Tenant doesn't exist")
         if has_namespaces:
             raise ConflictError("The tenant still has active namespaces")
-        await self._records.delete((name,))
+        await self._records.change((name,), lambda _: None)
 
     def _checked(self, info: JsonObject) -> JsonObject:
         clusters = _texts(info.get("allowedClusters"))

@@ -19,6 +19,7 @@ from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 from tests.support.at_once import at_once
+from tests.support.partitioned_record import left_behind
 
 T = "/admin/v2/persistent/ref/main/"
 TOO_MANY = (
@@ -197,7 +198,7 @@ def test_no_way_to_more_partitions_than_a_broker_serves(rest: RestClient, resour
     assert rest.post(T + "pt4/partitions", content=b"9", headers=JSON).status_code == 204
     assert rest.post(T + "pt4/partitions", content=b"12", headers=JSON).status_code == 412
     early = TopicName.parse("ref/main/early")
-    at_once(resources.partitioned._put(early, PartitionedTopic(1_000_000_000), 0))
+    at_once(left_behind(resources.partitioned, early, PartitionedTopic(1_000_000_000)))
     for call in (rest.post(T + "early/createMissedPartitions"), rest.put(T + "early/subscription/s")):
         assert (call.status_code, "delete it" in call.text) == (406, True)
     assert rest.get(T + "early/partitioned-stats").json()["partitions"] == {}

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import AuthenticationError, InvalidValueError
+from magnetar.runtime.clock import SystemClock
+from magnetar.security.authentication.provider import Credentials
 from magnetar.security.authentication.revocation_list import RevocationList, parse
+from magnetar.security.authentication.service import AuthenticationService
 from magnetar.security.identity import Identity
 
 DIGEST = "ab" * 32
@@ -128,3 +131,17 @@ def test_a_list_that_cannot_be_read_refuses_the_start(tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path):
         with pytest.raises(InvalidValueError, match=f"tokenRevocationListFile: cannot read {path}"):
             RevocationList(str(path))
+
+
+def test_who_comes_without_credentials_can_be_revoked_too(tmp_path: Path) -> None:
+    """Open connections were closed, and new ones let in."""
+    file = tmp_path / "revoked"
+    file.write_text("sub guest\n")
+
+    async def come(anonymous: str) -> Identity:
+        service = AuthenticationService([], SystemClock(), anonymous, revocation_list=RevocationList(str(file)))
+        return await service.authenticate("none", Credentials())
+
+    assert asyncio.run(come("visitor")).role == "visitor"
+    with pytest.raises(AuthenticationError, match="anonymousUserRole was revoked"):
+        asyncio.run(come("guest"))

@@ -190,6 +190,12 @@ def test_what_a_token_can_be_revoked_by() -> None:
     found = judged(token, tokenSecretKey=inline(SECRET))
     assert (found.token_id, found.subject, found.fingerprint) == (None, "a", fingerprint(token))
     assert judged(signed({"sub": "a", "jti": "7"}), tokenSecretKey=inline(SECRET)).token_id == "7"
+    # some issuers number their tokens and users, and the revocation list knows texts
+    numbered = judged(signed({"role": "a", "sub": 12, "jti": 7}), tokenSecretKey=inline(SECRET), tokenAuthClaim="role")
+    assert (numbered.token_id, numbered.subject) == ("7", "12")
+    others: tuple[object, ...] = (7.5, True, None, [7], {})
+    for other in others:
+        assert judged(signed({"sub": "a", "jti": other}), tokenSecretKey=inline(SECRET)).token_id is None
     assert fingerprint(token) == fingerprint(token[:-1] + "A")
 
 

@@ -54,6 +54,8 @@ class AuthenticationService:
         """The identity of a peer without credentials. Raises AuthenticationError if there is none."""
         if self._anonymous is None:
             raise AuthenticationError("no credentials, and anonymousUserRole is not set")
+        if self.revoked(self._anonymous):
+            raise AuthenticationError("no credentials, and anonymousUserRole was revoked")
         return self._anonymous
 
     async def authenticate(self, method: str | None, credentials: Credentials) -> Identity:

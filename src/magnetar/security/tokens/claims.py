@@ -47,7 +47,7 @@ def identify(claims: Claims, rules: ClaimRules, now: float, fingerprint: str) ->
     if rules.audience_claim:
         _check_audience(claims.get(rules.audience_claim), rules)
     role = role_of(claims.get(rules.role_claim), rules.role_claim)
-    return Identity(role, "token", until, _text(claims, "jti"), _text(claims, "sub"), fingerprint)
+    return Identity(role, "token", until, _named(claims, "jti"), _named(claims, "sub"), fingerprint)
 
 
 def check_time(claims: Claims, rules: ClaimRules, now: float) -> float | None:
@@ -86,8 +86,11 @@ def checked_role(role: str, what: str) -> str:
     return role
 
 
-def _text(claims: Claims, name: str) -> str | None:
+def _named(claims: Claims, name: str) -> str | None:
+    """A claim as the revocation list names it: some issuers number their tokens, and write numbers."""
     value = claims.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     return value if isinstance(value, str) else None
 
 
