@@ -31,6 +31,18 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path) -> None:
     run_on_broker(tmp_path, scenario)
 
 
+def test_a_subscription_with_a_slash_has_no_default(tmp_path: Path) -> None:
+    """The name read as a topic of a namespace that there is not, and each dead letter came again for ever."""
+
+    async def scenario(broker: RealBroker) -> None:
+        status, reason = await refused(broker, f"{C}t/a%2Fb?{_DEAD}")
+        assert (status, "deadLetterTopic is needed: the subscription 'a/b' has a slash" in reason) == (400, True)
+        assert await refused(broker, f"{C}t/a%2Fb?{_DEAD}&deadLetterTopic=short") == (101, "")
+        assert await refused(broker, f"{C}t/a%2Fb?subscriptionType=Shared") == (101, "")
+
+    run_on_broker(tmp_path, scenario)
+
+
 def test_who_may_not_produce_to_it_has_no_consumer_with_dead_letters(tmp_path: Path) -> None:
     key = signing_key()
 

@@ -131,6 +131,8 @@ def consuming_options(query: Query, topic: str, subscription: str) -> ConsumingO
     kind = _choice(query, "subscriptionType", kinds, "Exclusive")
     counted = kind in (SubType.Shared, SubType.Key_Shared)  # the other types count no redeliveries
     default = f"{topic}-{subscription}-DLQ" if dead and counted else ""
+    if default and not query.get("deadLetterTopic") and "/" in subscription:
+        raise _wrong(f"deadLetterTopic is needed: the subscription {subscription[:80]!r} has a slash in its name")
     dead_topic = _dead_letter_topic(query.get("deadLetterTopic") or default)
     delay = _number(query, "negativeAckRedeliveryDelay", _NACK_MS, 0, "redeliveryDelay needs to be >= 0")
     return ConsumingOptions(

@@ -25,22 +25,24 @@ async def with_letter_topics(
 ) -> ConsumerOptions:
     """Return options whose policy names its topics, where there is a retry letter topic; an older one is gone on with.
 
-    ``topic``: the first that is subscribed to; ``exists`` says whether a topic is there (rule 6.4.2).
+    ``topic``: the first that is subscribed to; ``exists`` says whether a topic is there (rule 6.4.2). Raises
+    ArgumentError for a subscription whose name cannot stand in that of a topic.
     """
     policy = options.delivery.policy
     if policy is None or not options.delivery.retry_enable:
         return options
     subscription = options.subscription
 
-    async def name(given: str | None, suffix: str, default: str) -> str:
+    async def name(given: str | None, suffix: str, default: Callable[[str, str], str]) -> str:
         if given is not None:
             return given
+        found = default(topic, subscription)
         older = older_name(topic, subscription, suffix)
-        return older if await exists(older) else default
+        return older if await exists(older) else found
 
     retry, dead = await asyncio.gather(
-        name(policy.retry_letter_topic, "RETRY", retry_letter_topic(topic, subscription)),
-        name(policy.dead_letter_topic, "DLQ", dead_letter_topic(topic, subscription)),
+        name(policy.retry_letter_topic, "RETRY", retry_letter_topic),
+        name(policy.dead_letter_topic, "DLQ", dead_letter_topic),
     )
     named = replace(policy, retry_letter_topic=retry, dead_letter_topic=dead)
     return replace(options, delivery=replace(options.delivery, policy=named))

@@ -59,13 +59,23 @@ def base_topic(topic: str) -> str:
 
 
 def dead_letter_topic(topic: str, subscription: str) -> str:
-    """Return the default name."""
-    return f"{base_topic(topic)}-{subscription}-DLQ"
+    """Return the default name. Raises ArgumentError where that would be no topic of the namespace."""
+    return f"{base_topic(topic)}-{_in_a_name(subscription, 'dead_letter_topic')}-DLQ"
 
 
 def retry_letter_topic(topic: str, subscription: str) -> str:
-    """Return the default name."""
-    return f"{base_topic(topic)}-{subscription}-RETRY"
+    """Return the default name. Raises ArgumentError where that would be no topic of the namespace."""
+    return f"{base_topic(topic)}-{_in_a_name(subscription, 'retry_letter_topic')}-RETRY"
+
+
+def _in_a_name(subscription: str, what: str) -> str:
+    # persistent://public/default/t-a/b-DLQ reads as a topic b-DLQ of a namespace of the older form
+    if "/" in subscription:
+        raise ArgumentError(
+            f"the subscription {subscription[:80]!r} has a slash in its name, which the name of a topic cannot have: "
+            f"give a {what} in dead_letter_policy"
+        )
+    return subscription
 
 
 def older_name(topic: str, subscription: str, suffix: str) -> str:
