@@ -222,6 +222,8 @@ def test_what_cannot_be_sent_is_said(broker: LiveBroker) -> None:
             (pa.table({"value": ["a"], "__sequence": [1]}), r"column '__sequence' is none that can be sent"),
             (pa.table({"value": ["a"], "__eventTime": ["now"]}), r"'__eventTime' is string; it can be timestamp or"),
             ([1, 2], r"this is list"),
+            (pa.Table.from_arrays([pa.array(["a"])] * 2, ["value", "value"]), r"column 'value' more than once"),
+            (pa.Table.from_arrays([pa.array(["a"])] * 3, ["value", "__key", "__key"]), r"'__key' more than once"),
         ]
         for given, said in wrong:
             with pytest.raises(InvalidValueError, match=said):

@@ -128,3 +128,28 @@ def test_a_range_is_cut_at_ledgers(tmp_path_factory: pytest.TempPathFactory, top
             inside = split_by_ledger(lookup, topic, ReadPosition(start.ledger, 2), parts[1][1])
             assert inside == [(ReadPosition(start.ledger, 2), parts[0][1]), parts[1]]
             assert split_by_ledger(lookup, topic, end, end) == []
+
+
+def test_a_query_begins_where_a_ledger_begins(tmp_path_factory: pytest.TempPathFactory, topic: str) -> None:
+    """An acknowledgement names an entry, and before the first one of a ledger there is none in it: the subscription
+    stayed at the very start, and the query with it."""
+    with live_broker(tmp_path_factory.mktemp("ledgers")) as broker:
+        for life in range(2):
+            with (
+                Lookup(broker.url, timeout=10) as lookup,
+                CheckpointSubscription(lookup, topic, "keep") as subscription,
+            ):
+                subscription.hold(START)
+                publish(lookup, topic, [1] * 3)
+            if not life:
+                broker.end()
+                broker.start()
+        with Lookup(broker.url, timeout=10) as lookup:
+            first, end = first_position(lookup, topic), last_position(lookup, topic)
+            start = ReadPosition(end.ledger, 0)
+            assert first.ledger < start.ledger
+            with CheckpointSubscription(lookup, topic, "query") as query:
+                held = query.hold(start)
+                assert held == query.hold(start) == ReadPosition(first.ledger, 3)
+            with CheckpointSubscription(lookup, topic, "other") as query:
+                assert query.hold(first) == first

@@ -134,6 +134,12 @@ def test_messages_pass_interceptors_in_order_whatever_these_do(
             with pytest.raises(aio.AlreadyClosedError):
                 await consumer.acknowledge(again)
             assert heard.heard[-1][2] == "AlreadyClosedError"
+            for absurd in (None, 5, [None]):
+                with pytest.raises(InvalidValueError, match="acknowledge: message: a message that was received"):
+                    await consumer.acknowledge(absurd)  # type: ignore[arg-type]
+                with pytest.raises(InvalidValueError, match="a message that was received"):
+                    await consumer.acknowledge_cumulative(absurd)  # type: ignore[arg-type]
+            assert heard.heard[-1][2] == "AlreadyClosedError", "an interceptor hears of messages alone"
             reads = Heard()
             reader = await client.create_reader(topic, aio.MessageId.earliest, interceptors=[reads])
             assert (await reader.read_next(10_000)).data() == b"0" and reads.heard == [("before", b"0")]

@@ -66,3 +66,50 @@ def test_the_end_waits_for_what_is_only_being_prepared(end: str) -> None:
 
     with PulsarBroker(seed=1, settings={"transactionCoordinatorEnabled": "true"}) as broker:
         asyncio.run(main(broker))
+
+
+def test_a_coordinator_that_has_moved_is_looked_up_again() -> None:
+    """The connection to the broker where it was lives on: it was asked there for ever (rule 9.6)."""
+
+    def connects(link: Link) -> None:
+        link.look_up()
+        asked = link.expect(c.CommandTcClientConnectRequest)
+        link.send(c.CommandTcClientConnectResponse(asked.request_id))
+
+    def gone(link: Link, asked: c.CommandNewTxn | c.CommandEndTxn) -> None:
+        answer = c.CommandNewTxnResponse if isinstance(asked, c.CommandNewTxn) else c.CommandEndTxnResponse
+        code = ServerError.TransactionCoordinatorNotFound
+        link.send(answer(asked.request_id, error=code, message="Transaction coordinator with id 0 not found!"))
+
+    def begins(link: Link, least: int) -> None:
+        asked = link.expect(c.CommandNewTxn)
+        link.send(c.CommandNewTxnResponse(asked.request_id, c.TxnId(0, least)))
+
+    def script(link: Link) -> None:
+        link.greet()
+        link.partitions(1)
+        connects(link)
+        begins(link, 1)
+        gone(link, link.expect(c.CommandNewTxn))
+        connects(link)
+        begins(link, 2)
+        gone(link, link.expect(c.CommandEndTxn))
+        connects(link)
+        ended = link.expect(c.CommandEndTxn)
+        link.send(c.CommandEndTxnResponse(ended.request_id))
+        gone(link, link.expect(c.CommandNewTxn))
+        connects(link)
+        gone(link, link.expect(c.CommandNewTxn))
+        link.until_left()
+
+    async def all_of_it(url: str) -> None:
+        async with asyncio.timeout(30), Client(url, operation_timeout_seconds=10) as client:
+            assert (await client.new_transaction()).txn_id == c.TxnId(0, 1)
+            second = await client.new_transaction()
+            assert second.txn_id == c.TxnId(0, 2)
+            await second.abort()
+            with pytest.raises(RefusedError, match="id 0 not found"):
+                await client.new_transaction()
+
+    with scripted_broker(script) as url:
+        asyncio.run(all_of_it(url))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.errors import AlreadyClosedError, ArgumentError, RefusedError
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from magnetar.client.aio.topics.topic_consumer import TopicConsumer
 
 _ASSIGN = "persistent://pulsar/system/transaction_coordinator_assign"
+_Changed: TypeAlias = (
+    c.CommandAddPartitionToTxnResponse | c.CommandAddSubscriptionToTxnResponse | c.CommandEndTxnResponse
+)
+Answer = TypeVar("Answer", bound=c.CommandNewTxnResponse | _Changed)
 
 
 class ClientTransaction:
@@ -174,17 +178,17 @@ class CoordinatorSession:
                 count = 0
             if not count:
                 raise RefusedError(
-                    "begin a transaction", ServerError.TransactionCoordinatorNotFound,
-                    "the cluster has none; set transactionCoordinatorEnabled=true",
-                )  # fmt: skip
+                    "begin a transaction", ServerError.TransactionCoordinatorNotFound, "the cluster has none"
+                )
             self._count = count
         number = self._turn % self._count
         self._turn += 1
 
         async def ask() -> c.TxnId:
-            connection = await self._at(number)
-            command = c.CommandNewTxn(connection.new_request_id(), round(seconds * 1000), number)
-            answer = await connection.request(command, c.CommandNewTxnResponse, "begin a transaction")
+            connection, answer = await self._answer(
+                number, "begin a transaction", c.CommandNewTxnResponse,
+                lambda request_id: c.CommandNewTxn(request_id, round(seconds * 1000), number),
+            )  # fmt: skip
             if answer.error is not None or answer.txn is None:
                 raise connection.refused(
                     "begin a transaction", answer.error or ServerError.UnknownError, answer.message
@@ -205,6 +209,21 @@ class CoordinatorSession:
             raise connection.refused(what, answer.error, answer.message)
         self._connected[number] = connection
         return connection
+
+    async def _answer(
+        self, number: int, what: str, expected: type[Answer], command: Callable[[int], c.Command]
+    ) -> tuple[WireConnection, Answer]:
+        """Ask a coordinator; where it was before and is no more, it is looked up again, once: it has moved to another
+        broker, and the connection to the old one lives on (rule 9.6)."""
+        known = self._connected.get(number)
+        while True:
+            connection = await self._at(number)
+            answer = await connection.request(command(connection.new_request_id()), expected, what)
+            if answer.error is not ServerError.TransactionCoordinatorNotFound or connection is not known:
+                return connection, answer
+            known = None
+            if self._connected.get(number) is connection:
+                del self._connected[number]
 
     async def add_partition(self, txn: c.TxnId, topic: str) -> None:
         """Register a topic that the transaction publishes to; repeated while the coordinator is away, as `end`."""
@@ -231,16 +250,13 @@ class CoordinatorSession:
         self,
         txn: c.TxnId,
         what: str,
-        expected: type[
-            c.CommandAddPartitionToTxnResponse | c.CommandAddSubscriptionToTxnResponse | c.CommandEndTxnResponse
-        ],
+        expected: type[_Changed],
         command: Callable[[int], c.Command],
     ) -> None:
         """Ask the transaction's coordinator, again while it is away: asked twice, it changes nothing more."""
 
         async def ask() -> None:
-            connection = await self._at(txn.most)
-            answer = await connection.request(command(connection.new_request_id()), expected, what)
+            connection, answer = await self._answer(txn.most, what, expected, command)
             if answer.error is not None:
                 raise connection.refused(what, answer.error, answer.message)
 

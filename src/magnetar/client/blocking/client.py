@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import re
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Never, Unpack
@@ -102,7 +103,8 @@ class Client:
         if use_tls and not str(service_url).startswith(("pulsar+ssl://", "https://")):
             raise ArgumentError("use_tls goes with a service_url of pulsar+ssl:// or https://, which alone decides")
         given = _given(locals(), leaving_out=_OF_THREADS)
-        self._detach = attach(logger)
+        self._detach = weakref.finalize(self, attach(logger))
+        self._detach.atexit = False
         for name, value, usual in (("io_threads", io_threads, 1), ("log_conf_file_path", log_conf_file_path, None)):
             if value != usual:
                 _LOG.info("%s=%r changes nothing: docs/client.md says why", name, value)

@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Callable
 from enum import IntEnum
+from os import PathLike
 from typing import Final
 
 from typing_extensions import override
@@ -45,8 +46,10 @@ class ConsoleLogger:
 class FileLogger:
     """Lines of this level and above are appended to a file."""
 
-    def __init__(self, log_level: LoggerLevel, log_file: str) -> None:
+    def __init__(self, log_level: LoggerLevel, log_file: str | PathLike[str]) -> None:
         self.log_level = _checked(log_level)
+        if not isinstance(log_file, str | PathLike):
+            raise ArgumentError(f"log_file is the path of a file, and not {type(log_file).__name__}")
         self.log_file = log_file
 
 

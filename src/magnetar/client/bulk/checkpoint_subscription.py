@@ -23,7 +23,7 @@ from magnetar.client.connection import Connection
 from magnetar.client.errors import ClientError, ConnectionLostError, RefusedError
 from magnetar.client.lookup import Lookup
 from magnetar.client.read_position import START, ReadPosition, after_entry
-from magnetar.client.reader_session import consumer_ended
+from magnetar.client.reader_session import ReaderSession, consumer_ended
 from magnetar.protocol import commands as c
 
 log = logging.getLogger(__name__)
@@ -67,6 +67,8 @@ class CheckpointSubscription:
 
     def move_to(self, position: ReadPosition) -> None:
         """Acknowledge everything before ``position``, but not part of an entry. Durable as the broker's acks are."""
+        if position.entry <= 0 < position.ledger:
+            position = self._after_the_one_before(position)
         if position.entry <= 0:
             return
 
@@ -86,6 +88,19 @@ class CheckpointSubscription:
                 raise RefusedError(what, answer.error, answer.message)
 
         self._patiently(acknowledge)
+
+    def _after_the_one_before(self, position: ReadPosition) -> ReadPosition:
+        """Return the position after the last entry before the beginning of a ledger; START if there is none.
+
+        An acknowledgement names an entry, and how many the ledger before has only a reader that is placed there says.
+        """
+
+        def ask() -> ReadPosition:
+            with ReaderSession(self._lookup, self.topic, position) as session:
+                return session.placed_at()
+
+        placed_at = self._lookup.patiently(ask)
+        return placed_at if placed_at < position else START
 
     def close(self) -> None:
         """Close the connection; the subscription stays."""

@@ -115,9 +115,9 @@ def position_at_time(lookup: Lookup, topic: str, time_ms: int, now_ms: int) -> R
     message, first, end = _first(lookup, topic, back, late)
     if first:
         earliest = first_position(lookup, topic)
-        while first and message is not None and message.message_id[:2] != earliest[:2]:
+        while back and first and message is not None and message.message_id[:2] != earliest[:2]:
             # Perhaps earlier ones are as late: the broker's clock is not ours. Or nothing came for a while before.
-            back = min(back * 4 + 60, now_ms // 1000)
+            back = back * 4 + 60 if back < now_ms // 4000 else 0  # at last from the beginning, which is no time
             message, first, end = _first(lookup, topic, back, late)
     return end if message is None else ReadPosition(message.message_id.ledger, message.message_id.entry)
 

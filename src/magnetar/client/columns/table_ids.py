@@ -51,7 +51,8 @@ def row_ranges(table: Any) -> Iterator[RowRange]:
     broken[1:] = (ledgers[1:] != ledgers[:-1]) | (entries[1:] != entries[:-1]) | (sizes[1:] != sizes[:-1])
     broken[1:] |= (places[1:] != places[:-1] + 1) | (places[1:] <= places[:-1])
     if "__topic" in table.column_names:
-        if table.column("__topic").null_count:
+        kind = table.schema.field("__topic").type
+        if table.column("__topic").null_count or pa.types.is_nested(kind):
             raise InvalidValueError("column '__topic' is not as receive_table has given it")
         encoded = table.column("__topic").combine_chunks().dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):

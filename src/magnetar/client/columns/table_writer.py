@@ -50,6 +50,9 @@ class TableWriter:
     def rows(self, batch: Any) -> Iterator[Rows]:
         """Yield the rows of a pa.RecordBatch by partition. Raises InvalidValueError for columns that cannot be sent,
         and then none of the batch was yielded."""
+        if len(set(batch.schema.names)) < len(batch.schema.names):
+            twice = sorted({name for name in batch.schema.names if batch.schema.names.count(name) > 1})
+            raise InvalidValueError(f"the table has column {', '.join(map(repr, twice))} more than once")
         names = [name for name in batch.schema.names if is_value(name)]
         values = pa.schema([batch.schema.field(name) for name in names])
         if self._columns is None or not self._columns.equals(values):

@@ -73,9 +73,11 @@ class OutboxTable:
         if not isinstance(content, bytes):
             raise InvalidValueError(f"a message is bytes, and not {type(content).__name__}; encode it first")
         for what, number in (("event_timestamp", event_timestamp), ("deliver_at", deliver_at)):
-            if number is not None and not 0 <= number < 1 << 63:
-                raise InvalidValueError(f"{what} {number} is not from 0 to 2^63 - 1")
-        if not all(isinstance(one, str) for pair in (properties or {}).items() for one in pair):
+            if number is not None and (type(number) is not int or not 0 <= number < 1 << 63):
+                raise InvalidValueError(f"{what} {number!r} is no whole number from 0 to 2^63 - 1")
+        if partition_key is not None and not _is_text(partition_key):
+            raise InvalidValueError(f"partition_key {partition_key!r} is no text")
+        if not all(_is_text(one) for pair in (properties or {}).items() for one in pair):
             raise InvalidValueError("properties are texts by texts")
         row = (name.fqn, content, partition_key, json.dumps(dict(properties or {})), event_timestamp, deliver_at)
         with closing(connection.cursor()) as cursor:
@@ -137,7 +139,22 @@ class OutboxTable:
                 for number, payload, key, properties, event_time, deliver_at, sequence in cursor.fetchall()
             ]
 
+    def forget_numbers(self, connection: SqlConnection, rows: Sequence[OutboxRow]) -> None:
+        """Take the sequence ids from messages that are stored nowhere, and get others; commit after it."""
+        with closing(connection.cursor()) as cursor:
+            cursor.executemany(
+                self._sql("UPDATE {table} SET sequence = NULL WHERE id = ?"), [(row.number,) for row in rows]
+            )
+
     def delete(self, connection: SqlConnection, rows: Sequence[OutboxRow]) -> None:
         """Delete messages that have their receipts; commit after it."""
         with closing(connection.cursor()) as cursor:
             cursor.executemany(self._sql("DELETE FROM {table} WHERE id = ?"), [(row.number,) for row in rows])
+
+
+def _is_text(given: object) -> bool:
+    """Whether it is a text that can be sent, without halves of characters."""
+    try:
+        return isinstance(given, str) and given.encode() is not None
+    except UnicodeEncodeError:
+        return False

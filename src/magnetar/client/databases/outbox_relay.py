@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -18,6 +18,7 @@ from magnetar.client.aio.client import Client
 from magnetar.client.aio.producers.producer import Producer
 from magnetar.client.databases.outbox import OutboxRow, OutboxTable
 from magnetar.client.databases.sql_dialect import SqlConnection
+from magnetar.client.errors import MessageTooLargeError
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.client.machines.outgoing.partition_router import PartitionsRoutingMode, RoutedMessage
 from magnetar.model.errors import InvalidValueError
@@ -58,6 +59,8 @@ class OutboxRelay:
         self._producers: dict[str, Producer[bytes]] = {}
         self._wake = asyncio.Event()
         self._stopping = False
+        self._troubled: dict[str, tuple[int, float]] = {}
+        """By topics with trouble: how often in turn, and when they are tried again."""
 
     def wake(self) -> None:
         """Have it look now, as after a commit of this process; call it on the loop."""
@@ -69,42 +72,89 @@ class OutboxRelay:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send whatever is there and comes, until `stop`; trouble is logged, and tried again after a pause."""
+        """Send whatever is there and comes, until `stop`; trouble is logged, and tried again after a pause.
+
+        Trouble with one topic holds up no other. Cancelled, it leaves the producers' name to the next relay.
+        """
         failures = 0
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                sent = await self.send_waiting()
-                failures = 0
-            except Exception as error:
-                failures += 1
-                sent = 0
-                _log.warning("the outbox could not be sent, which is tried again: %s", error)
-                await self._close_producers()
-            if not sent:
-                pause = min(self._poll * 2 ** min(failures, 10), max(_PAUSE_MOST, self._poll))
+        try:
+            while not self._stopping:
+                self._wake.clear()
                 try:
-                    async with asyncio.timeout(pause):
-                        await self._wake.wait()
-                except TimeoutError:
-                    pass
-        await self._close_producers()
+                    sent = await self._send_due()
+                    failures = 0
+                except Exception as error:
+                    failures += 1
+                    sent = 0
+                    _log.warning("the outbox could not be read, which is tried again: %s", error)
+                if not sent:
+                    try:
+                        async with asyncio.timeout(self._pause(failures)):
+                            await self._wake.wait()
+                    except TimeoutError:
+                        pass
+        finally:
+            await self._close_producers()
+
+    def _pause(self, failures: int) -> float:
+        return min(self._poll * 2.0 ** min(failures, 10), max(_PAUSE_MOST, self._poll))
+
+    async def _send_due(self) -> int:
+        """Send what waits for topics whose last trouble is long enough ago."""
+        now = asyncio.get_running_loop().time
+        topics = await self._work(self._outbox.topics)
+        self._troubled = {topic: self._troubled[topic] for topic in topics if topic in self._troubled}
+        due = [topic for topic in topics if self._troubled.get(topic, (0, 0.0))[1] <= now()]
+        sent, troubles = await self._send(due, stoppable=True)
+        for topic in due:
+            failures = self._troubled.pop(topic, (0, 0.0))[0] + 1
+            if topic in troubles:
+                self._troubled[topic] = failures, now() + self._pause(failures)
+                _log.warning("the outbox of %s could not be sent, which is tried again: %s", topic, troubles[topic])
+        return sent
 
     async def send_waiting(self) -> int:
         """Send what waits, some thousand messages of each topic at most, and delete it; returns how many.
 
-        Raises what the database or the broker refuses; what was sent then is sent again the next time.
+        Raises what the database or the broker refuses, after all topics had their turn; what has no receipt then is
+        sent again the next time.
         """
-        sent = 0
-        for topic in await self._work(self._outbox.topics):
-            producer = await self._producer(topic)
-            above = producer.last_sequence_id()
-            await self._work(partial(self._outbox.number, topic=topic, above=above, limit=_ROWS))
-            rows = await self._work(partial(self._outbox.numbered, topic=topic, limit=_ROWS))
-            await asyncio.gather(*[producer.send_message(_message(row)) for row in rows])
-            await self._work(partial(self._outbox.delete, rows=rows))
-            sent += len(rows)
+        sent, troubles = await self._send(await self._work(self._outbox.topics), stoppable=False)
+        for trouble in troubles.values():
+            raise trouble
         return sent
+
+    async def _send(self, topics: Sequence[str], *, stoppable: bool) -> tuple[int, dict[str, Exception]]:
+        """Send what waits for some topics; returns how many messages, and what was refused."""
+        sent = 0
+        troubles: dict[str, Exception] = {}
+        for topic in topics:
+            if stoppable and self._stopping:
+                break
+            try:
+                stored, trouble = await self._send_of(topic)
+                sent += stored
+            except Exception as error:
+                trouble = error
+            if trouble is not None:
+                troubles[topic] = trouble
+                if (producer := self._producers.pop(topic, None)) is not None:
+                    await asyncio.gather(producer.close(), return_exceptions=True)
+        return sent, troubles
+
+    async def _send_of(self, topic: str) -> tuple[int, Exception | None]:
+        producer = await self._producer(topic)
+        above = producer.last_sequence_id()
+        await self._work(partial(self._outbox.number, topic=topic, above=above, limit=_ROWS))
+        rows = await self._work(partial(self._outbox.numbered, topic=topic, limit=_ROWS))
+        fates = await asyncio.gather(*[producer.send_message(_message(row)) for row in rows], return_exceptions=True)
+        errors = [(row, fate) for row, fate in zip(rows, fates, strict=True) if isinstance(fate, BaseException)]
+        stored = [row for row, fate in zip(rows, fates, strict=True) if not isinstance(fate, BaseException)]
+        await self._work(partial(self._outbox.delete, rows=stored))
+        if too_large := [row for row, error in errors if isinstance(error, MessageTooLargeError)]:
+            # Those after it are stored: with its number it would count as one of them when the broker takes it at last.
+            await self._work(partial(self._outbox.forget_numbers, rows=too_large))
+        return len(stored), next((error for _, error in errors if isinstance(error, Exception)), None)
 
     async def _producer(self, topic: str) -> Producer[bytes]:
         found = self._producers.get(topic)

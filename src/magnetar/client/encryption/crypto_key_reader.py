@@ -75,8 +75,8 @@ class UriKeyReader:
     ) -> None:
         self._public, self._private = public, private
         for given in (public, private):
-            for uri in (given,) if isinstance(given, str) else (given or {}).values():
-                if not uri.startswith(("file:", "data:")):
+            for uri in given.values() if isinstance(given, Mapping) else () if given is None else (given,):
+                if not isinstance(uri, str) or not uri.startswith(("file:", "data:")):
                     raise InvalidValueError("a key is file:///path or data:application/x-pem-file;base64,…")
 
     def get_public_key(self, key_name: str, metadata: Mapping[str, str]) -> EncryptionKeyInfo:

@@ -111,3 +111,18 @@ def test_there_is_no_first_position_where_all_was_trimmed() -> None:
 
     with asking(lookups(), trimmed) as lookup:
         assert first_position(lookup, TOPIC) == START
+
+
+def test_a_search_by_time_ends_although_the_first_entry_is_gone_meanwhile() -> None:
+    """The entry that was the first one is trimmed, or comes no more: it was looked for again and again."""
+
+    def begins_at(entry: int) -> Script:
+        def script(link: Link) -> None:
+            consumer = reads(link)
+            tells(link, c.MessageIdData(3, -1))
+            delivers(link, consumer, entry)
+
+        return script
+
+    with asking(lookups(3), begins_at(5), begins_at(4), begins_at(5)) as lookup:
+        assert position_at_time(lookup, TOPIC, 3000, 9000) == ReadPosition(3, 5)

@@ -6,6 +6,8 @@ import base64
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -184,3 +186,9 @@ def test_a_key_reader_that_wants_to_end_the_program_has_failed(
     if error is KeyboardInterrupt:  # the user's Ctrl-C
         with pytest.raises(KeyboardInterrupt):
             MessageUnsealer(Ends()).open("here", metadata, sealed)
+
+
+@pytest.mark.parametrize("given", [Path("/k.pem"), 5, {"a": Path("/k.pem")}, "/k.pem"], ids=str)
+def test_a_key_that_is_no_uri_is_refused_in_words(given: Any) -> None:
+    with pytest.raises(InvalidValueError, match="a key is file:///path"):
+        UriKeyReader(given)

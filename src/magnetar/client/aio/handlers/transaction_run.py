@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 
 from magnetar.client.aio.client_transaction import ClientTransaction
 from magnetar.client.aio.handlers.outcome import RunReport
-from magnetar.client.errors import AlreadyClosedError, ClientError
+from magnetar.client.errors import AlreadyClosedError, ClientError, RefusedError
 from magnetar.client.machines.message import Message
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, ServerError
 
 TransactionHandler = Callable[[Sequence[Message[Any]], ClientTransaction], Awaitable[None]]
 
@@ -76,6 +76,8 @@ class TransactionRun:
         self._options = options
         self._stop = asyncio.Event()
         self._report = RunReport()
+        self._begun = False
+        """Whether the cluster has given a transaction."""
 
     def stop(self) -> None:
         """Receive no more, and let the transaction that has begun come to its end."""
@@ -93,9 +95,9 @@ class TransactionRun:
                 self._report.retried += len(batch)
                 if failures == self._options.attempts:
                     raise
-                _log.exception("%s: a transaction of %d messages failed", self._consumer.topic(), len(batch))
-                if isinstance(error, AlreadyClosedError):
+                if isinstance(error, AlreadyClosedError) or (not self._begun and _has_none(error)):
                     raise
+                _log.exception("%s: a transaction of %d messages failed", self._consumer.topic(), len(batch))
                 await self._pause(failures)
             else:
                 failures = 0
@@ -155,6 +157,7 @@ class TransactionRun:
     async def _one(self, batch: Sequence[Message[Any]]) -> None:
         try:
             async with await self._begin() as txn:
+                self._begun = True
                 await self._handler(batch, txn)
                 await asyncio.gather(*(self._consumer.acknowledge(message, txn=txn) for message in batch))
         except BaseException:
@@ -168,3 +171,8 @@ class TransactionRun:
                 await self._stop.wait()
         except TimeoutError:
             pass
+
+
+def _has_none(error: Exception) -> bool:
+    """Whether an error says that the cluster has no transactions."""
+    return isinstance(error, RefusedError) and error.code is ServerError.TransactionCoordinatorNotFound

@@ -96,8 +96,10 @@ class InterceptedConsumer(Consumer):
             error = raised
             raise
         finally:
-            for one in (message,) if isinstance(message, Message | MessageId) else message:
-                told(self.interceptors, "on_acknowledge", self, _id(one), error)
+            given = message if isinstance(message, Sequence) else (message,)
+            for one in given:
+                if isinstance(one, Message | MessageId):
+                    told(self.interceptors, "on_acknowledge", self, _id(one), error)
 
     @override
     def acknowledge_many(self, messages: Iterable[Message | MessageId]) -> None:
@@ -117,7 +119,8 @@ class InterceptedConsumer(Consumer):
             error = raised
             raise
         finally:
-            told(self.interceptors, "on_acknowledge_cumulative", self, _id(message), error)
+            if isinstance(message, Message | MessageId):
+                told(self.interceptors, "on_acknowledge_cumulative", self, _id(message), error)
 
     @override
     def _end(self) -> None:

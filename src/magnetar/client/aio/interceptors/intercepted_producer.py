@@ -119,8 +119,10 @@ class InterceptedProducer(Producer):
     async def close(self) -> None:
         if self._closed:
             return
-        await super().close()
-        told(self.interceptors, "close")
+        try:
+            await super().close()
+        finally:
+            told(self.interceptors, "close")
 
 
 class HeardToken:
