@@ -161,9 +161,9 @@ class SendQueue:
         self._producer = producer
         options = producer.options
         self._blocks = options.block_if_queue_full
-        most = options.limits.pending_messages or sys.maxsize
+        self._each = options.limits.pending_messages or sys.maxsize
         # Without waiting each partition says itself that it is full; with it none of them may ever be.
-        self._most = most if self._blocks else most * producer.partitions
+        self._most = self._each if self._blocks else self._each * producer.partitions
         self._memory = producer.memory
         self._waiting: deque[Waiting] = deque()
         self._unheard: tuple[EntryFate | None, UnheardMessages] = None, UnheardMessages(self)
@@ -212,9 +212,13 @@ class SendQueue:
 
     def _wait_for_room(self) -> None:
         memory = self._memory
+        if not self._blocks:
+            self._most = self._each * self._producer.partitions  # perhaps there are more by now
         if not self._blocks or self._thread.inside:
             if memory.full:
                 raise MemoryFullError(self._producer.topic(), memory.limit)
+            if not self._blocks and self._sent - self._fated < self._most:
+                return
             raise QueueFullError(
                 f"{self._producer.topic()}: {self._sent - self._fated} messages of producer "
                 f"{self._producer.producer_name()} wait for their receipts; "

@@ -11,7 +11,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import unquote_to_bytes
 
 from magnetar.model.errors import InvalidValueError
@@ -75,7 +75,8 @@ class UriKeyReader:
     ) -> None:
         self._public, self._private = public, private
         for given in (public, private):
-            for uri in given.values() if isinstance(given, Mapping) else () if given is None else (given,):
+            uris: list[Any] = list(given.values()) if isinstance(given, Mapping) else [given] if given else []
+            for uri in uris:
                 if not isinstance(uri, str) or not uri.startswith(("file:", "data:")):
                     raise InvalidValueError("a key is file:///path or data:application/x-pem-file;base64,…")
 

@@ -14,7 +14,11 @@ from magnetar.protocol.compression import DamagedPayloadError
 from magnetar.protocol.entries import EntryMetadata
 
 PATIENCE_MS: Final = 60_000
-"""How long the next chunk of a message may take (rule 6.6.3)."""
+"""How long the next chunk of a message may take (rule 6.6.3), from the first look for it after the one before it: when
+they were published says nothing, since what is read may be old."""
+_ANY_AGE: Final = 1 << 62
+_REMEMBERED_MAX: Final = 10_000
+"""Chunks without a beginning, and messages of which no more is wanted, that are remembered."""
 Place = tuple[int, int]
 
 
@@ -35,8 +39,16 @@ class ChunkBuffer:
         """``acknowledge_oldest``: what is dropped for want of room is acknowledged; otherwise it comes again."""
         self._messages_max = messages_max
         self._acknowledge_oldest = acknowledge_oldest
-        self._joiner = ChunkJoiner(PATIENCE_MS)
+        self._joiner = ChunkJoiner(_ANY_AGE)
         self._places: dict[str, list[Place]] = {}
+        self._noted: dict[str, int] = {}
+        """When a message was first seen to wait for the chunk that is next, in milliseconds."""
+        self._orphans: dict[Place, tuple[str, int]] = {}
+        """Chunks whose message has not begun here, until the next look: uuid and publish time."""
+        self._acknowledged: dict[str, None] = {}
+        """Messages whose chunks were acknowledged, since they were never whole."""
+        self._again: dict[str, None] = {}
+        """Messages whose chunks are to come again, from the first one on."""
         self._damaged: list[Place] = []
 
     def add(self, place: Place, metadata: EntryMetadata, payload: bytes) -> Joined:
@@ -45,13 +57,17 @@ class ChunkBuffer:
         uuid = metadata.uuid or ""
         done: list[Place] = []
         old = self._places.get(uuid)
+        self._noted.pop(uuid, None)
         if metadata.chunk_id == 0:
+            self._begins(uuid)
             if old is not None and old[0] != place:
                 done += old  # the producer has sent it again
             self._places.pop(uuid, None)
             done += self._make_room()
             self._places[uuid] = [place]
-        elif old is None or place in old:
+        elif old is None:
+            return self._orphan(place, uuid, metadata.publish_time)
+        elif place in old:
             return Joined()
         elif metadata.chunk_id == len(old):
             old.append(place)
@@ -64,6 +80,7 @@ class ChunkBuffer:
             raise
         for lost in self._joiner.given_up():
             self._places.pop(lost.uuid, None)
+            _remember(self._again, lost.uuid)
         if whole is None:
             return Joined(acknowledged=tuple(done))
         return Joined(whole, tuple(self._places.pop(uuid)), tuple(done))
@@ -74,6 +91,7 @@ class ChunkBuffer:
             oldest = next(iter(self._places))
             dropped += self._places.pop(oldest)
             self._joiner.forget(oldest)
+            _remember(self._acknowledged if self._acknowledge_oldest else self._again, oldest)
         return dropped if self._acknowledge_oldest else []
 
     def take_damaged(self) -> list[Place]:
@@ -81,15 +99,39 @@ class ChunkBuffer:
         found, self._damaged = self._damaged, []
         return found
 
+    def _begins(self, uuid: str) -> None:
+        self._again.pop(uuid, None)
+        self._acknowledged.pop(uuid, None)
+        for place in [place for place, (of, _) in self._orphans.items() if of == uuid]:
+            del self._orphans[place]
+
+    def _orphan(self, place: Place, uuid: str, published: int) -> Joined:
+        """Take a chunk whose message has not begun here (rule 6.6.4)."""
+        if uuid in self._acknowledged:
+            return Joined(acknowledged=(place,))
+        if uuid not in self._again:
+            self._orphans[place] = uuid, published
+            if len(self._orphans) > _REMEMBERED_MAX:
+                del self._orphans[next(iter(self._orphans))]
+        return Joined()
+
     def expire(self, now_ms: int) -> list[Place]:
-        """Return the chunks of messages whose next chunk has not come in time; they are to be acknowledged."""
-        self._joiner.give_up(now_ms)
-        return [place for lost in self._joiner.given_up() for place in self._places.pop(lost.uuid, [])]
+        """Return the chunks that are to be acknowledged: of messages whose next chunk has not come in time, and old
+        ones that came without a beginning."""
+        done = [place for place, (_, published) in self._orphans.items() if now_ms - published > PATIENCE_MS]
+        self._orphans.clear()
+        for uuid in list(self._places):
+            if now_ms - self._noted.setdefault(uuid, now_ms) > PATIENCE_MS:
+                done += self._places.pop(uuid)
+                del self._noted[uuid]
+                self._joiner.forget(uuid)
+                _remember(self._acknowledged, uuid)
+        return done
 
     @property
     def waiting(self) -> bool:
-        """Whether a message is incomplete."""
-        return bool(self._places)
+        """Whether `expire` has something to look at."""
+        return bool(self._places or self._orphans)
 
     @property
     def places(self) -> list[Place]:
@@ -100,4 +142,11 @@ class ChunkBuffer:
         """Forget everything: it comes again."""
         self._joiner.give_up()
         self._joiner.given_up()
-        self._places.clear()
+        for known in (self._places, self._noted, self._orphans, self._acknowledged, self._again):
+            known.clear()
+
+
+def _remember(known: dict[str, None], uuid: str) -> None:
+    known[uuid] = None
+    if len(known) > _REMEMBERED_MAX:
+        del known[next(iter(known))]

@@ -77,12 +77,11 @@ def test_a_coordinator_that_is_away_for_a_while_does_not() -> None:
             return _Transaction()
 
         async def handler(*_: object) -> None:
-            nonlocal handled
-            handled += 1
-            if handled == 2:
+            handled.append(1)
+            if len(handled) == 2:
                 one.stop()
 
-        handled = 0
+        handled: list[int] = []
         one = TransactionRun(consumer, begin, handler, TransactionRunOptions())
         async with asyncio.timeout(30):
             return (await one.run()).handled

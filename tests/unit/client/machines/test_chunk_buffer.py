@@ -1,0 +1,74 @@
+"""Chunks of messages that are not whole: what is waited for, what is acknowledged, and what comes again."""
+
+from __future__ import annotations
+
+from magnetar.client.machines.chunk_buffer import PATIENCE_MS, ChunkBuffer, Joined
+from magnetar.protocol.entries import EntryMetadata
+
+NOW = 1_700_000_000_000
+OLD = NOW - 10 * PATIENCE_MS
+
+
+def add(buffer: ChunkBuffer, uuid: str, number: int, entry: int, published: int = OLD) -> Joined:
+    metadata = EntryMetadata(
+        "p", 0, published, uuid=uuid, chunk_id=number, num_chunks_from_msg=3, total_chunk_msg_size=3
+    )  # fmt: skip
+    return buffer.add((1, entry), metadata, b"%d" % number)
+
+
+def test_an_old_message_whose_chunks_are_on_their_way_is_whole() -> None:
+    """Its chunks were acknowledged at the first look, since it was published more than a minute before: a consumer that
+    read a backlog never had it."""
+    buffer, joined = ChunkBuffer(10), Joined()
+    for number in range(3):
+        assert buffer.expire(NOW + number * PATIENCE_MS) == []
+        joined = add(buffer, "a", number, number, OLD + 2 * number * PATIENCE_MS)
+        assert joined.acknowledged == ()
+    assert joined.whole is not None and joined.places == ((1, 0), (1, 1), (1, 2))
+    assert not buffer.waiting
+
+
+def test_what_comes_no_more_is_acknowledged_and_so_is_what_comes_too_late() -> None:
+    """The chunk that came at last stayed in the backlog for ever (rules 6.6.3 and 6.6.4)."""
+    buffer = ChunkBuffer(10)
+    add(buffer, "a", 0, 0)
+    add(buffer, "a", 1, 1)
+    assert buffer.expire(NOW) == [] and buffer.expire(NOW + PATIENCE_MS) == [] and buffer.waiting
+    assert buffer.expire(NOW + PATIENCE_MS + 1) == [(1, 0), (1, 1)] and not buffer.waiting
+    assert add(buffer, "a", 2, 2, NOW + PATIENCE_MS) == Joined(acknowledged=((1, 2),))
+
+
+def test_a_chunk_without_a_beginning_is_acknowledged_if_it_is_old() -> None:
+    """It stays if it is young: its beginning may come yet, as for a consumer that another one's messages come to."""
+    buffer = ChunkBuffer(10)
+    assert add(buffer, "old", 2, 2) == Joined() and buffer.waiting
+    assert add(buffer, "young", 2, 3, NOW - 1) == Joined()
+    assert add(buffer, "begins", 1, 5) == Joined()
+    add(buffer, "begins", 0, 4)
+    assert buffer.expire(NOW) == [(1, 2)]
+    assert add(buffer, "begins", 1, 5).acknowledged == ()
+    whole = add(buffer, "begins", 2, 6)
+    assert whole.whole is not None and whole.places == ((1, 4), (1, 5), (1, 6))
+
+
+def test_chunks_of_what_comes_again_are_not_acknowledged() -> None:
+    """What was dropped for want of room begins anew when it comes again, and needs all its chunks (rule 6.6.2)."""
+    buffer = ChunkBuffer(1)
+    add(buffer, "a", 0, 0)
+    assert add(buffer, "b", 0, 1) == Joined()
+    assert add(buffer, "a", 1, 2) == Joined() == add(buffer, "a", 2, 3)
+    assert buffer.expire(NOW) == []
+    last = Joined()
+    for number, entry in enumerate((1, 4, 5)):
+        last = add(buffer, "b", number, entry)
+    assert last.whole is not None
+    for number, entry in enumerate((0, 2, 3)):
+        last = add(buffer, "a", number, entry)
+    assert last.whole is not None and last.places == ((1, 0), (1, 2), (1, 3))
+
+
+def test_the_rest_of_what_was_dropped_and_acknowledged_is_acknowledged() -> None:
+    buffer = ChunkBuffer(1, acknowledge_oldest=True)
+    add(buffer, "a", 0, 0, NOW)
+    assert add(buffer, "b", 0, 1, NOW) == Joined(acknowledged=((1, 0),))
+    assert add(buffer, "a", 1, 2, NOW) == Joined(acknowledged=((1, 2),))
