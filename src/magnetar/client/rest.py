@@ -70,7 +70,10 @@ class RestAnswer:
 
     def json(self) -> Any:
         """Return the JSON value, None if the answer is empty. Raises ValueError if it is no JSON."""
-        return json.loads(self.content) if self.content else None
+        try:
+            return json.loads(self.content) if self.content else None
+        except RecursionError:
+            raise ValueError("too many levels inside each other") from None
 
     @property
     def reason(self) -> str:
@@ -78,7 +81,7 @@ class RestAnswer:
         text = self.content.decode(errors="replace")
         try:
             return str(json.loads(text)["reason"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return text or f"HTTP status {self.http_status}"
 
 
@@ -99,7 +102,12 @@ class Rest:
         """Send a request and return the answer's JSON, None if it is empty. Raises RestRefusedError,
         NotAvailableError, CredentialsError."""
         data = None if body is None else json.dumps(body).encode()
-        return self.exchange(method, path, data).json()
+        answer = self.exchange(method, path, data)
+        try:
+            return answer.json()
+        except ValueError:
+            said = f"{self.url} answers {method} {path[:200]} with what is no JSON; is it the HTTP port of a broker?"
+            raise NotAvailableError(said) from None
 
     def exchange(
         self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None

@@ -7,10 +7,19 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from typer.testing import CliRunner
 
+from magnetar.cli.doctor.command import app as doctor
+from magnetar.cli.explain.command import app as explain
 from magnetar.client import rest
 from magnetar.client.rest import Rest
 from magnetar.model.errors import NotAvailableError
+
+ANSWERS = {
+    "/page": b"<html>a page for people</html>",
+    "/deep": b"[" * 100_000 + b"]" * 100_000,
+    "/digits": b"1" + b"0" * 5000,
+}
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -20,7 +29,7 @@ class Answers(BaseHTTPRequestHandler):
         if self.path == "/no-http":
             self.wfile.write(b"HTTP/1.1 what\r\n\r\n")
             return
-        body = b"[" + b" " * 5000 + b"]"
+        body = ANSWERS.get(self.path, b"[" + b" " * 5000 + b"]")
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -49,6 +58,32 @@ def test_a_long_answer_is_not_read(url: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(rest, "ANSWER_MAX", 4096)
     with pytest.raises(NotAvailableError, match="with more than 4096 bytes"):
         Rest(url).ask("GET", "/x")
+
+
+@pytest.mark.parametrize("path", ANSWERS)
+def test_what_is_no_json_is_named(url: str, path: str) -> None:
+    """A server of another kind may have the port; its answer ended commands in a traceback, or in words of JSON."""
+    with pytest.raises(NotAvailableError, match=f"{url} answers GET {path} with what is no JSON; is it the HTTP port"):
+        Rest(url).ask("GET", path)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--key", "k"]])
+def test_an_answer_that_is_no_explanation_is_named(url: str, arguments: list[str]) -> None:
+    done = CliRunner().invoke(explain, ["subscription", "orders", "s", "--admin-url", url, *arguments])
+    assert done.exit_code == 1 and "answers something that is no explanation" in done.stderr, done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(["o", ""], "SUB is empty"), (["o", "s", "--key", "a", "--hash", "1"], "either")]
+)
+def test_what_cannot_be_explained_is_said(url: str, arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(explain, ["subscription", *arguments, "--admin-url", url])
+    assert done.exit_code == 1 and said in done.stderr, done.output
+
+
+def test_a_server_of_another_kind_is_no_broker_that_is_ready(url: str) -> None:
+    done = CliRunner().invoke(doctor, ["--only", "broker", "--admin-url", url])
+    assert done.exit_code == 1 and "not as a broker does" in done.stdout, done.output
 
 
 def test_what_is_no_http_is_named(url: str) -> None:

@@ -112,7 +112,7 @@ class ThisMachine:
     def _broker(self) -> Iterator[Symptom]:
         url = self._rest.url
         try:
-            self._rest.exchange("GET", "/admin/v2/brokers/ready")
+            answer = self._rest.exchange("GET", "/admin/v2/brokers/ready")
         except RestRefusedError as refused:
             if refused.http_status in (401, 403):
                 yield Symptom("broker", Level.OK, f"{url} answers and asks for a login")
@@ -123,7 +123,11 @@ class ThisMachine:
                 "broker", Level.FAILURE, str(error), "magnetar standalone starts one; --admin-url names another"
             )
         else:
-            yield Symptom("broker", Level.OK, f"{url} is ready")
+            if answer.content.strip() == b"ok":
+                yield Symptom("broker", Level.OK, f"{url} is ready")
+            else:
+                words = f"{url} answers, and not as a broker does: a program of another kind has this port"
+                yield Symptom("broker", Level.FAILURE, words, "--admin-url names the broker's HTTP address")
 
 
 def _existing(path: Path) -> Path:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from magnetar.client.login_flags import ClientConfFile, Token
-from magnetar.model.errors import MagnetarError, NotAvailableError
+from magnetar.model.errors import InvalidValueError, MagnetarError, NotAvailableError
 from magnetar.model.names import TopicName
 from magnetar.runtime.command_line import commands
 
@@ -46,6 +47,10 @@ def subscription(
     from magnetar.cli.connection import ConnectionFlags, connection
 
     try:
+        if not name:
+            raise InvalidValueError("SUB is empty: name a subscription; is a variable not set?")
+        if key is not None and hash_value is not None:
+            raise InvalidValueError("give either --key or --hash: a key has a hash of its own")
         parsed = TopicName.parse(topic)
         base = f"/admin/v2/{parsed.domain}/{parsed.namespace}/{quote(parsed.local_name, safe='')}"
         base += f"/subscription/{quote(name, safe='')}"
@@ -53,11 +58,11 @@ def subscription(
         broker = connection(flags).rest(_PATIENCE_S)
         if key is None and hash_value is None:
             answer = _get(broker, base + "/explain", parsed)
-            lines = explained(answer)
+            lines = _in_words(explained, answer, broker)
         else:
             query = f"key={quote(key, safe='')}" if key is not None else f"hash={hash_value}"
             answer = _get(broker, f"{base}/unacknowledged?{query}", parsed)
-            lines = located(answer)
+            lines = _in_words(located, answer, broker)
     except (MagnetarError, OSError, ValueError) as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None
@@ -98,6 +103,16 @@ def located(answer: dict[str, Any]) -> list[str]:
     lines.append("delivered and not acknowledged: " + (" ".join(answer["unacknowledged"]) or "none"))
     lines.append("waiting: " + (" ".join(answer["waiting"]) or "none"))
     return lines
+
+
+def _in_words(words: Callable[[dict[str, Any]], list[str]], answer: dict[str, Any], broker: Rest) -> list[str]:
+    """Return the lines of an answer. Raises InvalidValueError about what no broker answers."""
+    try:
+        return words(answer)
+    except (KeyError, TypeError):
+        raise InvalidValueError(
+            f"{broker.url} answers something that is no explanation: is it the HTTP port of magnetar? See --admin-url"
+        ) from None
 
 
 def _get(broker: Rest, path: str, topic: TopicName) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from magnetar.runtime.command_line import commands, let_go_of_output
 app = commands("Query topics with SQL.")
 _FLAGS: Final = (
     ("failOnDataLoss=false", "--skip-lost"),
+    ("startingOffsets says", "--from says"),
+    ("endingOffsets says", "--until says"),
     ("the option 'decryption.privateKey'", "--encryption-key-value file:///private.pem"),
     ("let 'decryption.onFailure' be skip or consume", "let --crypto-failure-action be DISCARD or CONSUME"),
 )

@@ -12,9 +12,16 @@ from magnetar.model.names import TopicName
 STATEMENT_MAX: Final = 100_000
 """Characters."""
 TABLES_MAX: Final = 20
+OPERATORS_MAX: Final = 250
+"""What joins two things to one: the engine goes through a chain of them by recursion, and a long one ends the process
+without a word."""
 STANDARD: Final = ("__key", "__publishTime", "__eventTime", "__messageProperties")
 """Columns of metadata that ``*`` stands for, as `Consumer.receive_table` has them; others are there if named."""
 _SKIPPED: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()+", re.DOTALL)
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_OPERATOR: Final = re.compile(
+    r"""(?<=[\w)\]'"])\s*(?:\|\||::|[-+*/%&|^])|\b(?:AND|OR|XOR|UNION|INTERSECT|EXCEPT|JOIN)\b""", re.IGNORECASE
+)
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _FILE_FUNCTION: Final = re.compile(
     r"\b(read_(?:csv|ipc|json|parquet))\b|\b((?:read|scan)_\w+)[\"`]?(?:\s|--[^\n]*\n|/\*.*?\*/)*\(",
@@ -33,6 +40,7 @@ def check_statement(text: str) -> None:
     word = first[0].upper() if first else ""
     if word in ("SELECT", "WITH"):
         _check_no_file(text)
+        _check_chains(text)
         return
     if not word:
         raise InvalidValueError('there is no statement; write for instance magnetar sql "SELECT * FROM orders LIMIT 5"')
@@ -53,6 +61,16 @@ def _check_no_file(text: str) -> None:
         raise InvalidValueError(
             f"{(found[1] or found[2]).lower()} is refused: a statement reads topics only, no files and no addresses; "
             "produce what the file holds to a topic, or give rows out with --parquet FILE and join them elsewhere"
+        )
+
+
+def _check_chains(text: str) -> None:
+    """Refuse so many operators that the engine's stack might not hold them."""
+    count = sum(1 for _ in _OPERATOR.finditer(_QUOTED.sub("''", text)))
+    if count > OPERATORS_MAX:
+        raise InvalidValueError(
+            f"the statement has {count} operators (+, ||, AND, OR, UNION, JOIN …); {OPERATORS_MAX} are the most: write "
+            "IN (…) in place of many OR, or ask in several statements"
         )
 
 

@@ -8,8 +8,10 @@ import polars as pl
 import pytest
 from polars.io.plugins import register_io_source
 
+from magnetar.cli.sql.command import _with_flags
 from magnetar.cli.sql.read_bounds import QueryBoundError, ReadBounds
 from magnetar.cli.sql.statement import (
+    OPERATORS_MAX,
     STATEMENT_MAX,
     check_plan,
     check_statement,
@@ -27,6 +29,32 @@ from magnetar.model.errors import InvalidValueError
 )
 def test_queries_are_run(text: str) -> None:
     check_statement(text)
+
+
+@pytest.mark.parametrize("operator", ["+", "||", " or ", " AND ", "::int +", " UNION ALL SELECT ", "*-"])
+def test_a_chain_that_the_engine_could_not_go_through_is_refused(operator: str) -> None:
+    """It ended the process without a word, for its stack was too small."""
+    with pytest.raises(InvalidValueError, match=r"operators .* 250 are the most"):
+        check_statement("SELECT " + operator.join(["'a'"] * (OPERATORS_MAX + 2)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT a FROM t WHERE a IN ({', '.join(['-1'] * 5000)})",
+        f"SELECT a FROM t WHERE day IN ({', '.join(['2026-01-31'.join(chr(39) * 2)] * 2000)})",
+        f"SELECT {', '.join(f'a{number}' for number in range(5000))} FROM " + '"my-own-topic"',
+        f"SELECT a /* {'+ - or ' * 1000} */ FROM t -- {'1+1 ' * 1000}",
+    ],
+)
+def test_what_is_long_and_no_chain_is_run(text: str) -> None:
+    check_statement(text)
+
+
+def test_errors_about_places_name_the_flags() -> None:
+    assert (
+        _with_flags("t: startingOffsets says 9:9:0, and the topic ends") == "t: --from says 9:9:0, and the topic ends"
+    )
 
 
 @pytest.mark.parametrize(
