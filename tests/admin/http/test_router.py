@@ -102,6 +102,9 @@ async def everything(
     return answer([name, number, request.method, made, needed, kind, word, count, truth, flag, many, head])
 
 
+_WITHIN = "a whole number within 64 bits"
+
+
 @pytest.fixture(scope="module")
 def asked() -> RestClient:
     return rest(("/{name}/{number}", everything))
@@ -124,6 +127,11 @@ def test_arguments_come_from_path_query_and_head(asked: RestClient) -> None:
         ("/a/1", "query parameter needed is missing"),
         ("/a/x", 'path parameter number: "x" is not accepted: expected a whole number'),
         ("/a/1_0?needed=x", 'path parameter number: "1_0" is not accepted: expected a whole number'),
+        (f"/a/{1 << 63}?needed=x", f'path parameter number: "{1 << 63}" is not accepted: expected {_WITHIN}'),
+        (
+            "/a/1?needed=x&left=-9223372036854775809",
+            f'query parameter left: "-9223372036854775809" is not accepted: expected {_WITHIN}',
+        ),
         ("/a/1?needed=x&n=10", 'query parameter n: "10" is not accepted: expected a number from 0 to 9'),
         ("/a/1?needed=x&n=", 'query parameter n: "" is not accepted: expected a whole number'),
         ("/a/1?needed=x&kind=BIG", 'query parameter kind: "BIG" is not accepted: expected big or small'),

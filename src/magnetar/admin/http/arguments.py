@@ -175,10 +175,14 @@ def _reading(kind: Any, name: str) -> Reading:
 
 
 def whole(text: str) -> int:
-    """Read a whole number. Raises ValueError."""
+    """Read a whole number of 64 bits, as those of bodies are: a longer one is a slip, and would skip or move by all
+    there is. Raises ValueError."""
     if _WHOLE.fullmatch(text) is None:
         raise ValueError("a whole number")
-    return int(text.strip().partition(".")[0])
+    found = int(text.strip().partition(".")[0])
+    if not -(1 << 63) <= found < 1 << 63:
+        raise ValueError("a whole number within 64 bits")
+    return found
 
 
 def truth(text: str) -> bool:
