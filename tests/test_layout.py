@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,11 +57,17 @@ PYTHON = tracked("*.py")
 SOURCE = [path for path in PYTHON if path.is_relative_to(ROOT / "src")]
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every Python file's syntax tree: those that the rules of the structure have read are not parsed again."""
+    return {module.path: module.tree for module in checkout().modules}
+
+
 @pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(ROOT)))
 def test_file(path: Path) -> None:
     text = path.read_text()
     assert path.stem not in BANNED_NAMES
-    tree = ast.parse(text)
+    tree = trees()[str(path.relative_to(ROOT))]
     if text.strip():
         assert ast.get_docstring(tree), f"{path} has no docstring"
     for node in ast.walk(tree):
@@ -103,8 +110,8 @@ def test_no_large_blobs() -> None:
 def test_every_module_is_used() -> None:
     """A module that no other imports and that is no entry point is dead."""
     imported: set[str] = set()
-    for path in PYTHON:
-        for node in ast.walk(ast.parse(path.read_text())):
+    for tree in trees().values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:

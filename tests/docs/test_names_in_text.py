@@ -50,16 +50,23 @@ def files() -> tuple[str, ...]:
     return tuple(listed.stdout.decode().split("\0"))
 
 
+@cache
+def path_endings() -> frozenset[str]:
+    """Every file's path, and what is left of it without its first folders."""
+    parts = [path.split("/") for path in files()]
+    return frozenset("/".join(path[first:]) for path in parts for first in range(len(path)))
+
+
 def wrong_names(text: str) -> list[str]:
     """Names of ours that lead nowhere: dotted ones, those in roles, and files."""
     found = []
     for name in DOTTED.findall(text):
         ours = name.partition(".")[0] in first_parts() and not name.endswith((".py", ".md"))
-        if ours and name not in endings() | NOT_OURS and not OPTIONS.match(name):
+        if ours and name not in endings() and name not in NOT_OURS and not OPTIONS.match(name):
             found.append(name)
     found += [name for name in ROLE.findall(text) if name not in endings() and not hasattr(builtins, name)]
     for name in FILE.findall(text):
-        if name not in NOT_OURS and not any(f"/{path}".endswith(f"/{name.lstrip('./')}") for path in files()):
+        if name not in NOT_OURS and name.lstrip("./") not in path_endings():
             found.append(name)
     return found
 
