@@ -27,7 +27,8 @@ from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span
 from magnetar.storage.log.write_group import Failed
 from magnetar.storage.lost_blocks import LOST_IDS, LOST_SEQUENCES, newest_lost
-from magnetar.storage.recovery import Recovered, recover
+from magnetar.storage.recovery import recover
+from magnetar.storage.replay import Recovered
 from magnetar.storage.space.full_disk import FullDisk
 from magnetar.storage.space.segment_cleaner import SegmentCleaner
 from magnetar.storage.space.segment_keeper import SegmentKeeper
@@ -131,6 +132,8 @@ class LedgerStore:
         self.journal.start(found.segment, found.length, found.sequence, self.secret)
         for managed in self._logs.values():
             managed.finish_trim()
+        for cursor in found.renumbered:
+            cursor.record(_nothing)
         self.full_disk.start()  # the last: from here on there may be a task
 
     def _name_lost_segments(self, found: Recovered) -> None:

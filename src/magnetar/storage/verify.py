@@ -10,7 +10,6 @@ elsewhere and are not read.
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,7 +22,7 @@ from magnetar.storage.backends.newest_segment import NAME as NEWEST
 from magnetar.storage.backends.newest_segment import noted_newest
 from magnetar.storage.directory_format import require_files
 from magnetar.storage.ledgers.archive import Offload
-from magnetar.storage.log import checkpoint, records
+from magnetar.storage.log import checkpoint, judged_records, records
 from magnetar.storage.log.segment import SegmentIndex
 from magnetar.storage.log.segment_scan import ScannedBlock, SegmentScan
 from magnetar.storage.lost_blocks import begun_but_hollow, blocks_missing, gap_after, newest_lost
@@ -222,6 +221,8 @@ class _Verification:
                     self._follows(number, block.sequence)
                 blocks += 1
                 for raw in block.records:
+                    if not self._is_ours(scan, block, raw):
+                        continue
                     self._let_go.note(raw)
                     if raw.kind == records.RecordKind.EXTENT:
                         head = records.extent_head(raw.body)
@@ -239,6 +240,17 @@ class _Verification:
         if begun and scan.hollow and not last and not scan.damage:
             self._damaged(begun_but_hollow(number))
         self._next = (number + 1, scan.sequence + 1 if blocks else self._next[1])
+
+    def _is_ours(self, scan: SegmentScan, block: ScannedBlock, raw: records.RawRecord) -> bool:
+        try:
+            judged_records.judge(raw)
+        except records.RecordError as error:
+            scan.strange(block, raw, error)
+        except PersistenceError as error:
+            self._damaged(f"{scan.name} at offset {block.offset + raw.at}: {error}; a start refuses it")
+        else:
+            return True
+        return False
 
     def _blocks(self, scan: SegmentScan) -> Iterator[ScannedBlock]:
         """What can be read of a segment, up to the first place that the disk does not give."""
@@ -265,7 +277,7 @@ class _Verification:
                 for extent in extents
             }
             listed = list(index.extents())
-        except (records.RecordError, OSError, ValueError, struct.error) as error:
+        except (records.RecordError, OSError) as error:
             self._damaged(f"{name}: {error}; it is made anew when it is needed")
             return
         astray = [one for one in listed if one not in there]

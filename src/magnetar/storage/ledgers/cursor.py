@@ -233,6 +233,11 @@ class Cursor:
 
         self._journal.touch(self, recorded)
 
+    def renumber(self, cursor_id: int) -> None:
+        """Have another id, which no record knows: the next one is a whole state."""
+        self.id = cursor_id
+        self._whole = True
+
     def lost(self) -> None:
         """The last render did not reach the disk."""
         self.times_lost += 1

@@ -23,6 +23,8 @@ _MANY: Final = 32
 """Acknowledgements for which it pays to make one number of them."""
 _ONE: Final = ord("1")
 _FULL: Final = (1 << CHUNK) - 1
+_WHOLE: Final = bytearray(b"\xff" * (CHUNK >> 3))
+"""The one chunk of which all is acknowledged: bits are only set in place, so nothing changes it for the others."""
 
 
 class AckedSet(OrdinalBitmap):
@@ -135,6 +137,11 @@ class AckedSet(OrdinalBitmap):
         for number in range(start >> CHUNK_BITS, ((stop - 1) >> CHUNK_BITS) + 1):
             base = number << CHUNK_BITS
             low, high = max(start - base, 0), min(stop - base, CHUNK)
+            if high - low == CHUNK:
+                found = self._chunks.get(number)
+                self.size += CHUNK - (0 if found is None else int.from_bytes(found, "little").bit_count())
+                self._chunks[number] = _WHOLE
+                continue
             bits = ((1 << (high - low)) - 1) << low
             old = int.from_bytes(self._chunks.get(number, b""), "little")
             self.size += (bits & ~old).bit_count()

@@ -53,7 +53,6 @@ def decode(data: bytes, owner: int | None = None) -> Checkpoint:
         at += _U32.size + len(blob)
     log_image.require_once((one.about["id"] for one in logs), "logs of one id")
     log_image.require_once((one.about["name"] for one in logs), "logs of one name")
-    log_image.require_once((cursor.state.cursor for one in logs for cursor in one.cursors), "cursors of one id")
     return Checkpoint(head, logs)
 
 

@@ -331,6 +331,8 @@ def read_extent(data: bytes | ReadBuffer, at: int) -> Extent:
         end = position + length
         append(data[position:end])
         position = end
+    if position != start + size or not n:
+        raise RecordError(f"the entries of the extent at offset {at} do not fill it")
     return Extent(head, entries, counts, size)
 
 
@@ -341,9 +343,11 @@ def feature_state_body(log: int, name: str, data: bytes) -> bytes:
 
 
 def parse_feature_state(body: bytes) -> tuple[int, str, bytes]:
-    """Log, name, data."""
+    """Log, name, data. Raises RecordError, struct.error or UnicodeDecodeError."""
     log, size = _FEATURE_STATE.unpack_from(body)
     start = _FEATURE_STATE.size + size
+    if start > len(body):
+        raise RecordError("a feature's state is shorter than its name")
     return log, body[_FEATURE_STATE.size : start].decode(), body[start:]
 
 

@@ -130,10 +130,14 @@ class SegmentIndex:
         self._table: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         """For each log and ledger, ascending: first ordinal, where the places stand, how many."""
         at = _INDEX_HEAD.size + count * _INDEX_SPAN.size
+        if at > len(data):
+            raise records.RecordError(f"{index_name(number)} is shorter than its table")
         for i in range(count):
             log, ledger, first, extents = _INDEX_SPAN.unpack_from(data, _INDEX_HEAD.size + i * _INDEX_SPAN.size)
             self._table.setdefault((log, ledger), []).append((first, at, extents))
             at += 20 * extents
+        if at + 4 != len(data):
+            raise records.RecordError(f"{index_name(number)} does not hold the places that it lists")
 
     def extents(self) -> Iterator[tuple[int, int, int, int]]:
         """Every extent it lists: log, first ordinal, offset, length."""

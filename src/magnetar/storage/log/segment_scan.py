@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from magnetar.storage.backends.journal_backend import JournalBackend, SegmentReader, is_full, segment_name
-from magnetar.storage.log import records
+from magnetar.storage.log import judged_records, records
 from magnetar.storage.log.segment import ExtentOffsets
 
 log = logging.getLogger(__name__)
@@ -80,6 +80,11 @@ class SegmentScan:
         self._window = b""
         self._window_at = 0
 
+    @property
+    def name(self) -> str:
+        """The segment's name."""
+        return segment_name(self._number)
+
     def header(self) -> records.SegmentHeader:
         """The segment's header. Raises RecordError."""
         return records.parse_segment_header(self._read(0, records.SEGMENT_HEADER_SIZE))
@@ -105,9 +110,7 @@ class SegmentScan:
             self._corrupt(at, following)
             at = self.length = following
         if self._durable is not None and self._durable > self._limit:
-            self._name(
-                f"{segment_name(self._number)} ends at {self._limit} although {self._durable} bytes were durable"
-            )
+            self._name(f"{self.name} ends at {self._limit} although {self._durable} bytes were durable")
 
     def _check_header(self) -> None:
         """Learn the secret; name damage."""
@@ -116,16 +119,26 @@ class SegmentScan:
             if self.secret is None:
                 self.secret = found.secret
             elif found.secret != self.secret:
-                self._name(f"{segment_name(self._number)} belongs to another broker's directory")
+                self._name(f"{self.name} belongs to another broker's directory")
             if found.number != self._number:
-                self._name(f"{segment_name(self._number)} says that it is {segment_name(found.number)}")
+                self._name(f"{self.name} says that it is {segment_name(found.number)}")
         except records.RecordError as error:
             if self._limit > records.SEGMENT_HEADER_SIZE and self._find_following(records.SEGMENT_HEADER_SIZE, 0) >= 0:
-                self._name(f"{segment_name(self._number)}: {error}; its blocks are read nevertheless")
+                self._name(f"{self.name}: {error}; its blocks are read nevertheless")
 
     def _name(self, text: str) -> None:
         self.damage.append(text)
         log.error("%s", text)
+
+    def strange(self, block: ScannedBlock, raw: records.RawRecord, error: records.RecordError) -> None:
+        """Name a whole record that no broker writes, and keep its bytes: it is left out."""
+        at = block.offset + raw.at
+        end = at + records.RECORD_HEADER_SIZE + len(raw.body)
+        name = self._quarantine("strange", at, end)
+        self._name(
+            f"{self.name}: the record at offset {at} has a checksum that matches and says what no "
+            f"broker writes ({error}); it is left out, its bytes are kept in {name}"
+        )
 
     def border(self) -> Border:
         """What it says of the segment before it."""
@@ -146,7 +159,7 @@ class SegmentScan:
         try:
             return self._file.read(at, size)
         except OSError as error:
-            text = f"{segment_name(self._number)} cannot be read from offset {at} on: {error.strerror or error}"
+            text = f"{self.name} cannot be read from offset {at} on: {error.strerror or error}"
             raise OSError(error.errno, text) from error
 
     def _bytes(self, at: int, size: int) -> bytes:
@@ -206,7 +219,7 @@ class SegmentScan:
     def _corrupt(self, at: int, following: int) -> None:
         name = self._quarantine("corrupt", at, following)
         text = (
-            f"{segment_name(self._number)} is corrupt from offset {at} to {following}: these bytes are kept in {name}; "
+            f"{self.name} is corrupt from offset {at} to {following}: these bytes are kept in {name}; "
             "the entries in them cannot be read, everything else can"
         )
         self._name(text)
@@ -222,7 +235,7 @@ class SegmentScan:
             return
         name = self._quarantine("torn", at, at + len(data))
         self.torn = (
-            f"{segment_name(self._number)} ends with a write that was cut off (offset {at}, {len(data)} bytes): nobody "
+            f"{self.name} ends with a write that was cut off (offset {at}, {len(data)} bytes): nobody "
             f"was told that it had succeeded; the bytes are kept in {name}"
         )
         log.warning("%s", self.torn)
@@ -249,7 +262,10 @@ def places_of(backend: JournalBackend, number: int) -> dict[tuple[int, int], Ext
         for block in SegmentScan(backend, number, file):
             for raw in block.records:
                 if raw.kind == records.RecordKind.EXTENT:
-                    head = records.extent_head(raw.body)
+                    try:
+                        head = judged_records.extent_of(raw)
+                    except records.RecordError:
+                        continue  # a read of it says so
                     places = found.setdefault((head.log, head.ledger), ExtentOffsets())
                     places.add(head.ordinal, block.offset + raw.at, records.RECORD_HEADER_SIZE + len(raw.body))
     finally:

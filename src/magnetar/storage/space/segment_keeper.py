@@ -21,7 +21,7 @@ from magnetar.storage.log import checkpoint, log_image
 from magnetar.storage.log.checkpoint_head import FORMAT
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span, index_bytes
-from magnetar.storage.recovery import Recovered
+from magnetar.storage.replay import Recovered
 from magnetar.storage.space.occupancy import Occupancy
 
 log = logging.getLogger(__name__)

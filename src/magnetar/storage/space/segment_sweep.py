@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.journal_backend import ReadBuffer, segment_name
 from magnetar.storage.ledgers.entry_reader import EntryReader
-from magnetar.storage.log import records
+from magnetar.storage.log import judged_records, records
 from magnetar.storage.log.segment import Span
 
 _WINDOW_BITS: Final = 18
@@ -151,8 +151,7 @@ class SegmentSweep:
             data, begin = self._reader.large.read(self._number, at, size)
             for place in run:
                 span = self._spans[place.span]
-                raw = self._record(span, data, begin + place.offset - at)
-                head = records.extent_head(raw.body)
+                raw, head = self._record(span, data, begin + place.offset - at)
                 found = head.log, head.ledger, head.ordinal, head.ordinal + head.entries
                 if found != (span.log, span.ledger, place.first, place.end):
                     raise self._missing(span, place.first)
@@ -163,11 +162,11 @@ class SegmentSweep:
         out.sort(key=_of_log)
         return out
 
-    def _record(self, span: Span, data: bytes | ReadBuffer, at: int) -> records.RawRecord:
+    def _record(self, span: Span, data: bytes | ReadBuffer, at: int) -> tuple[records.RawRecord, records.ExtentHead]:
         try:
             raw = records.parse_record(data, at)
             if raw.kind == records.RecordKind.EXTENT:
-                return raw
+                return raw, judged_records.extent_of(raw)
             error = records.RecordError(f"the record at offset {at} is no extent")
         except records.RecordError as found:
             error = found

@@ -80,3 +80,23 @@ def test_a_hundred_thousand_holes_are_kept_exactly() -> None:
     for ordinal in range(1, 200_000, 2):
         acked.add(ordinal)
     assert (acked.mark_delete, acked.above, list(acked.ranges())) == (199_999, 0, [])
+
+
+def test_a_long_range_takes_little_memory_and_what_follows_changes_no_other() -> None:
+    """A start with a mark that is stuck below a billion acknowledgements."""
+    one, other = AckedSet(), AckedSet()
+    for acked in (one, other):
+        acked.add_range(5, 1 << 24)
+    assert len({id(chunk) for chunk in one._chunks.values()}) == 2, "the first, and one for all that are whole"
+    for ordinal in (7, 5000, (1 << 24) + 3):
+        one.add(ordinal)
+        one.add_all([ordinal, ordinal + 1], 1 << 25)
+    one.add_until(10_000)
+    one.check()
+    assert (other.size, list(other.ranges())) == ((1 << 24) - 5, [(5, 1 << 24)])
+    other.check()
+    other.add_range(3, 1 << 24)
+    other.add_range(5, 9000)
+    other.check()
+    assert list(other.ranges()) == [(3, 1 << 24)]
+    assert 4999 in other and 2 not in other

@@ -1,0 +1,178 @@
+"""What a record of the log says, judged: a checksum that matches is no reason to trust what it covers.
+
+Each function returns what one kind of record says and raises RecordError for what no record of ours says: fields that
+are missing or of another type, numbers that no log has, tables that do not fit. A start leaves such a record out and
+names it, ``magnetar verify`` names it, too. Whether it agrees with what is known of its log is judged where it is
+replayed. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from magnetar.model.errors import PersistenceError
+from magnetar.storage.log import cursor_records, records
+from magnetar.storage.log.checkpoint_head import UNREADABLE, is_number, require_copy
+from magnetar.storage.log.records import RecordKind
+
+NUMBERS_BELOW: Final = 1 << 63
+"""Ordinals, ids, message indexes: more than any log has, and room for those that follow the largest one."""
+_FLAGS: Final = records.COUNTED | records.MOVED
+
+
+def judge(raw: records.RawRecord) -> None:
+    """Raises RecordError for a record that no broker writes, PersistenceError for one of a newer version."""
+    _READ.get(raw.kind, _newer)(raw)
+
+
+def extent_of(raw: records.RawRecord) -> records.ExtentHead:
+    """The head of an extent whose tables and entries fill its body. Raises as :func:`judge` does."""
+    if raw.flags & ~_FLAGS:
+        raise _newer_error(f"an extent with flags {raw.flags}")
+    body = raw.body
+    try:
+        head = records.extent_head(body)
+        n = head.entries
+        lengths = struct.unpack_from(f"<{n}I", body, records.EXTENT_HEAD_SIZE)
+        counts = records.extent_counts(raw)
+    except struct.error:
+        raise records.RecordError("an extent that is shorter than its tables") from None
+    messages = n if counts is None else sum(counts)
+    _require(n > 0, "an extent without entries")
+    _require(records.extent_payload_size(raw) == sum(lengths), "an extent whose entries do not fill it")
+    _require(
+        head.entry <= head.ordinal <= NUMBERS_BELOW - n
+        and head.message_index <= NUMBERS_BELOW - messages
+        and max(head.log, head.ledger, head.published_ms) < NUMBERS_BELOW,
+        "an extent with numbers that no log has",
+    )
+    return head
+
+
+def acks_of(raw: records.RawRecord) -> cursor_records.CursorState:
+    """What an ACKS record adds to its cursor. Raises RecordError."""
+    try:
+        state, end = cursor_records.parse_cursor_state(raw.body)
+    except struct.error:
+        raise records.RecordError("acknowledgements that are cut off") from None
+    _require_state(state, end == len(raw.body))
+    return state
+
+
+def cursor_of(raw: records.RawRecord) -> tuple[str, dict[str, Any], cursor_records.CursorState]:
+    """Name, properties and whole state of a cursor. Raises RecordError."""
+    try:
+        name, properties, state, end = cursor_records.parse_cursor_record(raw.body)
+    except (*UNREADABLE, KeyError, TypeError):
+        raise records.RecordError("a cursor that cannot be read") from None
+    _require_name(name, properties)
+    _require_state(state, end == len(raw.body))
+    return name, properties, state
+
+
+def feature_state_of(raw: records.RawRecord) -> tuple[int, str, bytes]:
+    """Log, name and data of what a feature keeps. Raises RecordError."""
+    try:
+        log, name, data = records.parse_feature_state(raw.body)
+    except UNREADABLE:
+        raise records.RecordError("a feature's state that cannot be read") from None
+    _require(log < NUMBERS_BELOW, "a feature's state of a log that cannot be")
+    return log, name, data
+
+
+def fields_of(raw: records.RawRecord) -> dict[str, Any]:
+    """The fields of a rare record. Raises as :func:`judge` does."""
+    wanted = _FIELDS.get(raw.kind)
+    if wanted is None:
+        raise _newer_error(f"a record of kind {raw.kind}")
+    try:
+        fields: dict[str, Any] = json.loads(raw.body)
+    except UNREADABLE:
+        raise records.RecordError("a record that is no JSON") from None
+    _require(type(fields) is dict, "a record that is no JSON object")
+    for name, is_good in wanted.items():
+        _require(is_good(fields.get(name)), f"a record of kind {raw.kind} without a sound {name!r}")
+    return fields
+
+
+def _require(good: bool, what: str) -> None:
+    if not good:
+        raise records.RecordError(what)
+
+
+def _newer(raw: records.RawRecord) -> None:
+    raise _newer_error(f"a record of kind {raw.kind}")
+
+
+def _newer_error(what: str) -> PersistenceError:
+    return PersistenceError(f"{what}: the directory was written by a newer version of magnetar")
+
+
+def _require_state(state: cursor_records.CursorState, whole: bool) -> None:
+    _require(whole, "a cursor's state that ends before its bytes do")
+    _require(max(state.log, state.cursor) < NUMBERS_BELOW, "a cursor with numbers that none has")
+    _require(-1 <= state.mark_delete < NUMBERS_BELOW, "a cursor with a mark that none has")
+    before = 0
+    for start, stop in state.ranges:
+        _require(before <= start < stop <= NUMBERS_BELOW, "a cursor with ranges that overlap")
+        before = stop
+    _require(all(ordinal < NUMBERS_BELOW for ordinal, _ in state.partial), "a cursor with a batch that no log has")
+
+
+def _require_name(name: Any, properties: Any) -> None:
+    _require(_is_text(name) and isinstance(properties, dict), "a name or properties that are none")
+
+
+def _is_text(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_count(value: Any) -> bool:
+    return is_number(value, NUMBERS_BELOW)
+
+
+def _is_count_or_missing(value: Any) -> bool:
+    return value is None or _is_count(value)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_copy(value: Any) -> bool:
+    try:
+        require_copy(value)
+    except records.RecordError:
+        return False
+    return True
+
+
+_FIELDS: Final[dict[int, dict[str, Callable[[Any], bool]]]] = {
+    RecordKind.LOG: {"log": _is_count, "name": _is_text, "properties": _is_object},
+    RecordKind.LOG_DELETED: {"log": _is_count},
+    RecordKind.LEDGER: dict.fromkeys(("log", "ledger", "ordinal", "index", "ms"), _is_count),
+    RecordKind.TRIMMED: {"log": _is_count, "ordinal": _is_count, "bytes": _is_count_or_missing},
+    RecordKind.CURSOR_DELETED: {"log": _is_count, "cursor": _is_count},
+    RecordKind.OFFLOADED: {"log": _is_count, "ledger": _is_count, "offload": _is_copy},
+    RecordKind.COPY_BEGUN: {"offload": _is_copy},
+    RecordKind.COPY_DELETED: {"key": _is_text},
+}
+"""What a rare record has to hold, and how that is told."""
+_READ: Final[dict[int, Callable[[records.RawRecord], object]]] = {
+    RecordKind.EXTENT: extent_of,
+    RecordKind.CURSOR: cursor_of,
+    RecordKind.ACKS: acks_of,
+    RecordKind.FEATURE_STATE: feature_state_of,
+    RecordKind.FEATURE_STATE_CHANGE: feature_state_of,
+    RecordKind.FEATURE_STATE_REMOVED: feature_state_of,
+    **dict.fromkeys(_FIELDS, fields_of),
+}
