@@ -46,6 +46,8 @@ def recover(
     found.segment = max([found.checkpoint_segment, *segments])
     if found.secret is None:
         found.secret = owner
+    if image is not None and found.checkpoint_segment in segments:
+        _name_a_cut(backend, found)
     found.noted = backend.noted_newest()
     for number, following in zip(young, [*young[1:], None], strict=False):
         _scan(backend, number, None if following is None else _border(backend, following), replay)
@@ -57,6 +59,20 @@ def recover(
 
 def _named(checkpoints: Iterable[int]) -> str:
     return ", ".join(f"checkpoint-{number:016x}" for number in checkpoints)
+
+
+def _name_a_cut(backend: JournalBackend, found: Recovered) -> None:
+    """A start does not read the segment with which the checkpoint ends, but knows how long it is."""
+    file = backend.open(found.checkpoint_segment)
+    try:
+        size = file.size()
+    finally:
+        file.close()
+    if size < found.length:
+        found.name(
+            f"{segment_name(found.checkpoint_segment)} ends at {size} although {found.length} bytes were durable: what "
+            "lay behind that cannot be read"
+        )
 
 
 def _border(backend: JournalBackend, number: int) -> Border:

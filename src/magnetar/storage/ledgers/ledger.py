@@ -69,7 +69,7 @@ class Rollover:
 
     def due(self, entries: int, size: int, opened_ms: int, now_ms: int) -> bool:
         """Whether the open ledger is to be closed before the next entry."""
-        age = now_ms - opened_ms
+        age = abs(now_ms - opened_ms)  # a clock that was years ahead is no reason to keep it open for years
         full = entries >= self.entries_max or size >= self.bytes_max
         return (full and age >= self.min_ms) or (age >= self.max_ms and entries > 0)
 

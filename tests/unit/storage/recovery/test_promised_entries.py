@@ -69,3 +69,22 @@ def test_an_end_that_is_cut_off_a_copy_is_named(kept: int) -> None:
         await store.close()
 
     main()
+
+
+@simulated
+async def test_a_segment_with_which_a_checkpoint_ends_is_not_read_but_its_length_is_known(disk: Disk) -> None:
+    disk.settings = StoreSettings(cache_bytes=1, reserve_bytes=0)
+    store = disk.open()
+    await publish(store, store.open_log("t"), 0, ENTRIES)
+    await store.close()
+    file = disk.files.open(segment_name(1))
+    length = file.size()
+    file.truncate(length - 60)
+    disk.kill()
+    store = disk.open()
+    said = f"{segment_name(1)} ends at {length - 60} although {length} bytes were durable"
+    assert [text for text in store.damage if said in text], store.damage
+    log = store.find_log("t")
+    assert log is not None
+    assert len(await readable(log)) == ENTRIES - 1
+    await store.close()
