@@ -234,6 +234,9 @@ def test_policies_of_an_unknown_namespace_are_404(shared_world: World) -> None:
     for method, policy, text in (
         ("GET", "retention", "Namespace does not exist"),
         ("POST", "retention", "Namespace policies does not exist"),
+        ("GET", "replicatorDispatchRate", "Namespace policies does not exist"),
+        ("POST", "replicatorDispatchRate", "Namespace does not exist"),
+        ("GET", "dispatcherPauseOnAckStatePersistent", "Namespace policies does not exist"),
         ("POST", "messageTTL", "Namespace does not exist"),
         ("DELETE", "messageTTL", "Namespace does not exist"),
     ):
