@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from magnetar.broker.topic.ports import Done, EntryRun
 from magnetar.model.ids import Position
+from magnetar.model.ordinal_bitmap import OrdinalBitmap
 from magnetar.storage.ledgers.stored_run import StoredRun
 
 LEDGER_ENTRIES = 50
@@ -81,6 +82,17 @@ class FakeCursor:
         for ordinal in sorted(self.acked):
             if ordinal > self.mark_delete:
                 yield ordinal, ordinal + 1
+
+    @property
+    def acknowledged_stretches(self) -> int:
+        above = [ordinal for ordinal in self.acked if ordinal > self.mark_delete]
+        return sum(1 for ordinal in above if ordinal - 1 not in self.acked)
+
+    def acknowledged_of(self, ordinals: OrdinalBitmap, stop: int) -> int:
+        return sum(1 for ordinal in self.acked if self.mark_delete < ordinal < stop and ordinal in ordinals)
+
+    def unacknowledged(self, start: int, stop: int) -> int:
+        return sum(1 for ordinal in range(start, stop) if ordinal not in self.acked)
 
     @property
     def mark_delete(self) -> int:

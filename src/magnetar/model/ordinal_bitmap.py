@@ -80,6 +80,27 @@ class OrdinalBitmap:
                     total += (int.from_bytes(chunk, "little") >> low & ((1 << (high - low)) - 1)).bit_count()
         return total
 
+    def count_common(self, other: OrdinalBitmap, start: int, stop: int) -> int:
+        """How many bits of ``[start, stop)`` are set here and in ``other``."""
+        mine, others = self._chunks, other._chunks
+        total = 0
+        for number in mine if len(mine) <= len(others) else others:
+            first, second = mine.get(number), others.get(number)
+            low, high = max(start - (number << CHUNK_BITS), 0), min(stop - (number << CHUNK_BITS), CHUNK)
+            if first is not None and second is not None and low < high:
+                bits = int.from_bytes(first, "little") & int.from_bytes(second, "little")
+                total += (bits >> low & ((1 << (high - low)) - 1)).bit_count()
+        return total
+
+    def stretches(self) -> int:
+        """How many stretches of set bits there are, without going through them."""
+        total = 0
+        for number, chunk in self._chunks.items():
+            bits, before = int.from_bytes(chunk, "little"), self._chunks.get(number - 1)
+            goes_on = 0 if before is None else before[-1] >> 7
+            total += (bits & ~(bits << 1 | goes_on)).bit_count()
+        return total
+
     def clear_below(self, ordinal: int) -> None:
         """Clear the bits below ``ordinal``."""
         if not self.size:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from magnetar.model.errors import MagnetarError, PersistenceError
 from magnetar.model.ids import Position
+from magnetar.model.ordinal_bitmap import OrdinalBitmap
 from magnetar.storage.ledgers.ledger import LedgerTable
 
 Done: TypeAlias = Callable[[], None]
@@ -161,6 +162,19 @@ class SubscriptionCursor(Protocol):
     def backlog(self) -> int: ...
     def acknowledged_ranges(self) -> Iterator[tuple[int, int]]:
         """Above the mark, ascending, half-open."""
+        ...
+
+    @property
+    def acknowledged_stretches(self) -> int:
+        """How many those are: there may be half a million."""
+        ...
+
+    def acknowledged_of(self, ordinals: OrdinalBitmap, stop: int) -> int:
+        """How many of ``ordinals`` above the mark and below ``stop`` are acknowledged."""
+        ...
+
+    def unacknowledged(self, start: int, stop: int) -> int:
+        """How many ordinals of ``[start, stop)`` are not acknowledged."""
         ...
 
     def trimmed(self) -> None:

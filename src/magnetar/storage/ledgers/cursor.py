@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
+from magnetar.model.ordinal_bitmap import OrdinalBitmap
 from magnetar.model.own_properties import OF_SUBSCRIPTIONS
 from magnetar.storage.ledgers.ranges import AckedSet, coalesce
 from magnetar.storage.log import cursor_records, records
@@ -160,6 +161,19 @@ class Cursor:
     def acknowledged_ranges(self) -> Iterator[tuple[int, int]]:
         """What is acknowledged above the mark, ascending, half-open."""
         return self.acked.ranges()
+
+    @property
+    def acknowledged_stretches(self) -> int:
+        """How many ranges :meth:`acknowledged_ranges` names."""
+        return self.acked.stretches()
+
+    def acknowledged_of(self, ordinals: OrdinalBitmap, stop: int) -> int:
+        """How many of ``ordinals`` above the mark and below ``stop`` are acknowledged."""
+        return self.acked.count_common(ordinals, self.acked.mark_delete + 1, stop)
+
+    def unacknowledged(self, start: int, stop: int) -> int:
+        """How many ordinals of ``[start, stop)`` are not acknowledged."""
+        return self.acked.missing_in(start, stop)
 
     def set_properties(self, properties: dict[str, Any], durable: Done | None = None) -> None:
         """Replace what is kept beside the cursor, except what the broker keeps there itself."""

@@ -7,6 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from magnetar.broker.delivery.ordinal_set import OrdinalSet
 from magnetar.storage.ledgers.ranges import AckedSet, coalesce
 
 END = 8500
@@ -34,7 +35,9 @@ OPERATIONS = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(OPERATIONS)
 def test_behaves_like_a_set(operations: list[tuple[str, int | list[int]]]) -> None:
-    acked, model = AckedSet(), set[int]()
+    acked, model, delayed = AckedSet(), set[int](), OrdinalSet()
+    for ordinal in [*range(50, 400, 3), *range(4000, 4200), *range(8100, 8700, 2)]:
+        delayed.add(ordinal)
     for what, n in operations:
         if isinstance(n, list):
             fresh = sorted({one for one in n if one < END and one not in model})
@@ -59,6 +62,9 @@ def test_behaves_like_a_set(operations: list[tuple[str, int | list[int]]]) -> No
         assert acked.next_present(n, n + 5000) == next((i for i in range(n, n + 5000) if i in model), n + 5000)
         assert acked.missing_in(n, n + 500) == sum(1 for i in range(n, n + 500) if i not in model)
         assert list(acked.ranges()) == coalesce([i for i in model if i > mark])
+        assert acked.stretches() == len(list(acked.ranges()))
+        common = sum(1 for i in delayed if mark < i < n + 4000 and i in model)
+        assert acked.count_common(delayed, mark + 1, n + 4000) == common
         copy = AckedSet()
         copy.replace(acked.mark_delete, acked.ranges())
         assert (copy.mark_delete, copy.above, list(copy.ranges())) == (mark, acked.above, list(acked.ranges()))

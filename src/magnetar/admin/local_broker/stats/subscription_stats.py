@@ -27,7 +27,6 @@ async def subscription_stats(
     consumers = subscription.consumers
     replicated = is_replicated(subscription.cursor.properties)
     backlog = bytes_behind(log, stats.mark_delete) if options.subscription_backlog_size else -1
-    ranges = sum(1 for _ in subscription.cursor.acknowledged_ranges())
     shown: list[Json] = []
     if not options.exclude_consumers:
         shown = [
@@ -65,7 +64,7 @@ async def subscription_stats(
         **({"keySharedMode": stats.key_shared_mode} if stats.key_shared_mode else {}),
         "consumersAfterMarkDeletePosition": {},
         **_draining(stats.consumers),
-        "nonContiguousDeletedMessagesRanges": ranges,
+        "nonContiguousDeletedMessagesRanges": subscription.cursor.acknowledged_stretches,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": {

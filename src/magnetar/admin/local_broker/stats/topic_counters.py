@@ -143,5 +143,4 @@ def _subscription(
 
 
 def _cursor(cursor: Cursor) -> CursorCounters:
-    ranges = sum(1 for _ in cursor.acknowledged_ranges())
-    return CursorCounters(cursor.times_written, cursor.times_lost, cursor.bytes_written, ranges)
+    return CursorCounters(cursor.times_written, cursor.times_lost, cursor.bytes_written, cursor.acknowledged_stretches)

@@ -257,10 +257,7 @@ class Delays(DispatchRule, TopicFeature):
         if self._state is None:
             return 0
         closed = self._state.index.closed
-        count = closed.count(cursor.mark_delete + 1, end)
-        for low, high in cursor.acknowledged_ranges():
-            count -= closed.count(low, high)
-        return count
+        return closed.count(cursor.mark_delete + 1, end) - cursor.acknowledged_of(closed, end)
 
 
 def _nothing() -> None: ...

@@ -100,9 +100,7 @@ def _lost(pump: Pump, cursor: SubscriptionCursor, dispatcher: MultipleConsumers)
     if dispatch_filter is not None and not dispatch_filter.counted:
         return 0
     end, read_at = pump.end, pump.read_at
-    ahead = max(end - max(read_at, cursor.mark_delete + 1), 0)
-    for low, high in cursor.acknowledged_ranges():
-        ahead -= max(high - max(low, read_at), 0)
+    ahead = cursor.unacknowledged(read_at, end)
     closed = dispatch_filter.delayed(cursor, read_at) + len(dispatch_filter.late) if dispatch_filter is not None else 0
     out = sum(
         1 for consumer in dispatcher.consumers for ordinal in consumer.pending if not cursor.acknowledged(ordinal)
