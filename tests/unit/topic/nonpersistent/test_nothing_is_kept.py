@@ -11,7 +11,7 @@ from magnetar.broker.topic.nonpersistent.fan_out import FanOutGroup
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
 from magnetar.broker.topic.nonpersistent.nonpersistent_topics import NonPersistentTopics
 from magnetar.broker.topic.ports import SentTotals
-from magnetar.model.errors import MagnetarError, MetadataError, ServiceNotReadyError
+from magnetar.model.errors import ConsumerBusyError, MagnetarError, MetadataError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
@@ -185,3 +185,23 @@ def test_policies_reach_the_topics_that_they_concern(monkeypatch: pytest.MonkeyP
     assert seen == [OTHER.fqn]
     place.topics.close()
     assert topic.closed and other.closed and place.topics.by_name == {}
+
+
+@pytest.mark.parametrize("before", [0, 5])
+def test_a_limit_of_consumers_that_changes_holds_for_subscriptions_that_are_there(before: int) -> None:
+    """For those who come from then on, as on persistent topics (rule 5.1.5)."""
+    place = Place()
+    place.policies[NAME.fqn] = TopicPolicies(max_consumers_per_subscription=before)
+    subscription = place.subscription(place.topics.make(NAME))
+    join(subscription)
+    join(subscription)
+    place.policies[NAME.fqn] = TopicPolicies(max_consumers_per_subscription=2)
+    place.topics.policies_changed(lambda name: name == OTHER)
+    join(subscription)
+    place.topics.policies_changed(lambda name: name == NAME)
+    with pytest.raises(ConsumerBusyError, match=r"^Subscription reached max consumers limit$"):
+        join(subscription)
+    assert len(subscription.consumers) == 3
+    place.policies[NAME.fqn] = TopicPolicies()
+    place.topics.policies_changed(lambda name: True)
+    join(subscription)

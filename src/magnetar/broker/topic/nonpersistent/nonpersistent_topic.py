@@ -103,13 +103,22 @@ class NonPersistentTopic:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         found = self.subscriptions.get(name)
         if found is None:
-            policies = self.policies
-            check_subscription(self.name.fqn, policies, len(self.subscriptions))
-            settings = nonpersistent_settings(with_policies(self._settings, policies))
-            found = NonPersistentSubscription(self._identity, name, settings, self.clock, sticky_key, properties)
+            check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
+            found = NonPersistentSubscription(
+                self._identity, name, self._settings_now(), self.clock, sticky_key, properties
+            )
             self.subscriptions[name] = found
         done()
         return found
+
+    def _settings_now(self) -> DispatchSettings:
+        return nonpersistent_settings(with_policies(self._settings, self.policies))
+
+    def policies_changed(self) -> None:
+        """What holds now is for producers that are there, and for consumers that come."""
+        self.checks.set_policies(self.policies)
+        for subscription in self.subscriptions.values():
+            subscription.settings = self._settings_now()
 
     def check_consumer(self, sub_type: SubType) -> None:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""

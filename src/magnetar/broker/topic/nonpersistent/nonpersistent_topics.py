@@ -75,10 +75,10 @@ class NonPersistentTopics:
         return True
 
     def policies_changed(self, concerned: Callable[[TopicName], bool]) -> None:
-        """Apply new policies to connected producers; others ask when they come."""
+        """Apply new policies to what is there."""
         for topic in list(self.by_name.values()):
             if concerned(topic.name):
-                topic.checks.set_policies(self._policies_of(topic.name))
+                topic.policies_changed()
 
     def close(self) -> None:
         """The broker ends."""
