@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.throttling.rate_limit import LimitLevel, RateAmounts, RateLimit
 from magnetar.broker.topic.dispatch.dispatch_throttle import DispatchThrottle
 from magnetar.broker.topic.subscription.explanation import IDS_MAX, explain
@@ -14,6 +15,7 @@ from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeyShared
 from magnetar.testing.simloop import SimLoop, run_in
 from tests.support.fake_dispatch_rule import FakeRule
 from tests.support.subscription_stand import Stand
+from tests.unit.delivery.test_many_members import steps
 
 
 def texts(stand: Stand) -> dict[str, list[str]]:
@@ -153,3 +155,22 @@ def test_keys_that_wait_name_their_hash_and_why() -> None:
     full = texts(waiting(1, key_shared_look_ahead_per_subscription=5, key_shared_look_ahead_per_consumer=5))
     (text,) = full["look-ahead-full"]
     assert text.endswith("entries wait for their keys, so nothing new is read.")
+
+
+def test_holders_of_keys_are_found_once_for_all_of_them() -> None:
+    """A Key_Shared subscription that pauses at its limit: of each key that waits, all that is out was gone through."""
+
+    def explaining(entries: int) -> int:
+        settings = {"max_unacked_messages_per_subscription": entries, "key_shared_look_ahead_per_consumer": 0}
+        stand = Stand(keys=1 << 30, subscription_key_shared_use_consistent_hashing=False, **settings)
+        slow, _ = stand.join("slow", SubType.Key_Shared)
+        stand.join("quick", SubType.Key_Shared, permits=3 * entries)
+        stand.append_many(2 * entries)
+        stand.append_many(2 * entries)
+        dispatcher = stand.subscription.dispatcher
+        assert isinstance(dispatcher, KeyShared)
+        assert dispatcher.blocked and len(dispatcher.waiting_slots()) > entries // 2
+        slow.state.permits = 3 * entries
+        return steps(lambda: explain(stand.subscription))
+
+    assert explaining(800) < 3 * explaining(400)

@@ -316,6 +316,11 @@ class KeyShared(MultipleConsumers):
         """The owner of a slot now, from the selector and not from its remembered answers."""
         return self._selector.select(slot)
 
+    def holders(self) -> dict[int, ConsumerState]:
+        """The consumer that has entries of a slot out, of every slot of which any are."""
+        slot_of = self._slots
+        return {slot_of[ordinal]: consumer for consumer in self.consumers for ordinal in consumer.pending}
+
     def holder_of(self, slot: int) -> ConsumerState | None:
         """The consumer that has entries of the slot out."""
         return next((c for c in self.consumers if any(self._slots[o] == slot for o in c.pending)), None)

@@ -187,8 +187,9 @@ def _consumer(subscription: Subscription, consumer: ConsumerState) -> Obstacle |
 
 def _keys(subscription: Subscription, dispatcher: KeyShared) -> list[Obstacle]:
     found = []
+    holders = dispatcher.holders()
     for slot, ordinals in dispatcher.waiting_by_slot():
-        owner, holder = dispatcher.owner_of(slot), dispatcher.holder_of(slot)
+        owner, holder = dispatcher.owner_of(slot), holders.get(slot)
         first = f"{len(ordinals)} entries of hash {slot} wait, the first is {_ids(subscription, ordinals[:1])}"
         if holder is not None and holder is not owner:
             held = dispatcher.held(slot)

@@ -120,7 +120,7 @@ def _waiting_for(dispatcher: KeyShared, able: list[ConsumerState]) -> bool:
 
     Its key is theirs and no other consumer has entries of it.
     """
-    holders = {dispatcher.slot_of(o): consumer for consumer in dispatcher.consumers for o in consumer.pending}
+    holders = dispatcher.holders()
     for slot in dispatcher.waiting_slots():
         owner = dispatcher.owner_of(slot)
         if owner in able and holders.get(slot, owner) is owner:
