@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from magnetar.broker.topic.dispatch.delays import Delays
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
+from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.model.errors import NotAllowedError, ServerError
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
@@ -228,5 +231,33 @@ def test_delays_is_a_reason_only_while_something_waits(tmp_path: Path) -> None:
         await bench.durable()
         assert not bench.topic.dispatch_rules
         assert not bench.topic.log.feature_states
+
+    simulated(main)
+
+
+@pytest.mark.parametrize(("subscriptions", "most"), [(1, 5_000), (100, 50), (1_000, 20)])
+def test_what_one_wake_up_opens_is_for_all_subscriptions_together(
+    tmp_path: Path, subscriptions: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5,000 messages that became due together kept a topic of 1,000 subscriptions busy for two seconds of one turn."""
+    opened: list[int] = []
+    let_through = Subscriptions.let_through
+
+    def counted(self: Subscriptions, ordinals: Sequence[int], rule: DispatchRule | None = None) -> None:
+        opened.append(len(ordinals))
+        let_through(self, ordinals, rule)
+
+    monkeypatch.setattr(Subscriptions, "let_through", counted)
+
+    async def main() -> None:
+        bench = TopicBench(tmp_path)
+        for number in range(subscriptions - 1):
+            bench.topic.create_subscription(f"other-{number}", 0)
+        _, connection = await bench.join(SubType.Shared, 10_000)
+        bench.publish(*[1_000] * 110)
+        await bench.durable()
+        await asyncio.sleep(2)
+        assert connection.ordinals == list(range(110))
+        assert (max(opened), sum(opened)) == (min(most, 110), 110)
 
     simulated(main)

@@ -42,7 +42,9 @@ log = logging.getLogger(__name__)
 
 DELAYS: Final = "delays"
 _BATCH: Final = 5_000
-"""Entries that one wake-up opens at most; the next one follows at once."""
+"""Entries that one wake-up opens at most, times subscriptions to which they go; the next one follows at once."""
+_BATCH_LEAST: Final = 20
+"""But so many entries, however many subscriptions there are."""
 _REST_S: Final = 0.01
 """The least time from one wake-up to the next."""
 _NAP_S: Final = 60.0
@@ -87,7 +89,11 @@ class DelayState:
 
 
 class DelayedTopic(Protocol):
-    """The topic, as this sees it."""
+    """The topic's subscriptions, as this sees them."""
+
+    def __len__(self) -> int:
+        """How many subscriptions it has."""
+        ...
 
     def add_dispatch_rule(self, rule: DispatchRule) -> None: ...
     def remove_dispatch_rule(self, rule: DispatchRule) -> None: ...
@@ -227,8 +233,9 @@ class Delays(DispatchRule, TopicFeature):
         index.forget_below(first)
         due = index.next_due()
         if due is not None and due <= now:
-            opened = index.take_due(self._horizon(now), _BATCH)
-            if len(opened) < _BATCH:
+            most = max(_BATCH // max(len(self._topic), 1), _BATCH_LEAST)
+            opened = index.take_due(self._horizon(now), most)
+            if len(opened) < most:
                 self._woken_s = asyncio.get_running_loop().time()
             self._topic.let_through(opened, self)
         due = index.next_due()
