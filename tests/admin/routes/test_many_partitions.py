@@ -94,7 +94,7 @@ def test_many_members_come_in_pieces(members: int) -> None:
                 turns += 1
 
         task = asyncio.get_running_loop().create_task(others())
-        made = with_many({"a": 1, "m": "é"}, "parts", whole)
+        made = with_many({"a": 1, "parts": whole, "m": "é"}, "parts", whole)
         sent = b"".join([bytes(piece) async for piece in made.pieces]) if isinstance(made, Streamed) else made.body  # type: ignore[arg-type]
         task.cancel()
         return bytes(sent)

@@ -174,14 +174,15 @@ async def _streamed(pieces: Iterable[Sequence[str]]) -> AsyncIterator[str]:
 
 
 def with_many(head: Mapping[str, object], name: str, members: Mapping[str, object]) -> Response:
-    """A JSON object whose last member, ``name``, has ``members``: many are sent piece by piece, as of a list."""
+    """A JSON object, of which ``name`` has ``members``: many are sent piece by piece, as of a list, and come last."""
     if len(members) <= _MEMBERS_PER_PIECE:
         return answer({**head, name: members})
     return Streamed(_many(head, name, members), media_type="application/json")
 
 
 async def _many(head: Mapping[str, object], name: str, members: Mapping[str, object]) -> AsyncIterator[bytes]:
-    yield bytes(JsonAnswer({**head, name: {}}).body[:-2])
+    others = {key: value for key, value in head.items() if key != name}
+    yield bytes(JsonAnswer({**others, name: {}}).body[:-2])
     before, rest = b"", iter(members.items())
     while some := dict(islice(rest, _MEMBERS_PER_PIECE)):
         yield before + bytes(JsonAnswer(some).body[1:-1])

@@ -7,6 +7,8 @@ shows for a feature that is not used.
 
 from __future__ import annotations
 
+from typing import Final
+
 from magnetar.admin.local_broker.entries import publish_time_at
 from magnetar.admin.local_broker.stats.subscription_stats import subscription_stats
 from magnetar.admin.ports import StatsOptions
@@ -17,6 +19,10 @@ from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.policies import Json, JsonObject
+from magnetar.runtime.tasks import in_turns
+
+_SUBSCRIPTIONS_PER_TURN: Final = 50
+"""Statistics of so many are made before others have a turn: a topic may have ten thousand readers."""
 
 
 async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:
@@ -24,10 +30,9 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
     publishers: list[Json] = [] if options.exclude_publishers else [publisher_shown(p, rates) for p in topic.producers]
     # before anything is read: the topic may be unloaded meanwhile
     slowest = topic.slowest()
-    subscriptions: JsonObject = {
-        name: await subscription_stats(subscription, topic.log, rates, options)
-        for name, subscription in list(topic.subscriptions.items())
-    }
+    subscriptions: JsonObject = {}
+    async for name, subscription in in_turns(list(topic.subscriptions.items()), _SUBSCRIPTIONS_PER_TURN):
+        subscriptions[name] = await subscription_stats(subscription, topic.log, rates, options)
     holes = sum(_integer(s, "nonContiguousDeletedMessagesRanges") for s in subscriptions.values())
     return {
         **_counters(topic, rates),

@@ -44,7 +44,9 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, options: Options
     ) -> Response:
         name = existing(topics, resources, topic_name(domain, tenant, namespace, topic))
-        return answer(await statistics.topic_stats(name, options))
+        stats = await statistics.topic_stats(name, options)
+        subscriptions = stats.get("subscriptions")
+        return with_many(stats, "subscriptions", subscriptions if isinstance(subscriptions, dict) else {})
 
     @router.get(TOPIC + "/internalStats")
     async def get_internal_stats(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
