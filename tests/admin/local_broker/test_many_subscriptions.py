@@ -26,7 +26,7 @@ def test_others_have_turns_between_subscriptions(tmp_path: Path) -> None:
             bench.topic.create_subscription(f"s{number}", 0)
         await bench.durable()
         rates: Any = NoRates()
-        asking = asyncio.create_task(topic_stats(bench.topic, rates, StatsOptions(), "b:1"))  # type: ignore[arg-type]
+        asking = asyncio.create_task(topic_stats(bench.topic, rates, StatsOptions(), "b:1"))
         turns = 0
         while not asking.done():
             turns += 1

@@ -161,8 +161,10 @@ def test_holders_of_keys_are_found_once_for_all_of_them() -> None:
     """A Key_Shared subscription that pauses at its limit: of each key that waits, all that is out was gone through."""
 
     def explaining(entries: int) -> int:
-        settings = {"max_unacked_messages_per_subscription": entries, "key_shared_look_ahead_per_consumer": 0}
-        stand = Stand(keys=1 << 30, subscription_key_shared_use_consistent_hashing=False, **settings)
+        stand = Stand(
+            keys=1 << 30, subscription_key_shared_use_consistent_hashing=False,
+            max_unacked_messages_per_subscription=entries, key_shared_look_ahead_per_consumer=0,
+        )  # fmt: skip
         slow, _ = stand.join("slow", SubType.Key_Shared)
         stand.join("quick", SubType.Key_Shared, permits=3 * entries)
         stand.append_many(2 * entries)
