@@ -6,9 +6,7 @@ whenever one comes or goes would take four times as many.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -26,31 +24,12 @@ from magnetar.broker.delivery.sticky_keys.selector import Selector, slots_within
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import StickyRanges, check_count, joined
 from magnetar.broker.topic.subscription.subscription_stats import consumers_stats
 from magnetar.model.errors import ConsumerAssignError
+from tests.support.executed_lines import steps
 from tests.support.writable import FakeWritable, consumer
 
 MEMBERS = 250
 DOUBLED = 2.6
 """Linear is 2.0, by n log n 2.2, quadratic 4.0."""
-
-
-def steps(work: Callable[[], object]) -> int:
-    """Lines of the product that ``work`` executes; a comprehension counts once per element."""
-    count = 0
-
-    def line(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return line
-
-    def call(frame: FrameType, event: str, argument: object) -> Any:
-        return line if "/magnetar/" in frame.f_code.co_filename else None
-
-    sys.settrace(call)
-    try:
-        work()
-    finally:
-        sys.settrace(None)
-    return count
 
 
 def member(i: int, of: int) -> ConsumerState:

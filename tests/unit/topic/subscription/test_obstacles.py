@@ -13,9 +13,9 @@ from magnetar.broker.topic.dispatch.dispatch_throttle import DispatchThrottle
 from magnetar.broker.topic.subscription.explanation import IDS_MAX, explain
 from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
 from magnetar.testing.simloop import SimLoop, run_in
+from tests.support.executed_lines import steps
 from tests.support.fake_dispatch_rule import FakeRule
 from tests.support.subscription_stand import Stand
-from tests.unit.delivery.test_many_members import steps
 
 
 def texts(stand: Stand) -> dict[str, list[str]]:
