@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from magnetar.model.errors import PersistenceError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RawProducer, make_entry
 from tests.sim.world import T, World
-from tests.support.connections import hang_up, publisher
+from tests.support.connections import hang_up, publisher, sends
 from tests.support.conversations import connected, talk
 
 KINDS: Any = (c.CommandSendReceipt, c.CommandSendError)
@@ -117,6 +118,56 @@ def test_a_refusal_behind_a_message_that_the_disk_refused_is_not_sent() -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not [one for one in transport.heard() if isinstance(one, c.CommandSendError)]
+        hang_up(listener)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("dropped", "place"), [(False, 0), (True, -1)])
+def test_receipts_of_what_is_not_stored_carry_no_place(dropped: bool, place: int) -> None:
+    """0:0, and -1:-1 for what a full connection dropped (rule 13.3); each kind also behind the other."""
+
+    async def scenario() -> None:
+        listener, transport, outbox, _ = publisher(Connections())
+        results = cast(Any, [SimpleNamespace(sequence_id=7, highest_sequence_id=None)])
+        outbox.unstored(results, dropped=not dropped)
+        outbox.unstored(results, dropped=dropped)
+        await asyncio.sleep(0)
+        receipts = [one for one in transport.heard() if isinstance(one, c.CommandSendReceipt)]
+        ids = [(one.message_id.ledger, one.message_id.entry) for one in receipts if one.message_id is not None]
+        assert ids == [(-1 - place,) * 2, (place,) * 2]
+        hang_up(listener)
+
+    asyncio.run(scenario())
+
+
+def test_what_the_disk_refused_says_why() -> None:
+    """SEND_ERROR PersistenceError for each message, with the disk's words (rule 3.3.5)."""
+
+    async def scenario() -> None:
+        listener, transport, outbox, _ = publisher(Connections())
+        results = cast(Any, [SimpleNamespace(sequence_id=one) for one in (4, 5)])
+        outbox.failed(results, PersistenceError("no space left on device"))
+        await asyncio.sleep(0)
+        found = [
+            (one.producer_id, one.sequence_id, one.error, one.message)
+            for one in transport.heard()
+            if isinstance(one, c.CommandSendError)
+        ]
+        assert found == [(1, one, ServerError.PersistenceError, "no space left on device") for one in (4, 5)]
+        hang_up(listener)
+
+    asyncio.run(scenario())
+
+
+def test_a_message_of_who_was_fenced_ends_its_connection() -> None:
+    """And is not stored: another has its place (rule 3.2.3)."""
+
+    async def scenario() -> None:
+        listener, transport, outbox, published = publisher(Connections())
+        outbox.fence()
+        listener.data_received(sends(1))
+        assert (published, transport.closing) == ([], True)
         hang_up(listener)
 
     asyncio.run(scenario())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from typing import Any
@@ -155,3 +156,16 @@ def test_memory(spread_ms: int) -> None:
     assert (after - before) / count < 70
     assert (peak - before) / count < 90
     assert index.memory_bytes / (after - before) == pytest.approx(1, rel=0.5)
+
+
+def test_memory_of_many_messages_for_one_hour() -> None:
+    """Each takes a word before its time comes near."""
+    index, count = DelayIndex(), 50_000
+    index.add(0, START)
+    assert index.next_due() is not None
+    before = index.memory_bytes - index.closed.memory_bytes
+    for ordinal in range(count):
+        index.add(1 + ordinal, START + 86_400_000)
+    grown = index.memory_bytes - index.closed.memory_bytes - before
+    assert grown == pytest.approx(sum(map(sys.getsizeof, index._buckets.values())), rel=0.2)
+    assert grown > 8 * count

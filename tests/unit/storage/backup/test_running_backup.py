@@ -124,6 +124,34 @@ async def test_a_backup_that_cannot_be_written_to_its_end_says_so_and_leaves_not
     await store.close()
 
 
+def test_a_backup_that_grows_over_what_it_was_to_take_shows_the_larger_size() -> None:
+    """What is written and what it takes together stand in the answer of GET: no more is written than it takes."""
+
+    async def main() -> None:
+        threads = ThreadPoolExecutor(1)
+        journal = SimpleNamespace(full=None)
+        store = SimpleNamespace(archive_threads=threads, keeper=SimpleNamespace(keeps_all=False), journal=journal)
+        backups = RunningBackups(cast("Any", store), cast("Any", None), cast("Any", None), cast("Any", None), lambda: 0)
+        status = BackupStatus("monday")
+        status.total = 100
+        shown: list[tuple[int, int]] = []
+
+        class Writer:
+            bytes = 0
+
+            def step(self) -> bool:
+                shown.append((status.bytes, status.total))
+                self.bytes += 60
+                return self.bytes > 180
+
+        await backups._write(cast("Any", Writer()), status)
+        assert shown == [(0, 100), (60, 100), (120, 120), (180, 180)]
+        assert (status.bytes, status.total) == (240, 240)
+        threads.shutdown()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("why", ["the broker stops", "no room is left"])
 def test_a_backup_that_is_given_up_leaves_nothing(why: str) -> None:
     """What is dead may not go while it is written: a broker whose disk is full needs the room."""

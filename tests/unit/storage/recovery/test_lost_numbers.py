@@ -118,9 +118,10 @@ def test_a_hollow_segment_stands_before_one_whose_head_is_damaged() -> None:
         data = content(files, newest)
         overwritten(files, newest, bytes(8) + data[8:])
         words = segment_name(newest - 1)
-        assert any(words in one for one in verify(files).damage), verify(files).damage
+        lost = f"{words} ends before the segment after it begins"
+        assert any(lost in one for one in verify(files).damage), verify(files).damage
         store = opened(files)
-        assert any(words in one for one in store.damage), store.damage
+        assert any(lost in one for one in store.damage), store.damage
         await store.close()
         del numbers
 
