@@ -28,7 +28,8 @@ SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=10, 
 class LoadedTopic:
     """A topic on a disk that can refuse and forget."""
 
-    def __init__(self) -> None:
+    def __init__(self, policies: TopicPolicies | None = None) -> None:
+        self.policies = policies or TopicPolicies()
         self.files = FaultFileSystem(Random(1))
         self.clock = SimClock(asyncio.get_running_loop())
         self.boot()
@@ -39,7 +40,7 @@ class LoadedTopic:
         self.load()
 
     def load(self) -> None:
-        self.topic = Topic(NAME, self.store, DispatchSettings(), self.clock, Random(1), TopicPolicies())
+        self.topic = Topic(NAME, self.store, DispatchSettings(), self.clock, Random(1), self.policies)
         self.topic.log.on_durable = lambda extent: None
         self.topic.log.on_failed = lambda extent, error: None
 

@@ -81,6 +81,27 @@ def test_delays_are_honoured_from_now_on_or_no_more(
     simulated(main)
 
 
+@pytest.mark.parametrize("loaded_with", [False, True])
+def test_deduplication_holds_from_loading_on_and_from_its_change_on(loaded_with: bool) -> None:
+    """What a producer's name has stored already is not stored again (rule 3.4.1)."""
+
+    async def main() -> None:
+        wanted = TopicPolicies(deduplication_enabled=True)
+        place = LoadedTopic(wanted if loaded_with else None)
+        topic = place.topic
+        topic.set_policies(wanted)
+        topic.log.on_durable = topic.results.durable
+        await place.durable()
+        producer = producer_on(topic, "p", ProducerAccessMode.Shared)
+        topic.add_producer(producer, None, lambda error: None)
+        for number in (1, 2, 1, 2, 3):
+            send(producer, number)
+            await place.durable()
+        assert topic.log.end == 3
+
+    simulated(main)
+
+
 def test_a_rate_of_the_broker_holds_for_who_publishes_already() -> None:
     """brokerPublisherThrottlingMaxMessageRate is changed while brokers run (rule 14.6)."""
 
