@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -12,12 +13,13 @@ from magnetar.broker.topic.publish.producer import Producer, ProducerInfo
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.errors import QuotaExceededError, QuotaExceededHoldError, ServiceNotReadyError
 from magnetar.model.ids import EARLIEST, Position
+from magnetar.model.subscription_types import SubType
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import BacklogQuota, DelayedDelivery, QuotaPolicy, TopicPolicies
 from magnetar.protocol.commands import CommandSend, ProducerAccessMode
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from tests.support.loaded_topic import LoadedTopic
-from tests.support.topic_bench import simulated
+from tests.support.topic_bench import OrdinalConnection, simulated
 
 EXCEPTION, HOLD = QuotaPolicy.EXCEPTION, QuotaPolicy.HOLD
 OFF = TopicPolicies(delayed_delivery=DelayedDelivery(active=False))
@@ -30,12 +32,19 @@ class Connected:
     def __init__(self) -> None:
         self.held: list[tuple[RateLimit, ...]] = []
         self.session = self
+        self.heard: list[str] = []
 
     def throttle(self, limits: tuple[RateLimit, ...]) -> None:
         self.held.append(limits)
 
-    def receipts(self, *_: object) -> None: ...
-    def close(self) -> None: ...
+    def receipts(self, *_: object) -> None:
+        self.heard.append("receipts")
+
+    def dropped(self, count: int) -> None:
+        self.heard.append(f"{count} dropped")
+
+    def close(self) -> None:
+        self.heard.append("closed")
 
 
 def producer_on(topic: Topic, name: str, mode: ProducerAccessMode, connection: object = None) -> Producer:
@@ -127,6 +136,29 @@ def test_a_rate_of_the_broker_holds_for_who_publishes_already() -> None:
     simulated(main)
 
 
+def test_a_limit_of_messages_that_are_out_holds_for_consumers_that_are_there() -> None:
+    """maxUnackedMessagesPerConsumer (rule 5.9.10): one twice as high lets a consumer go on that stood still."""
+
+    async def main() -> None:
+        place = LoadedTopic()
+        topic = place.topic
+        topic.set_policies(TopicPolicies(max_unacked_per_consumer=3))
+        for number in range(10):
+            place.append("k", str(number))
+        await place.durable()
+        topic.create_subscription("s", 0)
+        subscription, connection = topic.subscriptions["s"], OrdinalConnection()
+        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Shared)
+        subscription.flow(consumer, 1000)
+        await asyncio.sleep(1)
+        assert len(connection.ordinals) == 3
+        topic.set_policies(TopicPolicies(max_unacked_per_consumer=8))
+        await asyncio.sleep(1)
+        assert len(connection.ordinals) == 8
+
+    simulated(main)
+
+
 def test_a_closed_topic_takes_no_policies() -> None:
     """A change may come to it between its end and its next life: its log is that one's, or deleted."""
 
@@ -141,6 +173,26 @@ def test_a_closed_topic_takes_no_policies() -> None:
         assert topic.checks.deduplication is None
         assert (set(topic.log.feature_states), set(topic.log.cursors)) == (states, cursors)
         assert COMPACTION_SUBSCRIPTION not in topic.log.cursors
+
+    simulated(main)
+
+
+def test_a_topic_that_closes_closes_its_producers_and_answers_nothing_more() -> None:
+    """What is in flight has no receipt, and holds up its connection no longer: clients send it again."""
+
+    async def main() -> None:
+        place = LoadedTopic()
+        topic = place.topic
+        topic.log.on_durable = topic.results.durable
+        connection = Connected()
+        producer = producer_on(topic, "p", ProducerAccessMode.Shared, connection)
+        topic.add_producer(producer, None, lambda error: None)
+        await place.durable()
+        send(producer)
+        topic.close()
+        assert connection.heard == ["closed"]
+        await place.durable()
+        assert connection.heard == ["closed", "1 dropped"]
 
     simulated(main)
 
