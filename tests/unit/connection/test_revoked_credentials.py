@@ -1,0 +1,62 @@
+"""Whose credentials are looked at when some are revoked (rule 12.6): the peer's, and those of who stands behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from magnetar.broker.connection.credential_checks import CredentialChecks
+from magnetar.broker.connection.listener import Connections
+from magnetar.broker.connection.login import Login
+from magnetar.protocol import commands as c
+from tests.sim.world import World, run_seed
+from tests.support.connections import connected, fake_service, hang_up
+from tests.support.roles import DEFAULT, SETTINGS, believing, client_of, grant, policies_of
+
+PEER, ORIGINAL = cast(Any, "the proxy's token"), cast(Any, "alice's token")
+
+
+@pytest.mark.parametrize("revoked", [None, PEER, ORIGINAL, "alice"])
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_a_connection_ends_with_any_of_its_credentials_and_with_no_other(revoked: object, forwarded: bool) -> None:
+    async def scenario() -> None:
+        async def refresh() -> bool:
+            return True
+
+        service: Any = fake_service()
+        connections = Connections()
+        client, transport = connected(connections, service)
+        service.authentication = SimpleNamespace(
+            revoked=lambda identity: identity == revoked, revoked_original=lambda role: role == revoked, refresh=refresh
+        )
+        session = client.session
+        session.login = Login("token", PEER, ORIGINAL if forwarded else None)
+        session.caller = replace(session.caller, role="proxy", original_role="alice")
+        await CredentialChecks(service, connections).look_for_revoked()
+        assert transport.closing is (revoked in (PEER, "alice") or (forwarded and revoked == ORIGINAL))
+        hang_up(client)
+
+    asyncio.run(scenario())
+
+
+def test_all_that_is_open_is_judged_again_when_superusers_are_others() -> None:
+    """No record changes then, and whoever lost the role may do what grants say (rule 12.9)."""
+
+    async def simulation(world: World) -> None:
+        await world.boot()
+        broker = world.machine.broker
+        await grant(broker.resources, namespace={"alice": ["produce"]})
+        alice = await client_of("alice")
+        await alice.producer("persistent://public/default/t")
+        broker.resources.namespaces.policies(DEFAULT)["auth_policies"] = policies_of(namespace={})
+        judges: Any = cast(Any, broker.service.grants_in_force).__self__
+        judges.everything()
+        await judges.in_force()
+        await alice.hear(c.CommandCloseProducer)
+        assert not alice.lost.done()
+
+    run_seed(simulation, 1, settings=SETTINGS, tamper=believing)
