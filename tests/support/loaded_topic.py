@@ -29,7 +29,7 @@ class LoadedTopic:
     """A topic on a disk that can refuse and forget."""
 
     def __init__(self, policies: TopicPolicies | None = None) -> None:
-        self.policies = policies or TopicPolicies()
+        self.loaded_with = policies or TopicPolicies()
         self.files = FaultFileSystem(Random(1))
         self.clock = SimClock(asyncio.get_running_loop())
         self.boot()
@@ -40,7 +40,7 @@ class LoadedTopic:
         self.load()
 
     def load(self) -> None:
-        self.topic = Topic(NAME, self.store, DispatchSettings(), self.clock, Random(1), self.policies)
+        self.topic = Topic(NAME, self.store, DispatchSettings(), self.clock, Random(1), self.loaded_with)
         self.topic.log.on_durable = lambda extent: None
         self.topic.log.on_failed = lambda extent, error: None
 
