@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from magnetar.broker.connection.credential_checks import CredentialChecks
+from magnetar.broker.connection.handlers import subscribe_command
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.connection.login import Login
 from magnetar.protocol import commands as c
@@ -58,5 +59,23 @@ def test_all_that_is_open_is_judged_again_when_superusers_are_others() -> None:
         await judges.in_force()
         await alice.hear(c.CommandCloseProducer)
         assert not alice.lost.done()
+
+    run_seed(simulation, 1, settings=SETTINGS, tamper=believing)
+
+
+def test_who_may_not_any_more_when_its_consumer_joins_does_not_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last look before the consumer is there; what it had begun goes, too (rule 12.9)."""
+
+    async def simulation(world: World) -> None:
+        await world.boot()
+        broker = world.machine.broker
+        await grant(broker.resources, namespace={"alice": ["consume"]})
+        alice = await client_of("alice")
+        monkeypatch.setattr(subscribe_command, "still_allowed", lambda session, command: False)
+        topic = "persistent://public/default/t"
+        alice.say(c.CommandSubscribe(topic, "s", c.SubType.Shared, 7, alice.new_id()))
+        await asyncio.sleep(1)
+        assert not alice.heard(c.CommandSuccess)
+        assert not broker.service.topics[topic].consumer_count()
 
     run_seed(simulation, 1, settings=SETTINGS, tamper=believing)
