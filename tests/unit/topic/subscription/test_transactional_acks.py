@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.broker.topic.subscription.acknowledgements import IndexAck
+from magnetar.broker.topic.transactions.isolation import UnreservedIndexes
 from magnetar.model.subscription_types import SubType
-from magnetar.transactions.pending_acks import PartialBatch
+from magnetar.transactions.pending_acks import PartialBatch, PendingAcks
 from tests.support.subscription_stand import Stand
 
 
@@ -80,3 +82,28 @@ def test_what_is_set_aside_burdens_nobody_and_keeps_its_redeliveries() -> None:
     stand.subscription.transactional().set_aside(consumer, [3], [])
     assert dispatcher.redelivery_counts() == before, "who has left holds nothing"
     assert other.state in stand.subscription.pump.consumers
+
+
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
+def test_a_batch_that_is_reserved_or_acknowledged_in_all_its_parts_is_out_no_more(sub_type: SubType) -> None:
+    """A consumer held it with no message left, and a Key_Shared one held its key for ever."""
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True)
+    stand.append(3, 1)
+    consumer, _ = stand.join(sub_type=sub_type, permits=100)
+    acks, pending = stand.subscription.transactional(), PendingAcks()
+    first, second = PartialBatch(0, 0b001, 3), PartialBatch(0, 0b010, 3)
+    pending.parts[0] = first.joined(second)
+    acks.show_parts(UnreservedIndexes(pending, stand.cursor))
+    acks.set_aside(consumer, [], [(0, 1)])
+    stand.subscription.acks.take_sets(consumer, [IndexAck(0, (0b011,), 3)])
+    pending.parts[0] = second
+    acks.commit([], [first], None)
+    dispatcher = stand.subscription.dispatcher
+    assert dispatcher is not None
+    dispatcher.check()
+    assert consumer.state.pending == {1: 1}
+    del pending.parts[0]
+    acks.commit([], [second], None)
+    assert stand.cursor.acked == {0}
+    stand.join("other", sub_type=sub_type, permits=100)
+    dispatcher.check()

@@ -188,7 +188,12 @@ class MultipleConsumers(Dispatcher):
 
     @override
     def partly_acknowledged(self, consumer: ConsumerState, ordinal: int, live: int) -> bool:
-        """A batch that was acknowledged in part starts to count its redeliveries again (rule 5.8.3)."""
+        """A batch that was acknowledged in part starts to count its redeliveries again (rule 5.8.3).
+
+        One of which nothing is left, because transactions have the rest, is out no more.
+        """
+        if not live:
+            return self.acknowledged(consumer, (ordinal,))
         self._redelivered.forget(ordinal)
         owner = consumer if ordinal in consumer.pending else self._holder(ordinal)
         if owner is None or owner.pending[ordinal] <= live:
