@@ -9,7 +9,7 @@ import pytest
 
 from magnetar.broker.topic.publish.producer import Producer, ProducerInfo
 from magnetar.broker.topic.publish.producers import ProducerLimits, Producers
-from magnetar.broker.topic.publish.topic_epoch import EPOCH_MAX
+from magnetar.broker.topic.publish.topic_epoch import EPOCH_MAX, EPOCH_NAMED_MAX, LogEpoch
 from magnetar.model.errors import MagnetarError, ProducerBusyError, ProducerFencedError, ServiceNotReadyError
 from magnetar.protocol.commands import ProducerAccessMode
 
@@ -337,9 +337,29 @@ def test_who_waits_is_refused_when_its_epoch_cannot_be_written() -> None:
 @pytest.mark.parametrize("mode", [EXCLUSIVE, FENCING, WAITING])
 def test_an_epoch_that_leaves_no_number_for_others_is_refused(mode: ProducerAccessMode) -> None:
     door = Door()
-    for absurd in (EPOCH_MAX, (1 << 63) - 1, (1 << 64) - 1):
+    for absurd in (EPOCH_NAMED_MAX + 1, EPOCH_MAX, (1 << 63) - 1, (1 << 64) - 1):
         with pytest.raises(ProducerFencedError, match="No producer was ever given the topic epoch"):
             door.come("a", mode, absurd)
     door.come("b", mode)
     door.epoch.durable()
     assert (door.answers["b"], door.epoch.current) == ([None], 0)
+
+
+@pytest.mark.parametrize("mode", [EXCLUSIVE, WAITING])
+def test_the_highest_epoch_that_may_be_named_leaves_numbers_for_those_who_follow(mode: ProducerAccessMode) -> None:
+    """After it came one that is read as none: the topic began at 0 again, and producers from before were let in."""
+    door = Door()
+    log: Any = type("Log", (), {"properties": {}, "write_birth": lambda self, done: done()})()
+    door.producers.epoch = LogEpoch(log)
+    seen = [EPOCH_NAMED_MAX]
+    door.producers.remove(door.come("a", mode, EPOCH_NAMED_MAX))
+    for name in "bcd":
+        producer = door.come(name, mode)
+        seen.append(cast(int, producer.topic_epoch))
+        door.producers.remove(producer)
+    assert seen == [EPOCH_NAMED_MAX + more for more in range(4)]
+    door.producers.remove(door.come("e", mode, EPOCH_NAMED_MAX + 3))  # its own, which it was given
+    with pytest.raises(ProducerFencedError, match="has already moved"):
+        door.come("b", mode, EPOCH_NAMED_MAX)
+    with pytest.raises(ProducerFencedError, match="No producer was ever given"):
+        door.come("f", mode, EPOCH_NAMED_MAX + 4)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from magnetar.broker.topic.publish.producer import Producer
-from magnetar.broker.topic.publish.topic_epoch import EPOCH_MAX, TopicEpoch
+from magnetar.broker.topic.publish.topic_epoch import EPOCH_NAMED_MAX, TopicEpoch
 from magnetar.model.errors import MagnetarError, ProducerBusyError, ProducerFencedError, ServiceNotReadyError
 from magnetar.protocol.commands import ProducerAccessMode
 
@@ -150,7 +150,7 @@ class Producers:
         current = self.epoch.current
         if epoch is not None and current is not None and epoch < current:
             raise _fenced(f"Topic epoch has already moved. Current epoch: {current}, Producer epoch: {epoch}")
-        if epoch is not None and epoch >= EPOCH_MAX:
+        if epoch is not None and epoch > max(current or 0, EPOCH_NAMED_MAX):
             raise _fenced(f"No producer was ever given the topic epoch {epoch}")
 
     def _check_limits(self, producer: Producer, limits: ProducerLimits) -> None:

@@ -11,8 +11,10 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 EPOCH_PROPERTY: Final = "pulsar.topic.epoch"
 """A property of the log, a number as text; Apache Pulsar shows it among a topic's properties under this name."""
 EPOCH_MAX: Final = 1 << 62
-"""No topic comes to it by counting. What a client names beyond would leave no number for those who follow: the wire has
-64 bits."""
+"""What is kept beyond is no epoch: the wire has 64 bits, and those who follow need numbers."""
+EPOCH_NAMED_MAX: Final = 1 << 61
+"""The highest epoch that a client may name, unless its topic has come to more: no topic counts from there to
+``EPOCH_MAX``."""
 _KEPT: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
