@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import hmac
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -256,5 +257,26 @@ def test_the_time_of_a_name_says_little_of_whether_it_is_a_users(monkeypatch: py
             await refused(judge, f"nobody{number}:654321")
             assert asked[-1] == asked[-2]  # or asking twice would tell
         assert set(asked) == {KNOWN["$2y$"], SHA, KNOWN["$6$"]}
+
+    with_provider(talk, "data:," + text)
+
+
+def test_a_name_that_is_nobodys_is_no_more_work_in_a_large_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lines were sorted and hashed for each such name, and for none of a user's: the time told them apart."""
+    monkeypatch.setattr(basic_provider, "matches", lambda password, wanted: False)
+    text = "".join(f"user{number}:{SHA}\n" for number in range(500))
+
+    async def talk(judge: BasicProvider, clock: ClockByHand) -> None:
+        work: dict[str, int] = {}
+        real = hmac.digest
+
+        def counted(key: bytes, message: bytes, digest: str) -> bytes:
+            work[name] = work.get(name, 0) + len(key) + len(message)
+            return real(key, message, digest)
+
+        monkeypatch.setattr(hmac, "digest", counted)
+        for name in ("user7", "usher"):
+            await refused(judge, f"{name}:654321")
+        assert work["usher"] < work["user7"] + 100
 
     with_provider(talk, "data:," + text)

@@ -14,6 +14,7 @@ import hmac
 import logging
 import secrets
 from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
@@ -63,6 +64,7 @@ class BasicProvider(AuthenticationProvider):
             except (OSError, ValueError) as error:
                 raise InvalidValueError(f"{_WHAT}: cannot read {path}: {error}") from error
         self._users = parse(text, _WHAT)
+        self._stand_ins = _StandIns(self._users)
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, "password")
         self._waiting: Counter[str] = Counter()
@@ -95,7 +97,7 @@ class BasicProvider(AuthenticationProvider):
             return _identity(user, hashed)
         self._require_patience(host, now)
         # an unknown user takes as long as a known one
-        right = await self._matches(host, password, hashed or self._stand_in(user))
+        right = await self._matches(host, password, hashed or self._stand_ins.of(user))
         if hashed is None or not right:
             self._failed(host, now)
             raise AuthenticationError("unknown user or wrong password")
@@ -134,7 +136,7 @@ class BasicProvider(AuthenticationProvider):
             users = {**self._users, **users}
         if users == self._users:
             return False
-        self._users = users
+        self._users, self._stand_ins = users, _StandIns(users)
         return True
 
     async def close(self) -> None:
@@ -152,18 +154,6 @@ class BasicProvider(AuthenticationProvider):
             self._waiting[host] -= 1
             if not self._waiting[host]:
                 del self._waiting[host]
-
-    def _stand_in(self, user: str) -> str:
-        """The hash that is worked out for a name that is not in the file: that of one user, always the same one.
-
-        Kinds of hashes differ in the time that they take. If it were the same user's for all names, a name that takes
-        another time would be a user's.
-        """
-        hashes = sorted(self._users.values())
-        if not hashes:
-            return ""
-        digest = hmac.digest("\n".join(hashes).encode(), user.encode(), hashlib.sha256)
-        return hashes[int.from_bytes(digest[:8], "big") % len(hashes)]
 
     def _digest(self, user: str, password: bytes, hashed: str) -> bytes:
         covered = b"\0".join((user.encode(), hashed.encode(), password))
@@ -187,6 +177,22 @@ class BasicProvider(AuthenticationProvider):
         self._failures.move_to_end(host)
         if len(self._failures) > _ADDRESSES_MAX:
             self._failures.popitem(last=False)
+
+
+class _StandIns:
+    """The hash that is worked out for a name that is not in the file: that of one user, always the same one.
+
+    Kinds of hashes differ in the time that they take. If it were the same user's for all names, a name that takes
+    another time would be a user's. What depends on the whole file is done once.
+    """
+
+    def __init__(self, users: Mapping[str, str]) -> None:
+        self._hashes = sorted(users.values()) or [""]
+        self._key = hashlib.sha256("\n".join(self._hashes).encode()).digest()
+
+    def of(self, user: str) -> str:
+        digest = hmac.digest(self._key, user.encode(), hashlib.sha256)
+        return self._hashes[int.from_bytes(digest[:8], "big") % len(self._hashes)]
 
 
 def _identity(user: str, hashed: str) -> Identity:
