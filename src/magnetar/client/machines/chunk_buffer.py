@@ -14,8 +14,8 @@ from magnetar.protocol.compression import DamagedPayloadError
 from magnetar.protocol.entries import EntryMetadata
 
 PATIENCE_MS: Final = 60_000
-"""How long the next chunk of a message may take (rule 6.6.3), from the first look for it after the one before it: when
-they were published says nothing, since what is read may be old."""
+"""How long the next chunk of a message may take (rule 6.6.3), from the first look for it after the one before it at
+which the broker may send it: when they were published says nothing, since what is read may be old."""
 _ANY_AGE: Final = 1 << 62
 _REMEMBERED_MAX: Final = 10_000
 """Chunks without a beginning, and messages of which no more is wanted, that are remembered."""
@@ -90,6 +90,7 @@ class ChunkBuffer:
         while 0 < self._messages_max <= len(self._places):
             oldest = next(iter(self._places))
             dropped += self._places.pop(oldest)
+            self._noted.pop(oldest, None)
             self._joiner.forget(oldest)
             _remember(self._acknowledged if self._acknowledge_oldest else self._again, oldest)
         return dropped if self._acknowledge_oldest else []
@@ -115,11 +116,14 @@ class ChunkBuffer:
                 del self._orphans[next(iter(self._orphans))]
         return Joined()
 
-    def expire(self, now_ms: int) -> list[Place]:
+    def expire(self, now_ms: int, *, asked: bool = True) -> list[Place]:
         """Return the chunks that are to be acknowledged: of messages whose next chunk has not come in time, and old
-        ones that came without a beginning."""
+        ones that came without a beginning. ``asked``: whether the broker may send more."""
         done = [place for place, (_, published) in self._orphans.items() if now_ms - published > PATIENCE_MS]
         self._orphans.clear()
+        if not asked:
+            self._noted.clear()
+            return done
         for uuid in list(self._places):
             if now_ms - self._noted.setdefault(uuid, now_ms) > PATIENCE_MS:
                 done += self._places.pop(uuid)
@@ -134,9 +138,20 @@ class ChunkBuffer:
         return bool(self._places or self._orphans)
 
     @property
-    def places(self) -> list[Place]:
-        """The places of the chunks of incomplete messages."""
-        return [place for places in self._places.values() for place in places]
+    def incomplete(self) -> bool:
+        """Whether a message has begun and is not whole."""
+        return bool(self._places)
+
+    def hand_back(self) -> list[Place]:
+        """Forget the incomplete messages, which come again, and return where their chunks are."""
+        found: list[Place] = []
+        for uuid, places in self._places.items():
+            found += places
+            self._joiner.forget(uuid)
+            _remember(self._again, uuid)
+        self._places.clear()
+        self._noted.clear()
+        return found
 
     def clear(self) -> None:
         """Forget everything: it comes again."""

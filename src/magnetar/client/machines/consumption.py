@@ -69,13 +69,11 @@ class Consumption:
         self._dead_above = maxsize if most is None or limits.in_all is not None else most
         self._ordered = ordered
         self.counters = ConsumeCounters()
-        self._chunks = ChunkBuffer(
-            limits.pending_chunked_messages, acknowledge_oldest=limits.acknowledge_oldest_chunked
-        )
+        self.chunks = ChunkBuffer(limits.pending_chunked_messages, acknowledge_oldest=limits.acknowledge_oldest_chunked)
         self.intake = EntryIntake(
             topic,
             partition,
-            self._chunks,
+            self.chunks,
             skip_to=skip_to,
             unpacked_max=unpacked_max,
             unsealer=unsealer,
@@ -114,7 +112,7 @@ class Consumption:
     def _forget(self) -> None:
         self.queue.clear()
         self.permits.overdrawn = 0
-        self._chunks.clear()
+        self.chunks.clear()
         self._resent.forget()
         self.intake.skip_also, self._begun = None, False
         self.acknowledgements.come_again()
@@ -259,7 +257,7 @@ class Consumption:
 
     def _reject(self, place: Place, reason: c.ValidationError, count: int) -> None:
         """Have the broker note what will never be read (rule 3.7.8)."""
-        self._damaged += [(each, reason) for each in (*self._chunks.take_damaged(), place)]
+        self._damaged += [(each, reason) for each in (*self.chunks.take_damaged(), place)]
         self.queue.passed = max(self.queue.passed or place, place)
         self.counters.rejected += count
         self.permits.free(count)
@@ -270,9 +268,8 @@ class Consumption:
         On an ordered subscription it comes again with all that is not acknowledged, of which the application gets what
         it has not had; otherwise it alone comes again, to a consumer that has permits, and counts as redelivered.
         """
-        chunks = self._chunks.places
+        chunks = self.chunks.hand_back()
         places = [each for one in self.queue.drop_untouched() for each in one.envelope.places] + chunks
-        self._chunks.clear()
         if not places:
             return False
         for place in places:
@@ -347,9 +344,12 @@ class Consumption:
         self.epoch += self._ordered
         self._again = []
 
-    def expire_chunks(self, now_ms: int) -> None:
-        """Give up on messages whose chunks do not come."""
-        for place in self._chunks.expire(now_ms):
+    def expire_chunks(self, now_ms: int, *, active: bool = True) -> None:
+        """Give up on messages whose chunks do not come, though the broker may send them; what an inactive consumer has
+        of them comes to the ``active`` one of the subscription."""
+        if not active:
+            self.chunks.clear()
+        for place in self.chunks.expire(now_ms, asked=self.permits.granted > 0 and not self.paused):
             self.acknowledgements.individual(place, -1, 0)
 
     def restart(self, start: MessageId | None) -> None:
@@ -363,11 +363,6 @@ class Consumption:
     def restart_after(self, message_id: MessageId) -> None:
         """Leave out what a reader has had: a broker may begin with the entry of its last message."""
         self.intake.skip_to = message_id
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether chunks wait for the rest of their message."""
-        return self._chunks.waiting
 
     def commands(self, *, acks: bool = True) -> list[c.Command]:
         """Return what is to be written now, in order; nothing without a connection.

@@ -237,7 +237,7 @@ def test_all_chunks_of_a_message_that_is_damaged_as_a_whole_are_done_with() -> N
     for number, part in enumerate(before):
         one.received(message(part, number))
     one.received(message(build_entry(metadata_of(last), payload_of(last)[:-1]), len(before)))
-    assert not one.incomplete and not one.waiting and one.counters.rejected == 1
+    assert not one.chunks.incomplete and not one.waiting and one.counters.rejected == 1
     acks = [each for each in one.commands() if isinstance(each, c.CommandAck)]
     assert all(each.validation_error is c.ValidationError.BatchDeSerializeError for each in acks)
     places = sorted((each.ledger, each.entry) for ack in acks for each in ack.message_ids)
@@ -263,7 +263,7 @@ def test_chunks_that_never_come_are_acknowledged_and_bounded() -> None:
     one.expire_chunks(100_000)
     one.expire_chunks(200_000)
     assert acked(one) == [(c.AckType.Individual, (c.MessageIdData(1, 1),))]
-    assert not one.incomplete
+    assert not one.chunks.incomplete
 
 
 def test_what_cannot_be_read_is_said_so() -> None:

@@ -34,7 +34,7 @@ class Prefetch:
 
     def _look_at(self, one: DemandedConsumer) -> None:
         if one.receives:
-            permits, unfinished = one.consumption.permits, one.consumption.incomplete
+            permits, unfinished = one.consumption.permits, one.consumption.chunks.incomplete
             self.budget.note(one, holds=one.waiting > 0, permitted=permits.one_may_come, unfinished=unfinished)
         else:
             self.budget.left(one)

@@ -177,8 +177,7 @@ class Settlement(ReadyMessages[T], HandlerHost[T]):
     def redeliver_all(self) -> None:
         """Do the same; nothing is to be awaited. Raises AlreadyClosedError."""
         for one in self._open():
-            one.consumption.redeliver_all()
-            one.settle_soon()
+            one.redeliver_all()
 
     async def reconsume_later(
         self,

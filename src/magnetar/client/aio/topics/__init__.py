@@ -11,6 +11,7 @@ In reading order:
 * ``consumer_options`` what a consumer subscribes with
 * ``ack_receipts``   answers to acknowledgements
 * ``due_timer``      when something is due next
+* ``chunk_watch``    when a consumer looks for chunks that do not come
 * ``subscription_requests`` what a consumer asks its broker, again after a lost connection
 * ``topic_consumer`` one consumer: the I/O around `Consumption`
 * ``demanded_consumer`` the same without a queue

@@ -35,8 +35,7 @@ class DemandedConsumer(TopicConsumer):
 
     def hand_back(self) -> bool:
         """Hand everything back of which nothing was taken; returns whether there was something."""
-        for message in () if self._hold is None else self._hold.withdraw():
-            self.consumption.received(message)
+        self._count_held()
         found = self.consumption.hand_back()
         if found:
             self.settle_soon()
@@ -45,9 +44,9 @@ class DemandedConsumer(TopicConsumer):
     def return_all(self) -> None:
         """Have everything come again that was put back."""
         if self._ordered:
-            self.consumption.redeliver_all()
+            self.redeliver_all()
         else:
-            self.consumption.hand_back()
+            self.hand_back()
         self.settle_soon()
 
     @override

@@ -14,6 +14,7 @@ from magnetar.client.aio.client_environment import Environment
 from magnetar.client.aio.connections.attachment import Attachment
 from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.topics.ack_receipts import AckReceipts
+from magnetar.client.aio.topics.chunk_watch import ChunkWatch
 from magnetar.client.aio.topics.consumer_options import ConsumerOptions, left_out, start_data
 from magnetar.client.aio.topics.due_timer import DueTimer
 from magnetar.client.aio.topics.subscription_requests import SubscriptionRequests
@@ -31,9 +32,6 @@ from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
-
-_CHUNK_PASS = 10.0
-"""Seconds between two looks for chunks that do not come."""
 
 
 class TopicConsumer:
@@ -77,18 +75,16 @@ class TopicConsumer:
         if reading is not None and reading.needs_versions:
             self._hold = VersionHold(topic, reading, environment.lookup, self._take_in)
         self._start, self._inclusive = start, options.start_inclusive
-        self._settling = False
+        self._settling = self._closing = self._seeking = self._unsubscribed = False
         self._due_timer = DueTimer(self._loop, self._redeliver_due)
         delivery = options.delivery
         self._pace = AckPace(delivery.ack_group_time, delivery.ack_group_size, at_once=delivery.ack_receipts)
         self._ack_timer = DueTimer(self._loop, self._settle)
-        self._closing = False
         self._timed = options.limits.redelivery.ack_timeout is not None
         self._receipts = AckReceipts(topic) if options.delivery.ack_receipts else None
-        self._chunk_timer = DueTimer(self._loop, self._chunk_pass)
+        self._chunk_watch = ChunkWatch(self._loop, environment.clock, self.consumption, self.settle_soon)
         self.on_redelivery: Callable[[TopicConsumer, str, Sequence[Place]], None] | None = None
         """Hears which entries are asked for again, and by which callback of interceptors."""
-        self._seeking = self._unsubscribed = False
         self._attachment = Attachment(
             topic, environment.lookup, environment.rng, self._open, self.fail, timeout=environment.timeout
         )
@@ -155,13 +151,13 @@ class TopicConsumer:
         self._on_messages(self)
         if consumption.redeliveries.dead:
             self._bury()
-        if consumption.incomplete:
-            self._chunk_timer.by(self._loop.time() + _CHUNK_PASS)
+        if consumption.chunks.waiting:
+            self._chunk_watch.go_on()
         self.settle_soon()
 
     def on_active(self, active: bool) -> None:
         """Note whether it is the one that a Failover subscription gives messages."""
-        self.active = active
+        self.active = self._chunk_watch.active = active
 
     def on_end_of_topic(self) -> None:
         """Note that no message will ever be added."""
@@ -286,6 +282,20 @@ class TopicConsumer:
         self.consumption.redeliveries.bring_again(message_id, self._loop.time(), delay)
         self._wake_at(self.consumption.redeliveries.next_due)
 
+    def redeliver_all(self) -> None:
+        """Have everything come again that is not acknowledged."""
+        self._count_held()
+        self.consumption.redeliver_all()
+        self.settle_soon()
+
+    def _count_held(self) -> None:
+        """Take in what waits for the definition of its schema, since it comes again with all else."""
+        try:
+            for message in () if self._hold is None else self._hold.withdraw():
+                self.consumption.received(message)
+        except UndeliverableError as error:
+            self.fail(error)
+
     def _wake_at(self, due: float) -> None:
         if not self._closing:
             self._due_timer.by(due)
@@ -304,12 +314,6 @@ class TopicConsumer:
     def _bury(self) -> None:
         if self._on_dead is not None and (dead := self.consumption.redeliveries.take_dead()):
             self._on_dead(self, dead)
-
-    def _chunk_pass(self) -> None:
-        self.consumption.expire_chunks(self._environment.clock.now_ms())
-        if self.consumption.incomplete:
-            self._chunk_timer.by(self._loop.time() + _CHUNK_PASS)
-        self.settle_soon()
 
     async def seek(self, command: c.CommandSeek, start: MessageId | None) -> None:
         """Move the subscription; what was received before is forgotten, and comes again if that is refused."""
@@ -372,7 +376,7 @@ class TopicConsumer:
     async def close(self) -> None:
         """Write what is due, and close it at the broker, too."""
         self._closing = True
-        for timer in (self._due_timer, self._ack_timer, self._chunk_timer):
+        for timer in (self._due_timer, self._ack_timer, self._chunk_watch):
             timer.end()
         self._let_go()
         self._settle()
