@@ -149,8 +149,9 @@ class Replay:
         elif kind == records.RecordKind.ACKS:
             state = judged_records.acks_of(raw)
             self._know(_CURSOR, state.cursor)
-            known = self.found.cursors.get((state.log, state.cursor))
-            if known is not None and (state.log, state.cursor) not in self._shared:
+            key = state.log, state.cursor
+            known = self.found.cursors.get(key)
+            if known is not None and key not in self._shared:
                 self._require_ranges(self.found.logs[state.log], state)
                 known.replay(state)
         elif kind == records.RecordKind.CURSOR:
@@ -171,9 +172,10 @@ class Replay:
     def _know(self, which: int, number: int) -> None:
         """An id was given. Raises RecordError if it cannot have been."""
         ids = self.found.ids
-        if number > ids[which] + _IDS_AHEAD:
-            raise records.RecordError(f"an id {number} where {ids[which]} is the highest")
-        ids[which] = max(ids[which], number)
+        if number > ids[which]:
+            if number > ids[which] + _IDS_AHEAD:
+                raise records.RecordError(f"an id {number} where {ids[which]} is the highest")
+            ids[which] = number
 
     def _require_ranges(self, managed: ManagedLedger, state: cursor_records.CursorState) -> None:
         """Raises RecordError if entries are acknowledged that cannot be there, not even lost."""
@@ -203,16 +205,12 @@ class Replay:
         self._know(_LOG, fields["log"])
         if kind == records.RecordKind.LEDGER:
             self._know(_LEDGER, fields["ledger"])
+        elif kind == records.RecordKind.LOG_DELETED:
+            self._gone.add(fields["log"])
         if managed is None:
             return
         if kind == records.RecordKind.LOG_DELETED:
-            del found.logs[managed.id]
-            self._gone.add(managed.id)
-            managed.forget()
-            for span in managed.spans:
-                managed.home.span_dropped(span)
-            for cursor in managed.cursors.values():
-                found.cursors.pop((managed.id, cursor.id), None)
+            self._delete(managed)
         elif kind == records.RecordKind.LEDGER:
             self._ledger(managed, fields)
         elif kind == records.RecordKind.OFFLOADED:
@@ -225,6 +223,14 @@ class Replay:
             gone = None if key in self._shared else found.cursors.pop(key, None)
             if gone is not None and managed.cursors.get(gone.name) is gone:
                 del managed.cursors[gone.name]
+
+    def _delete(self, managed: ManagedLedger) -> None:
+        del self.found.logs[managed.id]
+        managed.forget()
+        for span in managed.spans:
+            managed.home.span_dropped(span)
+        for cursor in managed.cursors.values():
+            self.found.cursors.pop((managed.id, cursor.id), None)
 
     def _log(self, log_id: int, name: str) -> ManagedLedger:
         managed = self.found.logs.get(log_id)
@@ -264,8 +270,8 @@ class Replay:
                 )
             return
         if managed is None:
-            if not self.damaged:
-                return  # deleted, and the checkpoint knows
+            if not self.damaged or head.log in self._gone:
+                return  # deleted, and the checkpoint or a record knows
             if head.ordinal >= _FIRST_ORDINAL_BELOW:
                 raise records.RecordError(f"a log that begins at {head.ordinal}")
             self._nameless.add(head.log)
@@ -288,6 +294,9 @@ class Replay:
         if head.message_index > managed.index + _MESSAGES_AHEAD:
             raise records.RecordError(f"message {head.message_index} of a log that has {managed.index}")
         table, base, end = managed.table, head.ordinal - head.entry, head.ordinal + head.entries
+        newest = table.ledgers[-1] if table.ledgers else None
+        if newest is not None and newest.id == head.ledger and newest.ordinal == base:
+            return  # as nearly all do
         known, after = table.of_id(head.ledger), table.after(head.ledger)
         before = (one for one in reversed(table.ledgers) if one.id < head.ledger and one.entries)
         if (
@@ -361,11 +370,16 @@ class Replay:
                 )
 
     def _part_names(self) -> None:
-        """Keep a log whose deletion is lost, and which was made again, beside the one that has its name now."""
+        """Of logs of one name all but the newest were deleted, and the record of that is not there.
+
+        If nothing is damaged, only a checkpoint came before the kill: the deletion is carried out. Else they are kept.
+        """
         newest: dict[str, ManagedLedger] = {}
         for _, managed in sorted(self.found.logs.items()):
             before = newest.get(managed.name)
-            if before is not None:
+            if before is not None and not self.found.damage:
+                self._delete(before)
+            elif before is not None:
                 before.name = NAMELESS.format(before.id)
                 self.found.name(f"two logs are called {managed.name}; the older one is kept as {before.name}")
             newest[managed.name] = managed

@@ -36,19 +36,20 @@ def extent_of(raw: records.RawRecord) -> records.ExtentHead:
     try:
         head = records.extent_head(body)
         n = head.entries
-        lengths = struct.unpack_from(f"<{n}I", body, records.EXTENT_HEAD_SIZE)
-        counts = records.extent_counts(raw)
+        # every extent of a start comes here: no more calls than are needed
+        tables = n if not raw.flags & records.COUNTED else 2 * n
+        numbers = struct.unpack_from(f"<{tables}I", body, records.EXTENT_HEAD_SIZE)
     except struct.error:
         raise records.RecordError("an extent that is shorter than its tables") from None
-    messages = n if counts is None else sum(counts)
+    size, messages = (sum(numbers), n) if tables == n else (sum(numbers[:n]), sum(numbers[n:]))
     _require(n > 0, "an extent without entries")
-    _require(records.extent_payload_size(raw) == sum(lengths), "an extent whose entries do not fill it")
+    _require(records.EXTENT_HEAD_SIZE + 4 * tables + size == len(body), "an extent whose entries do not fill it")
     _require(
         head.entry <= head.ordinal <= NUMBERS_BELOW - n
         and head.message_index <= NUMBERS_BELOW - messages
-        and max(head.log, head.ledger, head.published_ms) < NUMBERS_BELOW,
+        and head.log < NUMBERS_BELOW and head.ledger < NUMBERS_BELOW and head.published_ms < NUMBERS_BELOW,
         "an extent with numbers that no log has",
-    )
+    )  # fmt: skip
     return head
 
 
@@ -94,7 +95,8 @@ def fields_of(raw: records.RawRecord) -> dict[str, Any]:
         raise records.RecordError("a record that is no JSON") from None
     _require(type(fields) is dict, "a record that is no JSON object")
     for name, is_good in wanted.items():
-        _require(is_good(fields.get(name)), f"a record of kind {raw.kind} without a sound {name!r}")
+        if not is_good(fields.get(name)):
+            raise records.RecordError(f"a record of kind {raw.kind} without a sound {name!r}")
     return fields
 
 
@@ -112,14 +114,15 @@ def _newer_error(what: str) -> PersistenceError:
 
 
 def _require_state(state: cursor_records.CursorState, whole: bool) -> None:
+    log, cursor, mark, ranges, partial = state
     _require(whole, "a cursor's state that ends before its bytes do")
-    _require(max(state.log, state.cursor) < NUMBERS_BELOW, "a cursor with numbers that none has")
-    _require(-1 <= state.mark_delete < NUMBERS_BELOW, "a cursor with a mark that none has")
+    _require(log < NUMBERS_BELOW and cursor < NUMBERS_BELOW and mark >= -1, "a cursor with numbers that none has")
     before = 0
-    for start, stop in state.ranges:
+    for start, stop in ranges:
         _require(before <= start < stop <= NUMBERS_BELOW, "a cursor with ranges that overlap")
         before = stop
-    _require(all(ordinal < NUMBERS_BELOW for ordinal, _ in state.partial), "a cursor with a batch that no log has")
+    for ordinal, _ in partial:
+        _require(ordinal < NUMBERS_BELOW, "a cursor with a batch that no log has")
 
 
 def _require_name(name: Any, properties: Any) -> None:
