@@ -10,7 +10,7 @@ import magnetar
 from magnetar.client.aio.client import Client
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.errors import ArgumentError
-from magnetar.client.machines.outgoing.publication import PublicationLimits
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode
 from tests.support.delivery_stage import Stage, play
 

@@ -21,7 +21,7 @@ from magnetar.client.errors import ArgumentError
 from magnetar.client.machines.consumption_limits import ConsumptionLimits
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.batching_type import BatchingType
-from magnetar.client.machines.outgoing.publication import PublicationLimits
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.client.machines.subscription_choices import ConsumerKeySharedPolicy
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from magnetar.client.machines.outgoing.batch_wait import NEVER, BatchWait
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
+from magnetar.client.machines.outgoing.publication import Publication
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.protocol import commands as c
 
 

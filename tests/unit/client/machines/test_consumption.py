@@ -11,7 +11,8 @@ from magnetar.client.machines.consumption_limits import ConsumptionLimits
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
+from magnetar.client.machines.outgoing.publication import Publication
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.client.machines.redelivery.redeliveries import RedeliveryLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType

@@ -10,7 +10,8 @@ from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
 from magnetar.client.machines.outgoing.batch_wait import NEVER
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
 from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
-from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
+from magnetar.client.machines.outgoing.publication import Publication
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.decoder import Decoder

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
+from magnetar.client.machines.outgoing.publication import Publication
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType, decompress
 from magnetar.protocol.decoder import Decoder

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
-from magnetar.client.machines.outgoing.publication import Publication, PublicationLimits
+from magnetar.client.machines.outgoing.publication import Publication
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
 from magnetar.protocol.entries import metadata_of, payload_of, split_batch

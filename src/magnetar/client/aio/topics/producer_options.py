@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from magnetar.client.encryption.message_sealer import MessageSealer
-from magnetar.client.machines.outgoing.publication import PublicationLimits
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.client.values.value_schema import ValueSchema
 from magnetar.protocol import commands as c
 from magnetar.protocol.compression import CompressionType

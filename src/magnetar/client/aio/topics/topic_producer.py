@@ -17,7 +17,13 @@ from magnetar.client.aio.connections.wire_connection import WireConnection
 from magnetar.client.aio.topics import receipt as receipts
 from magnetar.client.aio.topics.producer_options import ProducerOptions
 from magnetar.client.aio.topics.receipt import FateToken, Receipt
-from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import (
+    AlreadyClosedError,
+    ClientTimeoutError,
+    ConnectionLostError,
+    MessageTooLargeError,
+    RefusedError,
+)
 from magnetar.client.machines.outgoing.batch_wait import NEVER
 from magnetar.client.machines.outgoing.entry_fate import EntryFate, PublishCounters
 from magnetar.client.machines.outgoing.outgoing_message import EntryMaker, OutgoingMessage
@@ -114,7 +120,10 @@ class TopicProducer:
             queue.begin_at(queue.last_sequence_id + 1)
         else:
             queue.maker = maker
-            queue.max_message_size = connection.max_message_size
+            limit, now_ms = connection.max_message_size, self._environment.clock.now_ms()
+            for one, size in queue.limit_to(limit, self._loop.time(), now_ms):
+                self._tell_failed([one], MessageTooLargeError(self.topic, size, limit))
+            self._after_fates()
         queue.opened(producer_id)
         self._loop.call_soon(self._write_now)
 

@@ -10,6 +10,7 @@ In reading order:
 * ``unconfirmed_entry``  one entry without a receipt
 * ``pending_bytes``    how much memory all that has met no fate takes, of one client
 * ``early_messages``   those of a partition that is not open yet
+* ``publication_limits`` how much waits, for how long, and how much goes together
 * ``publication``      the queue of one producer: sequence ids, receipts in order, sending again, time-outs
 * ``partition_router`` which partition a message goes to
 """

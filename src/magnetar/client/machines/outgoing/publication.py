@@ -13,9 +13,9 @@ Each entry has one `EntryFate`, handed back when it is known. Tokens are the cal
 from __future__ import annotations
 
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from magnetar.client.errors import ConnectionLostError, MessageTooLargeError
@@ -24,6 +24,7 @@ from magnetar.client.machines.outgoing.entry_fate import EntryFate
 from magnetar.client.machines.outgoing.open_batches import FullBatch, OpenBatches
 from magnetar.client.machines.outgoing.outgoing_message import PLAIN_NUMBERS, EntryMaker, OutgoingMessage
 from magnetar.client.machines.outgoing.pending_bytes import PendingBytes
+from magnetar.client.machines.outgoing.publication_limits import PublicationLimits
 from magnetar.client.machines.outgoing.unconfirmed_entry import UnconfirmedEntry
 from magnetar.columnar.single_entries.chunk_splitter import split_into_chunks
 from magnetar.protocol import commands as c
@@ -34,27 +35,6 @@ from magnetar.protocol.handmade_frames.sends import send_head
 
 _METADATA_BYTES: Final = 1024
 """What the metadata of a batch may take beside what its messages say."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationLimits:
-    """How much waits, for how long, and how much goes together; 0 is "no limit"."""
-
-    pending_messages: int = 1_000
-    send_timeout: float = 30.0
-    """Seconds."""
-    batching: bool = False
-    batch_messages: int = 1_000
-    batch_bytes: int = 128 << 10
-    batch_delay: float = 0.01
-    """Seconds."""
-    batch_by_key: bool = False
-    chunking: bool = False
-
-    @property
-    def routing(self) -> tuple[int, int, float]:
-        """A batch's messages, bytes and seconds, as routing goes by them; without batching 0 messages."""
-        return (self.batch_messages if self.batching else 0), self.batch_bytes, self.batch_delay
 
 
 class Publication:
@@ -80,18 +60,38 @@ class Publication:
         self.messages = 0
         """Messages without a receipt, those in open batches among them."""
         self._limits = limits
-        room = max(max_message_size - len(maker.producer_name) - _METADATA_BYTES - overhead, 1)
-        self._open = OpenBatches(
-            limits.batch_messages,
-            min(limits.batch_bytes, room) if limits.batch_bytes > 0 else room,
-            by_key=limits.batch_by_key,
-        )
+        self._overhead = overhead
+        self._open = OpenBatches(limits.batch_messages, self._batch_room(), by_key=limits.batch_by_key)
         self._wait = BatchWait(limits.batch_delay)
         self._pending: deque[UnconfirmedEntry] = deque()
         self._written = 0
         """How many of the pending ones were written on the present connection, from the oldest on."""
         self._next_sequence_id = 0
         self._producer_id: int | None = None
+
+    def _batch_room(self) -> int:
+        room = max(self.max_message_size - len(self.maker.producer_name) - _METADATA_BYTES - self._overhead, 1)
+        return min(self._limits.batch_bytes, room) if self._limits.batch_bytes > 0 else room
+
+    def limit_to(self, max_message_size: int, now: float, now_ms: int) -> list[tuple[UnconfirmedEntry, int]]:
+        """Go by what the broker of the next connection takes.
+
+        Returns entries that are too large for it, and the other chunks of such, with the bytes of their messages: a
+        broker ends the connection over them.
+        """
+        smaller = max_message_size < self.max_message_size
+        if smaller:
+            self.close_batches(now, now_ms)
+        self.max_message_size = max_message_size
+        self._open.bytes_max = self._batch_room()
+        if not smaller:
+            return []
+        cut = {id(one.places) for one in self._pending if len(one.entry or b"") > max_message_size and one.is_chunk}
+        found = self._take_out(lambda one: len(one.entry or b"") > max_message_size or id(one.places) in cut)
+        sizes: Counter[int] = Counter()
+        for one in found:
+            sizes[id(one.places if one.is_chunk else one)] += one.size
+        return [(one, sizes[id(one.places if one.is_chunk else one)]) for one in found]
 
     def begin_at(self, sequence_id: int) -> None:
         """Number the next message with ``sequence_id`` at least."""
