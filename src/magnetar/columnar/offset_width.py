@@ -1,7 +1,7 @@
 """Turns columns of other layouts into columns with 32-bit offsets, which everything else here reads.
 
 Spark gives Python its rows with 64-bit offsets if spark.sql.execution.arrow.useLargeVarTypes is set; polars gives
-views, and categories of pandas and polars are dictionaries.
+views, and lists of one size for its Array; categories of pandas and polars are dictionaries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _with_32_bits(kind: Any) -> Any:
     if pa.types.is_map(kind):
         key, item = (field.with_type(_with_32_bits(field.type)) for field in (kind.key_field, kind.item_field))
         return pa.map_(key, item)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(kind.value_field.with_type(_with_32_bits(kind.value_type)))
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_with_32_bits(field.type)) for field in kind])

@@ -10,6 +10,7 @@ import pytest
 
 from magnetar.columnar.entries.message_columns import message_columns
 from magnetar.columnar.entries.packer import Packer
+from magnetar.columnar.json.writer import write_json
 from magnetar.columnar.offset_width import with_32_bit_offsets
 from magnetar.model.errors import InvalidValueError
 
@@ -45,3 +46,19 @@ def test_columns_with_64_bit_offsets_pack_to_the_same_entries() -> None:
 def test_a_packer_reads_no_offsets_that_are_none_of_its() -> None:
     with pytest.raises(InvalidValueError, match="large_binary"):
         entries(batch_of(pa.large_binary(), pa.string()))
+
+
+def test_lists_of_one_size_are_lists() -> None:
+    """polars' Array, which numpy's vectors become: as JSON its moments were texts where the definition says numbers,
+    NaN was null, and bytes in it were a panic of polars."""
+    numbers = [[1.5, 2.5], None, [float("nan"), None]]
+    inside = [None if one is None else {"t": one} for one in numbers]
+    for inner in (pa.list_(pa.float64()), pa.list_(pa.float64(), 2)):
+        batch = pa.RecordBatch.from_pydict(
+            {"a": pa.array(numbers, inner), "b": pa.array(inside, pa.struct([("t", inner)]))}
+        )
+        found = with_32_bit_offsets(batch.slice(1))
+        assert found.schema.field("a").type == pa.list_(pa.float64())
+        assert found.column("b").field("t").slice(1).flatten().null_count == 1
+        with pytest.raises(InvalidValueError, match="NaN"):
+            write_json({"a": found.column("a")}, np.ones(2, np.bool_))
