@@ -6,7 +6,7 @@ them, and how many messages may be incomplete at once.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from magnetar.columnar.single_entries.chunk_joiner import ChunkJoiner, ReadableEntry
 from magnetar.model.errors import ProtocolError
@@ -20,6 +20,7 @@ _ANY_AGE: Final = 1 << 62
 _REMEMBERED_MAX: Final = 10_000
 """Chunks without a beginning, and messages of which no more is wanted, that are remembered."""
 Place = tuple[int, int]
+Known = TypeVar("Known")
 
 
 class Joined(NamedTuple):
@@ -30,6 +31,8 @@ class Joined(NamedTuple):
     """Where the chunks of the whole message are."""
     acknowledged: tuple[Place, ...] = ()
     """What is to be acknowledged, since it will never be a message."""
+    again: tuple[Place, ...] = ()
+    """What is to be asked for again, since what was before it was handed back."""
 
 
 class ChunkBuffer:
@@ -49,6 +52,10 @@ class ChunkBuffer:
         """Messages whose chunks were acknowledged, since they were never whole."""
         self._again: dict[str, None] = {}
         """Messages whose chunks are to come again, from the first one on."""
+        self._handed_back: dict[str, None] = {}
+        """Messages whose chunks were handed back; further ones may have been on their way."""
+        self._asked_again: dict[Place, None] = {}
+        """Such, which are asked for once."""
         self._damaged: list[Place] = []
 
     def add(self, place: Place, metadata: EntryMetadata, payload: bytes) -> Joined:
@@ -101,8 +108,8 @@ class ChunkBuffer:
         return found
 
     def _begins(self, uuid: str) -> None:
-        self._again.pop(uuid, None)
-        self._acknowledged.pop(uuid, None)
+        for known in (self._again, self._acknowledged, self._handed_back):
+            known.pop(uuid, None)
         for place in [place for place, (of, _) in self._orphans.items() if of == uuid]:
             del self._orphans[place]
 
@@ -110,6 +117,9 @@ class ChunkBuffer:
         """Take a chunk whose message has not begun here (rule 6.6.4)."""
         if uuid in self._acknowledged:
             return Joined(acknowledged=(place,))
+        if uuid in self._handed_back and place not in self._asked_again:
+            _remember(self._asked_again, place)
+            return Joined(again=(place,))
         if uuid not in self._again:
             self._orphans[place] = uuid, published
             if len(self._orphans) > _REMEMBERED_MAX:
@@ -149,19 +159,23 @@ class ChunkBuffer:
             found += places
             self._joiner.forget(uuid)
             _remember(self._again, uuid)
+            _remember(self._handed_back, uuid)
         self._places.clear()
         self._noted.clear()
+        self._asked_again.clear()
         return found
 
     def clear(self) -> None:
         """Forget everything: it comes again."""
         self._joiner.give_up()
         self._joiner.given_up()
-        for known in (self._places, self._noted, self._orphans, self._acknowledged, self._again):
-            known.clear()
+        for uuids in (self._places, self._noted, self._acknowledged, self._again, self._handed_back):
+            uuids.clear()
+        self._orphans.clear()
+        self._asked_again.clear()
 
 
-def _remember(known: dict[str, None], uuid: str) -> None:
-    known[uuid] = None
+def _remember(known: dict[Known, None], one: Known) -> None:
+    known[one] = None
     if len(known) > _REMEMBERED_MAX:
         del known[next(iter(known))]

@@ -149,6 +149,8 @@ class Consumption:
         for one in found.acknowledged:
             self.acknowledgements.individual(one, -1, 0)
         self.permits.free(found.released)
+        if found.again and not self._ordered:
+            self._again = [*found.again] if self._again is None else self._again and [*self._again, *found.again]
         if found.rejected is not None:
             self._damaged.append((place, found.rejected))
         if found.entry is None:

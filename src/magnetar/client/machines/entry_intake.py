@@ -32,6 +32,8 @@ class Intake(NamedTuple):
     rejected: c.ValidationError | None = None
     acknowledged: tuple[Place, ...] = ()
     """What is to be acknowledged, since it will never be a message."""
+    again: tuple[Place, ...] = ()
+    """What is to be asked for again, since what was before it was handed back."""
 
 
 class ConsumeCounters:
@@ -105,7 +107,7 @@ class EntryIntake:
         if metadata.uuid is not None and (metadata.num_chunks_from_msg or 0) > 1:
             joined = self.chunks.add(place, metadata, payload_of(command.entry) if payload is None else payload)
             if joined.whole is None:
-                return Intake(None, 1, acknowledged=joined.acknowledged)
+                return Intake(None, 1, acknowledged=joined.acknowledged, again=joined.again)
             metadata = metadata_of(joined.whole.data)
             envelope = self._envelope(command, place, metadata, 0, joined.places)
             whole = QueuedEntry(envelope, None, payload_of(joined.whole.data), 1)

@@ -8,6 +8,7 @@ from magnetar.client.machines.consumption_limits import ConsumptionLimits
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
 
+_REDELIVER = c.CommandRedeliverUnacknowledgedMessages
 NOW = 1_700_000_000_000
 OLD = NOW - 10 * PATIENCE_MS
 
@@ -95,7 +96,8 @@ def test_what_is_handed_back_comes_again_with_all_its_chunks() -> None:
     add(buffer, "a", 0, 0)
     add(buffer, "old", 1, 9)
     assert buffer.hand_back() == [(1, 0)] and not buffer.incomplete and buffer.waiting
-    assert add(buffer, "a", 1, 1) == Joined()
+    assert add(buffer, "a", 1, 1) == Joined(again=((1, 1),))
+    assert add(buffer, "a", 1, 1) == Joined(), "it is asked for once"
     assert buffer.expire(NOW) == [(1, 9)]
     found = [add(buffer, "a", number, number) for number in range(3)]
     assert found[-1].whole is not None and found[-1].places == ((1, 0), (1, 1), (1, 2))
@@ -144,3 +146,25 @@ def test_chunks_are_not_given_up_while_the_broker_may_send_none() -> None:
     one.expire_chunks(700_000)
     assert one.commands() == [] and not one.chunks.incomplete
     one.check()
+
+
+def test_a_chunk_that_was_on_its_way_when_others_were_handed_back_comes_again_with_them() -> None:
+    """It stayed with the consumer, and the others waited for it in vain and were acknowledged."""
+    one = Consumption("t", -1, ConsumptionLimits(queue_size=4), ordered=False)
+    one.opened(3)
+    one.commands()
+    found = [EntryMetadata("p", 0, OLD, uuid="a", chunk_id=number, num_chunks_from_msg=2) for number in range(2)]
+    first, last = (
+        c.CommandMessage(3, c.MessageIdData(1, number), 0, (), None, None, entry=build_entry(metadata, b"a"))
+        for number, metadata in enumerate(found)
+    )
+    one.received(first)
+    assert one.hand_back()
+    asked = [one.commands()]
+    one.received(last)
+    asked.append(one.commands())
+    places = [each.message_ids for each in asked[0] + asked[1] if isinstance(each, _REDELIVER)]
+    assert places == [(first.message_id,), (last.message_id,)]
+    one.received(first)
+    one.received(last)
+    assert one.refill() and one.at_hand.pop().data() == b"aa"
