@@ -43,6 +43,9 @@ _WAIT_MAX_S: Final = 3600.0
 _CARRY_AGAIN_S: Final = 1.0
 _CARRY_AGAIN_MAX_S: Final = 60.0
 """A topic may never be loaded again until it is deleted: the pause doubles up to this."""
+ASKED_AGAIN_MAX: Final = 100
+"""Those who ask once more for an end that a topic cannot take, and are answered with it; the latest of each
+transaction."""
 _TELL_S: Final = 60.0
 """Seconds from one log line about transactions that timed out to the next."""
 
@@ -82,7 +85,7 @@ class TransactionCoordinator:
         self._late = 0
         """Transactions that timed out and are not logged yet."""
         self._telling: asyncio.TimerHandle | None = None
-        self._carried_again: dict[TxnId, list[Done]] = {}
+        self._carried_again: dict[TxnId, deque[Done]] = {}
         """Ends that a topic could not take yet, and who asked for the same end meanwhile."""
         self._closed = False
         self._complaints = RateLimitedLog(log, clock=clock)
@@ -226,7 +229,7 @@ class TransactionCoordinator:
                 "carry", "the end of transaction %s is carried to %s again in %.0f s: %r", txn_text(found.id), name,
                 again_s, error, extra={"topic": name},
             )  # fmt: skip
-            self._carried_again.setdefault(found.id, [])
+            self._carried_again.setdefault(found.id, deque(maxlen=ASKED_AGAIN_MAX))
             longer_s = min(2 * again_s, _CARRY_AGAIN_MAX_S)
             again = partial(self._carry, found, names, op, done, longer_s, commit=commit)
             asyncio.get_running_loop().call_later(again_s, again)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.broker.transaction_coordinator import ASKED_AGAIN_MAX
 from magnetar.config.settings import Settings
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
@@ -146,5 +147,27 @@ def test_nothing_is_carried_by_a_coordinator_that_is_closed() -> None:
         await asyncio.sleep(100)
         assert open_at(world) == [True, True]
         assert [one.id for one in coordinator.open] == [txn.id]
+
+    talk(simulation, SETTINGS)
+
+
+def test_an_end_that_is_asked_for_again_and_again_keeps_a_few_questions_only() -> None:
+    """The others' clients have given up; each would keep its connection, and as many came as a client likes to send."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        txn = await sent(client)
+        mended = not_found(world)
+        for _ in range(3 * ASKED_AGAIN_MAX):
+            client.say(c.CommandEndTxn(client.new_id(), txn.id, c.TxnAction.COMMIT))
+        last = client.new_id() - 1
+        await asyncio.sleep(0.5)
+        assert [len(asked) for asked in world.machine.broker.service.coordinator._carried_again.values()] == [
+            ASKED_AGAIN_MAX
+        ]
+        mended()
+        answers = [await client.hear(c.CommandEndTxnResponse) for _ in range(1 + ASKED_AGAIN_MAX)]
+        assert answers[-1].request_id == last
+        assert not [one for one in answers if one.error is not None]
 
     talk(simulation, SETTINGS)
