@@ -51,6 +51,11 @@ class LiveBroker:
         if not any("is ready" in line for line in process.stdout):
             raise AssertionError((self._directory / "broker.log").read_text())
 
+    def stop_for_now(self) -> None:
+        """Have its process answer nothing; `end` it with SIGKILL."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
     def end(self, number: int = signal.SIGTERM) -> None:
         """End it, by default as Ctrl-C does; with SIGKILL as an accident does."""
         process = self._process

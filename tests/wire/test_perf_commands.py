@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from magnetar.aio import Client
 from magnetar.cli.perf.command import app
+from magnetar.cli.perf.consumer_load import ConsumerLoad
+from magnetar.cli.perf.producer_load import ProducerLoad
+from magnetar.cli.perf.run import Load
+from magnetar.cli.perf.transaction_load import TransactionLoad
 from magnetar.client.rest import Rest
 from tests.support.live_broker import HOST, LiveBroker, free_port, live_broker
 
@@ -93,6 +101,67 @@ def test_figures_that_cannot_be_written_end_the_test(broker: LiveBroker, monkeyp
     done = CliRunner().invoke(app, ["produce", "t", "--histogram-file", "/dev/full", "-u", broker.url])
     assert done.exit_code == 1 and "--histogram-file /dev/full cannot be written: No space left" in done.stderr
     assert "Aggregated latency stats" in done.stdout and "Traceback" not in done.output
+
+
+Work = Sequence[Coroutine[Any, Any, None]]
+
+
+def once_prepared(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Load], then: Callable[[Load], Coroutine[Any, Any, None]]
+) -> None:
+    """Have something happen between the opening of producers and consumers and their first message."""
+    prepare = kind.prepare
+
+    async def prepared(self: Load, clients: Sequence[Client]) -> Work:
+        work = await prepare(self, clients)
+        await then(self)
+        return work
+
+    monkeypatch.setattr(kind, "prepare", prepared)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (ProducerLoad, ("produce", "t")),
+        (ProducerLoad, ("produce", "t", "-txn")),
+        (ConsumerLoad, ("consume", "t", "-txn")),
+        (ConsumerLoad, ("read", "t")),
+        (TransactionLoad, ("transaction",)),
+    ],
+)
+def test_a_broker_that_has_gone_is_said_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Load], arguments: tuple[str, ...]
+) -> None:
+    """It was an exit code of 0."""
+    with live_broker(tmp_path, transactionCoordinatorEnabled="true") as broker:
+
+        async def killed(load: Load) -> None:
+            broker.end(signal.SIGKILL)
+            while any(one.is_connected() for one in load.handles):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+
+        once_prepared(monkeypatch, kind, killed)
+        done = CliRunner().invoke(app, [*arguments, "-time", "0.2", "-u", broker.url])
+    assert done.exit_code == 1 and "Aggregated" in done.stdout
+    assert re.search(r"\d of \d .* had no connection when the test ended", done.stderr), done.stderr
+
+
+def test_a_broker_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing waited for it for a minute, twice the time-out of an operation."""
+    monkeypatch.setattr("magnetar.cli.perf.run.PATIENCE", 0.2)
+    with live_broker(tmp_path) as broker:
+
+        async def stopped(load: Load) -> None:
+            broker.stop_for_now()
+
+        once_prepared(monkeypatch, ProducerLoad, stopped)
+        try:
+            done = CliRunner().invoke(app, ["produce", "t", "-time", "0.2", "-u", broker.url])
+        finally:
+            broker.end(signal.SIGKILL)
+    assert done.exit_code == 1 and "Aggregated" in done.stdout
+    assert "does not answer; left after 0.2 s without waiting for it" in done.stderr
 
 
 @pytest.mark.parametrize(

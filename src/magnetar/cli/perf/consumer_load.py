@@ -18,7 +18,7 @@ from magnetar.client.errors import ClientError
 from magnetar.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from magnetar.aio import Client, Consumer, Message
+    from magnetar.aio import Client, Consumer, Message, Reader
     from magnetar.client.machines.message_id import MessageId
 
 _BURST: Final = 500
@@ -56,6 +56,7 @@ class ConsumerLoad:
     transactions: int = 0
     transactions_failed: int = 0
     latencies: Latencies = field(default_factory=lambda: Latencies(1))
+    handles: list[Consumer | Reader] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._clock = SystemClock()
@@ -71,6 +72,7 @@ class ConsumerLoad:
             assert plan.start is not None
             readers = [client.create_reader(topic, plan.start, **plan.options) for topic in plan.topics]
             opened = await asyncio.gather(*readers)
+            self.handles += opened
             say(f"Start reading from {len(opened)} topics")
             return [self._until_enough([self._read(one.read_next) for one in opened])]
         consumers = await asyncio.gather(
@@ -81,6 +83,7 @@ class ConsumerLoad:
                 for _ in range(plan.consumers)
             )
         )
+        self.handles += consumers
         if self.histogram_file is not None:
             self.histogram_file.begin()
         say(f"Start receiving from {plan.consumers} consumers per subscription on {len(plan.topics)} topics")

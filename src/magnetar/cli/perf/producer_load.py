@@ -86,6 +86,7 @@ class ProducerLoad:
     transactions_failed: int = 0
     latencies: Latencies = field(default_factory=lambda: Latencies(1_000))
     failure: Exception | None = None
+    handles: list[Producer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._clock = SystemClock()
@@ -108,6 +109,7 @@ class ProducerLoad:
             ]
             producers = await asyncio.gather(*opening)
             say(f"Created {len(producers)} producers")
+            self.handles += producers
             self._rng.shuffle(producers)
             wanted = None
             if plan.messages:

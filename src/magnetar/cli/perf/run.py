@@ -1,24 +1,41 @@
 """One test: its tasks, its time, a report every ten seconds, and the end.
 
-It ends when its tasks have, after --test-duration, or by Ctrl-C; the final lines are printed in each case.
+It ends when its tasks have, after --test-duration, or by Ctrl-C; the final lines are printed in each case. A broker
+that is away at the end of --test-duration, or does not answer when everything is closed then, is an error.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from magnetar.cli.messages.session import run as run_session
 from magnetar.cli.perf.report import INTERVAL
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError
 
 if TYPE_CHECKING:
     from magnetar.aio import Client
     from magnetar.cli.connection import ConnectionFlags
 
 
+PATIENCE: Final = 5.0
+"""Seconds that the broker has for its answers when everything is closed."""
+
+
+class Handle(Protocol):
+    """A producer, a consumer or a reader."""
+
+    def is_connected(self) -> bool: ...
+
+
 class Load(Protocol):
     """What a kind of test does and says."""
+
+    @property
+    def handles(self) -> Sequence[Handle]:
+        """Everything that `prepare` has opened."""
+        ...
 
     async def prepare(self, clients: Sequence[Client]) -> Sequence[Coroutine[Any, Any, None]]:
         """Open what is needed; returns what is done then, each in a task of its own."""
@@ -53,6 +70,9 @@ def run_load(
         finally:
             for other in others:
                 other.shutdown()
+            answered = await _closed(client)
+        if not answered:
+            raise ClientTimeoutError(f"the broker does not answer; left after {PATIENCE:g} s without waiting for it")
 
     run_session(
         flags, work, lambda: clock.conclude(load), listener_name=listener_name, connections=connections,
@@ -84,11 +104,29 @@ async def _test(load: Load, clients: Sequence[Client], seconds: float, clock: _C
         clock.ended = loop.time()
         for one in done:
             one.result()
+        away = sum(not one.is_connected() for one in load.handles)
+        if away and not done:
+            raise ConnectionLostError(
+                f"{away} of {len(load.handles)} producers, consumers or readers had no connection when the test ended; "
+                "is the broker running?"
+            )
     finally:
         clock.ended = clock.ended or loop.time()
         for task in [*tasks, reporter]:
             task.cancel()
         await asyncio.gather(*tasks, together, reporter, return_exceptions=True)
+
+
+async def _closed(client: Client) -> bool:
+    """Close a client; whether the broker has answered in time."""
+    closing = asyncio.get_running_loop().create_task(client.close())
+    try:
+        await asyncio.wait([closing], timeout=PATIENCE)
+        return closing.done()
+    finally:
+        if not closing.done():
+            client.shutdown()
+        await closing
 
 
 async def _report(load: Load, loop: asyncio.AbstractEventLoop) -> None:

@@ -52,6 +52,7 @@ class TransactionLoad:
     sent: int = 0
     ack_latencies: Latencies = field(default_factory=lambda: Latencies(1_000))
     send_latencies: Latencies = field(default_factory=lambda: Latencies(1_000))
+    handles: list[Producer | Consumer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._before = 0
@@ -65,6 +66,7 @@ class TransactionLoad:
             consumers = await asyncio.gather(
                 *(client.subscribe(topic, one, **plan.options) for topic in plan.consumed for one in plan.subscriptions)
             )
+            self.handles += [*producers, *consumers]
             work.append(self._drive(client, producers, consumers))
         return work
 
@@ -95,6 +97,7 @@ class TransactionLoad:
             except ClientError:
                 self.end_failed += 1
         for consumer in consumers:
+            self.handles.remove(consumer)
             await consumer.close()  # what it has fetched goes to the threads that still wait for messages
         say("------------------- DONE -----------------------")
 

@@ -59,17 +59,20 @@ class ClientLife:
     async def close(self) -> None:
         """Close all producers, which send what they have first, all consumers and readers, and the connections.
 
+        A broker that does not answer has operation_timeout_seconds; then, and cancelled, it ends as `shutdown` does.
         Raises ForeignLoopError, and then nothing is closed.
         """
         if self._open.closed:
             return
         self._home.check()
         self._connections.switch.close()
+        self._open.shut()
+        self._open.end()
         try:
-            await self._open.close()
+            await self._open.ended(self._connections.timeout)
         finally:
             self._connections.close()
-            await self._connections.pool.ended()
+            await self.wait_closed()
 
     def shutdown(self) -> None:
         """Close the connections at once, without waiting for anything (rule 6.1.8); what waits for an answer fails."""

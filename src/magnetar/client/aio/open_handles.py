@@ -78,11 +78,6 @@ class OpenHandles:
         self._handles.clear()
         self._watchers.clear()
 
-    async def close(self) -> None:
-        """Close all: producers send what they have first."""
-        self.shut()
-        await asyncio.gather(*(handle.close() for handle in list(self._handles.values())), return_exceptions=True)
-
     def shut(self) -> None:
         """Keep no other, and look after none any more."""
         self.closed = True
@@ -90,13 +85,18 @@ class OpenHandles:
             task.cancel()
 
     def end(self) -> None:
-        """Have all closed soon, when the connections are gone already."""
+        """Begin to close all: producers send what they have first, if there are connections."""
         for handle in list(self._handles.values()):
             task = asyncio.get_running_loop().create_task(handle.close())
             self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            task.add_done_callback(self._met_its_end)
 
-    async def ended(self) -> None:
-        """Wait until they are closed."""
+    def _met_its_end(self, task: asyncio.Task[None]) -> None:
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()  # a handle that cannot be closed keeps no other
+
+    async def ended(self, seconds: float | None = None) -> None:
+        """Wait until they are closed; not longer than so many seconds."""
         if self._ending:
-            await asyncio.wait(self._ending)
+            await asyncio.wait(self._ending, timeout=seconds)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError, ConnectionLostError, RefusedError
 from magnetar.model.errors import ServerError
 
 _JITTER: Final = 0.2
@@ -131,6 +131,8 @@ class HandleLife:
         return pause
 
     def _is_final(self, error: Exception) -> bool:
+        if isinstance(error, AlreadyClosedError):
+            return True  # the client is closed, and nothing of it is opened again
         if isinstance(error, RefusedError):
             return error.code in _FINAL if self.was_ready else not error.retriable
         return not self.was_ready and not isinstance(error, ConnectionLostError | ClientTimeoutError)

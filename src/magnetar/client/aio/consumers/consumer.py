@@ -366,7 +366,7 @@ class Consumer(Settlement[T]):
     async def close(self) -> None:
         """Close; what was not acknowledged goes to others. Closing twice is no error (rule 6.1.7).
 
-        Cancelled, it closes all the same.
+        A broker that does not answer has operation_timeout_seconds. Cancelled, it closes all the same.
         """
         if not self._closed:
             self._end()
@@ -375,8 +375,9 @@ class Consumer(Settlement[T]):
             await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        deadline = self._loop.time() + self._environment.timeout
         await self._close_letters()
-        await asyncio.gather(*(one.close() for one in self._members.values()))
+        await asyncio.gather(*(one.close(deadline) for one in self._members.values()))
 
     def _end(self) -> None:
         self._closed = True

@@ -360,7 +360,10 @@ class Producer(Generic[T]):
             one.forked(error)
 
     async def close(self) -> None:
-        """Send what is in the queue, then close; closing twice is no error (rule 6.1.7)."""
+        """Send what is in the queue, then close; closing twice is no error (rule 6.1.7).
+
+        A broker that does not answer has operation_timeout_seconds for both together.
+        """
         if self._closed:
             return
         self._closed = True
@@ -368,11 +371,12 @@ class Producer(Generic[T]):
         for call in self.at_close:
             call()
         self.at_close.clear()
+        deadline = self._loop.time() + self._environment.timeout
         try:
             flushing = (one.flush() for one in self._producers if one.connected)
-            async with asyncio.timeout(self._environment.timeout):
+            async with asyncio.timeout_at(deadline):
                 await asyncio.gather(*flushing, return_exceptions=True)
         except TimeoutError:
             pass  # what has no receipt by now fails with the closing
         finally:
-            await asyncio.gather(*(one.close() for one in self._producers))
+            await asyncio.gather(*(one.close(deadline) for one in self._producers))

@@ -36,6 +36,8 @@ class ClientConnections:
         if not 0 < first <= longest:
             raise InvalidValueError("initial_backoff_interval_ms is above 0 and not above max_backoff_interval_ms")
         self.switch = switch
+        self.timeout = timeout
+        """Seconds that an operation may take."""
         self.pool = switch.pool = ConnectionPool(
             switch.service, timeout=timeout, connect_timeout=connect_timeout_ms / 1000, keep_alive=keep_alive,
             per_broker=per_broker, dial=dial,

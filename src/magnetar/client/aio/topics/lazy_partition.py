@@ -181,10 +181,10 @@ class LazyPartition:
         if self._open is not None:
             self._open.forked(error)
 
-    async def close(self) -> None:
-        """End what is being opened; messages that waited for it fail."""
+    async def close(self, deadline: float | None = None) -> None:
+        """End what is being opened; messages that waited for it fail. ``deadline``: as of a `TopicProducer`."""
         if self._open is not None:
-            await self._open.close()
+            await self._open.close(deadline)
         if self._failure is not None:
             return
         self._failure = AlreadyClosedError(f"{self.topic}: the producer is closed")

@@ -373,8 +373,8 @@ class TopicConsumer:
         self.failure = self.requests.failure = error
         self._on_messages(self)
 
-    async def close(self) -> None:
-        """Write what is due, and close it at the broker, too."""
+    async def close(self, deadline: float | None = None) -> None:
+        """Write what is due, and close it at the broker, too, which has until then for its answer."""
         self._closing = True
         for timer in (self._due_timer, self._ack_timer, self._chunk_watch):
             timer.end()
@@ -392,7 +392,7 @@ class TopicConsumer:
         connection.consumers.pop(self.requests.consumer_id, None)
         command = c.CommandCloseConsumer(self.requests.consumer_id, connection.new_request_id())
         try:
-            await connection.request(command, c.CommandSuccess, f"close the consumer on {self.topic}")
+            await connection.request(command, c.CommandSuccess, f"close a consumer of {self.topic}", deadline=deadline)
         except (ConnectionLostError, ClientTimeoutError, RefusedError):
             pass  # what is gone is closed
 

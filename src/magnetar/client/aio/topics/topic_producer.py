@@ -378,21 +378,23 @@ class TopicProducer:
         """Refuse everything in a process that was forked off."""
         self._failure = error
 
-    async def close(self) -> None:
-        """Close it at the broker, too; messages without a receipt fail."""
+    async def close(self, deadline: float | None = None) -> None:
+        """Close it at the broker, too, which has until then for its answer; messages without a receipt fail."""
         if self._failure is None:
             connection = await self._attachment.close()
             self._fail(AlreadyClosedError(f"{self.topic}: the producer is closed"))
             for timer in filter(None, (self._batch_timer, self._deadline_timer)):
                 timer.cancel()
-            await self._close_at(connection)
+            await self._close_at(connection, deadline)
 
-    async def _close_at(self, connection: WireConnection | None) -> None:
+    async def _close_at(self, connection: WireConnection | None, deadline: float | None) -> None:
         if connection is None or connection.lost is not None:
             return
         connection.producers.pop(self._producer_id, None)
         command = c.CommandCloseProducer(self._producer_id, connection.new_request_id())
         try:
-            await connection.request(command, c.CommandSuccess, f"close the producer on {self.topic}")
+            await connection.request(
+                command, c.CommandSuccess, f"close the producer on {self.topic}", deadline=deadline
+            )
         except (ConnectionLostError, ClientTimeoutError, RefusedError):
             pass  # what is gone is closed
