@@ -24,6 +24,34 @@ def test_a_full_device_is_said_in_one_line(words: list[str]) -> None:
     assert done.stderr == b"magnetar: the output cannot be written: No space left on device\n"
 
 
+_PRINTS = """
+import asyncio, sys
+from magnetar.cli.connection import ConnectionFlags
+from magnetar.cli.messages.session import run
+from magnetar.runtime.command_line import written
+
+async def work(client):
+    print("x" * 20_000, flush=True)
+
+written(lambda: run(ConnectionFlags(), work, lambda: print("the end", flush=True)))
+"""
+
+
+def test_a_full_device_is_said_alike_by_commands_that_are_connected() -> None:
+    """`magnetar produce`, `consume`, `read` and `perf` said an error number."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", _PRINTS], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert done.stderr == b"magnetar: the output cannot be written: No space left on device\n"
+
+
+def test_ctrl_c_before_a_command_is_loaded_is_no_traceback() -> None:
+    program = "import signal; from magnetar.runtime.command_line import written; "
+    program += "written(lambda: signal.raise_signal(signal.SIGINT))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 @pytest.mark.parametrize("words", [["--help"], ["completion", "bash"]], ids=" ".join)
 def test_a_closed_pipe_ends_a_command_quietly(words: list[str]) -> None:
     reading, writing = os.pipe()

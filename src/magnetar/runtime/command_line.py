@@ -20,6 +20,8 @@ from typer.core import TyperGroup
 
 PIPE_CLOSED: Final = 141
 """What a shell shows of a program that a closed pipe ended."""
+INTERRUPTED: Final = 130
+"""What a shell shows of a program that Ctrl-C ended."""
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -35,16 +37,23 @@ def written(run: Callable[[], object]) -> None:
             run()
         finally:
             sys.stdout.flush()
+    except KeyboardInterrupt:  # before a command has said what it does then, as while it is imported
+        raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
         let_go_of_output()
         raise SystemExit(PIPE_CLOSED) from None
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if not output_refused(error):
             raise
         let_go_of_output()
         with contextlib.suppress(OSError):
             sys.stderr.write(f"magnetar: the output cannot be written: {error.strerror}\n")
         raise SystemExit(1) from None
+
+
+def output_refused(error: Exception) -> bool:
+    """Whether an error is that of a disk which takes no output; one that names a file is about that."""
+    return isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None
 
 
 def open_standard_streams() -> None:

@@ -18,7 +18,7 @@ from magnetar.cli.admin.error_report import ErrorReport
 from magnetar.cli.admin.table import ALIASES, GROUPS, Command, CommandFlag, commands_of
 from magnetar.cli.output.exit_code import ended
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import not_text
+from magnetar.runtime.command_line import not_text, output_refused
 
 if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
@@ -187,6 +187,8 @@ def _carry_out(command: Command, values: Mapping[str, Any], called: str) -> int:
     except BrokenPipeError:
         raise
     except (MagnetarError, OSError, ValueError) as error:
+        if output_refused(error):
+            raise
         raise _Failure(explained(error, called, call)) from None
     return 0
 

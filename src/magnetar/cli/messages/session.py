@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from magnetar.cli.messages.interrupts import INTERRUPTED, Interrupts, interrupts
 from magnetar.model.errors import MagnetarError
+from magnetar.runtime.command_line import output_refused
 
 if TYPE_CHECKING:
     from magnetar.aio import Client
@@ -53,6 +54,8 @@ def run(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # who read what is printed has gone
         code = failed
     except (MagnetarError, OSError) as error:
+        if output_refused(error):
+            raise
         typer.echo(f"magnetar: {error}", err=True)
         code = failed
     finally:

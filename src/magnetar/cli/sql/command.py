@@ -14,7 +14,7 @@ import typer
 from magnetar.cli.messages import flags
 from magnetar.cli.sql.engine_thread import engine_at_work
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands, let_go_of_output
+from magnetar.runtime.command_line import commands, let_go_of_output, output_refused
 
 app = commands("Query topics with SQL.")
 _FLAGS: Final = (
@@ -116,6 +116,8 @@ def _failures() -> Iterator[None]:
             f"magnetar: sql needs {error.name}, which is not installed: from a checkout, pip install '.[sql]'", err=True
         )
     except (MagnetarError, OSError) as error:
+        if output_refused(error) and not engine_at_work():
+            raise
         typer.echo(f"magnetar: {_with_flags(str(error))}", err=True)
     leave_with(FAILED)
 

@@ -56,6 +56,11 @@ class ReadBounds:
     def check_time(self) -> None:
         """Raise QueryBoundError if the query has taken too long."""
         if self.timeout and steady_seconds() - self._began > self.timeout:
+            if not self.rows:
+                raise QueryBoundError(
+                    f"the query has no row after {self.timeout:g} s; is the broker running, does it answer? Or raise "
+                    "--timeout (0: no bound)"
+                )
             raise self._exceeded(f"for more than {self.timeout:g} s", "--timeout")
 
     def check_memory(self) -> None:

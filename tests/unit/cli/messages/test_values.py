@@ -187,7 +187,7 @@ def test_an_event_time_that_python_has_no_date_for_is_printed(ms: int, moment: s
 def test_where_a_reader_begins() -> None:
     assert (start_id("latest"), start_id("earliest")) == (MessageId.latest, MessageId.earliest)
     assert start_id("12:0") == MessageId(-1, 12, 0)
-    for text in ("", "12", "01:2", "a:b", "1:2:3"):
+    for text in ("", "12", "01:2", "a:b", "1:2:3", "-5:-7", "1:-2", f"{1 << 63}:0"):
         with pytest.raises(InvalidValueError, match="must be 'latest'"):
             start_id(text)
 
