@@ -187,12 +187,21 @@ class RotatedLines:
             self._stuck = False
 
     def _rotate(self) -> None:
-        for number in range(self._files - 1, 0, -1):
-            before = self._path if number == 1 else self._numbered(number - 1)
-            if before.exists():
-                os.replace(before, self._numbered(number))
+        """Put the file aside, then move the older ones: where it cannot be renamed, none of them is lost for it."""
+        aside = self._numbered(0)
+        if aside.exists():
+            self._move_up()  # the process ended in between
+        os.replace(self._path, aside)
+        self._move_up()
         self._let_go()
         self._open()
+
+    def _move_up(self) -> None:
+        """Give the files from 0 to the first number that is free the next one; the oldest goes if none is free."""
+        last = self._files - 1
+        free = next((number for number in range(1, last) if not self._numbered(number).exists()), last)
+        for number in range(free, 0, -1):
+            os.replace(self._numbered(number - 1), self._numbered(number))
 
     def _numbered(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")

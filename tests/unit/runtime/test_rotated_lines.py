@@ -223,6 +223,49 @@ def test_a_file_that_cannot_be_put_aside_goes_on(
     assert path.with_name("audit.log.1").read_bytes() == written
 
 
+def test_older_files_stay_where_they_are_while_the_current_one_cannot_be_renamed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``chattr +a``: each attempt moved the older ones on, until the oldest were gone."""
+    older = {1: b"first\n", 2: b"second\n"}
+    for number, content in older.items():
+        path.with_name(f"audit.log.{number}").write_bytes(content)
+    replace = os.replace
+
+    def replaced(before: Any, after: Any) -> None:
+        if Path(before) == path:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        replace(before, after)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", replaced)
+        lines = opened(path, size_max=10)
+        written = b""
+        for number in range(5):
+            written += b"line %d....\n" % number
+            lines.put(b"line %d....\n" % number)
+            while not holds(path, written):
+                pass
+        for number, content in older.items():
+            assert path.with_name(f"audit.log.{number}").read_bytes() == content
+        lines.close()
+
+
+def test_what_a_process_had_just_put_aside_when_it_ended_gets_its_number(path: Path) -> None:
+    path.with_name("audit.log.0").write_bytes(b"aside\n")
+    path.with_name("audit.log.1").write_bytes(b"older\n")
+    lines = opened(path, size_max=5, files=4)
+    for number in range(2):
+        lines.put(b"line %d\n" % number)
+        while not holds(path, b"line %d\n" % number):
+            pass
+    lines.close()
+    found = {one.name: one.read_bytes() for one in path.parent.iterdir()}
+    assert found == {
+        "audit.log": b"line 1\n", "audit.log.1": b"line 0\n", "audit.log.2": b"aside\n", "audit.log.3": b"older\n",
+    }  # fmt: skip
+
+
 def test_a_line_of_which_a_part_was_taken_stands_in_one_file(path: Path, disk: Disk) -> None:
     lines = opened(path, size_max=10)
     lines.put(b"a line that is longer than a file may be\n")
