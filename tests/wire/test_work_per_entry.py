@@ -113,7 +113,7 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
         (1, 1, c.SubType.Exclusive, 1161),
         (1, 4, c.SubType.Shared, 1302),
         (1, 2, c.SubType.Key_Shared, 1534),
-        (100, 1, c.SubType.Exclusive, 2791),
+        (100, 1, c.SubType.Exclusive, 2806),
     ],
     ids=["exclusive", "shared", "key shared", "many topics"],
 )

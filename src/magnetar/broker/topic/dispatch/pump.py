@@ -196,7 +196,7 @@ class Pump:
         ):  # fmt: skip
             return False
         run = source.cached(start, end - start, self._settings.dispatcher_max_read_size_bytes)
-        if run is None or run.first != start or run.counts is not None:
+        if run is None or run.counts is not None:
             return False
         entries = run.entries
         count = len(entries)
