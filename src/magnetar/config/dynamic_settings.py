@@ -24,8 +24,7 @@ _LATER_VERSIONS: Final = frozenset({"loadBalancerSheddingExcludedNamespaces"})
 
 def dynamic_names() -> list[str]:
     """The names that may be given to a running broker, sorted: those with an effect, and those that are only kept."""
-    known = (name for name, setting in pulsar_settings().items() if setting.dynamic)
-    return sorted({*(name for name in known if is_effective(name) or is_kept(name)), *_LATER_VERSIONS})
+    return sorted(name for name in (*pulsar_settings(), *_LATER_VERSIONS) if is_effective(name) or is_kept(name))
 
 
 def is_dynamic(name: str) -> bool:
@@ -36,16 +35,14 @@ def is_dynamic(name: str) -> bool:
 
 def is_effective(name: str) -> bool:
     """Whether a change of that setting has an effect on a running broker."""
-    known = pulsar_settings().get(name)
-    return known is not None and known.dynamic and has_effect(name) and name not in _READ_ONCE
+    return is_dynamic(name) and has_effect(name) and name not in _READ_ONCE
 
 
 def is_kept(name: str) -> bool:
     """Whether a value is kept and shown, and steers nothing because there is one broker and one cluster."""
     if name in _LATER_VERSIONS:
         return True
-    known = pulsar_settings().get(name)
-    if known is None or not known.dynamic or has_effect(name):
+    if not is_dynamic(name) or has_effect(name):
         return False
     return effect_of(name).reason.startswith((SEVERAL_BROKERS, GEO_REPLICATION))
 
@@ -62,8 +59,7 @@ def checked(name: str, value: str) -> object:
         )
     if is_kept(name):
         return value
-    known = pulsar_settings().get(name)
-    if known is None or not known.dynamic:
+    if not is_dynamic(name):
         raise PreconditionFailedError("Can't update non-dynamic configuration")
     if name in _READ_ONCE:
         raise PreconditionFailedError(f"{name} is read when the broker starts; change it in broker.conf and restart")
