@@ -7,6 +7,7 @@ import struct
 from magnetar.admin.values.json_document import excerpt
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import Json
+from magnetar.schema_definitions.avro_numbers import put_long
 from magnetar.schema_definitions.avro_types import (
     AvroArray,
     AvroEnum,
@@ -41,7 +42,7 @@ def _write(schema: AvroSchema, value: Json, out: bytearray, path: str) -> None:
     elif isinstance(schema, AvroArray):
         if not isinstance(value, list):
             raise _wrong(value, "array", path)
-        _block(len(value), out)
+        put_long(out, len(value))
         for number, item in enumerate(value):
             _write(schema.items, item, out, f"{path}[{number}]")
         if value:
@@ -49,7 +50,7 @@ def _write(schema: AvroSchema, value: Json, out: bytearray, path: str) -> None:
     elif isinstance(schema, AvroMap):
         if not isinstance(value, dict):
             raise _wrong(value, "map", path)
-        _block(len(value), out)
+        put_long(out, len(value))
         for name, item in value.items():
             _bytes(name.encode(), out)
             _write(schema.values, item, out, f"{path}.{name}")
@@ -58,7 +59,7 @@ def _write(schema: AvroSchema, value: Json, out: bytearray, path: str) -> None:
     elif isinstance(schema, AvroEnum):
         if value not in schema.symbols:
             raise _wrong(value, schema.name, path)
-        _long(schema.symbols.index(str(value)), out)
+        put_long(out, schema.symbols.index(str(value)))
     elif isinstance(schema, AvroFixed):
         data = _latin(value, schema.name, path)
         if len(data) != schema.size:
@@ -76,7 +77,7 @@ def _primitive(kind: str, value: Json, out: bytearray, path: str) -> None:
     elif kind in _LIMITS and isinstance(value, int) and not isinstance(value, bool):
         if not -_LIMITS[kind] <= value < _LIMITS[kind]:
             raise _wrong(value, kind, path)
-        _long(value, out)
+        put_long(out, value)
     elif kind in _FLOATS and isinstance(value, int | float) and not isinstance(value, bool):
         try:
             out += struct.pack(_FLOATS[kind], value)
@@ -99,7 +100,7 @@ def _union(schema: AvroUnion, value: Json, out: bytearray, path: str) -> None:
         raise InvalidValueError(f'{path}: a union takes null or {{"<type>": value}}, not {excerpt(value)}')
     for number, branch in enumerate(schema.branches):
         if name == getattr(branch, "name", branch.kind):
-            _long(number, out)
+            put_long(out, number)
             _write(branch, inner, out, path)
             return
     raise InvalidValueError(f"{path}: the union has no branch {name[:80]}")
@@ -114,21 +115,9 @@ def _latin(value: Json, kind: str, path: str) -> bytes:
         raise _wrong(value, kind, path) from None
 
 
-def _block(count: int, out: bytearray) -> None:
-    _long(count, out)
-
-
 def _bytes(data: bytes, out: bytearray) -> None:
-    _long(len(data), out)
+    put_long(out, len(data))
     out += data
-
-
-def _long(value: int, out: bytearray) -> None:
-    number = (value << 1) ^ (value >> 63)
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
 
 
 def _wrong(value: Json, kind: str, path: str) -> InvalidValueError:

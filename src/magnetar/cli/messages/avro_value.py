@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.schema_definitions.avro import AvroSchemaError
+from magnetar.schema_definitions.avro_numbers import put_long
 from magnetar.schema_definitions.avro_types import (
     AvroArray,
     AvroEnum,
@@ -69,7 +70,7 @@ class _Writer:
             case AvroEnum():
                 if value not in schema.symbols:
                     raise InvalidValueError(f"{where}: {_shown(value)} is none of {', '.join(schema.symbols)}")
-                self._number(schema.symbols.index(value))
+                put_long(self._out, schema.symbols.index(value))
             case AvroFixed():
                 data = _characters(value, where)
                 if len(data) != schema.size:
@@ -78,15 +79,8 @@ class _Writer:
             case AvroPrimitive():
                 self._primitive(schema.kind, value, where)
 
-    def _number(self, value: int) -> None:
-        zigzag = (value << 1) ^ (value >> 63)
-        while zigzag > 127:
-            self._out.append(zigzag & 127 | 128)
-            zigzag >>= 7
-        self._out.append(zigzag)
-
     def _raw(self, data: bytes) -> None:
-        self._number(len(data))
+        put_long(self._out, len(data))
         self._out += data
 
     def _primitive(self, kind: str, value: Any, where: str) -> None:
@@ -95,7 +89,7 @@ class _Writer:
         if kind == "boolean":
             self._out.append(value)
         elif kind in ("int", "long"):
-            self._number(value)
+            put_long(self._out, value)
         elif kind in _FLOATS:
             try:
                 self._out += struct.pack(_FLOATS[kind], float(value))
@@ -112,13 +106,13 @@ class _Writer:
             ((name, inner),) = value.items()
             number = next((at for at, one in enumerate(names) if name in (one, short_name(one))), None)
             if number is not None:
-                self._number(number)
+                put_long(self._out, number)
                 self.write(branches[number], inner, where)
                 return
         fitting = [number for number, branch in enumerate(branches) if _fits(branch.kind, value)]
         if not fitting or (len(fitting) > 1 and not default):
             raise InvalidValueError(f'{where}: write {{"TYPE": …}} with one of {", ".join(names)}')
-        self._number(fitting[0])
+        put_long(self._out, fitting[0])
         self.write(branches[fitting[0]], value, where, default)
 
     def _record(self, schema: AvroRecord, value: Any, where: str, default: bool) -> None:
@@ -138,20 +132,20 @@ class _Writer:
         if not isinstance(value, list):
             raise InvalidValueError(f"{where}: an array is a JSON array")
         if value:
-            self._number(len(value))
+            put_long(self._out, len(value))
             for number, item in enumerate(value):
                 self.write(schema.items, item, f"{where}[{number}]", default)
-        self._number(0)
+        put_long(self._out, 0)
 
     def _map(self, schema: AvroMap, value: Any, where: str, default: bool) -> None:
         if not isinstance(value, dict):
             raise InvalidValueError(f"{where}: a map is a JSON object")
         if value:
-            self._number(len(value))
+            put_long(self._out, len(value))
             for name, item in value.items():
                 self._raw(_text(name, where))
                 self.write(schema.values, item, f"{where}.{name}", default)
-        self._number(0)
+        put_long(self._out, 0)
 
 
 def _name(schema: AvroSchema) -> str:

@@ -16,6 +16,7 @@ from magnetar.client.errors import SchemaError, ValueTypeError
 from magnetar.client.values.avro.defaults import default_value
 from magnetar.client.values.avro.logical_types import LogicalType, logical_type
 from magnetar.client.values.value_schema import shown
+from magnetar.schema_definitions.avro_numbers import put_long
 from magnetar.schema_definitions.avro_types import (
     AvroArray,
     AvroEnum,
@@ -169,16 +170,8 @@ def _default(field: AvroField) -> Callable[[], Any]:
 
 def _varint(number: int) -> bytearray:
     out = bytearray()
-    _long(out, number)
+    put_long(out, number)
     return out
-
-
-def _long(out: bytearray, value: int) -> None:
-    zigzag = value << 1 if value >= 0 else ~(value << 1)
-    while zigzag > 127:
-        out.append(zigzag & 127 | 128)
-        zigzag >>= 7
-    out.append(zigzag)
 
 
 def _typed(value: Any) -> str:
@@ -193,7 +186,7 @@ def _whole(kind: str) -> Write:
             raise ValueTypeError(f"{kind} is expected, not {_typed(value)}")
         if not low <= value < high:
             raise ValueTypeError(f"{value} does not fit {kind}")
-        _long(out, value)
+        put_long(out, value)
 
     return write
 
@@ -222,7 +215,7 @@ def _text(out: bytearray, value: Any) -> None:
     if not isinstance(value, str):
         raise ValueTypeError(f"string is expected, not {_typed(value)}")
     raw = value.encode()
-    _long(out, len(raw))
+    put_long(out, len(raw))
     out += raw
 
 
@@ -230,7 +223,7 @@ def _bytes(out: bytearray, value: Any) -> None:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise ValueTypeError(f"bytes is expected, not {_typed(value)}")
     raw = bytes(value)
-    _long(out, len(raw))
+    put_long(out, len(raw))
     out += raw
 
 
@@ -261,7 +254,7 @@ def _array(put: Write) -> Write:
         if not isinstance(value, list | tuple | set | frozenset):
             raise ValueTypeError(f"array is expected, not {_typed(value)}")
         if value:
-            _long(out, len(value))
+            put_long(out, len(value))
             for index, one in enumerate(value):
                 _put(put, out, one, f"[{index}]")
         out.append(0)
@@ -274,7 +267,7 @@ def _map(put: Write) -> Write:
         if not isinstance(value, Mapping):
             raise ValueTypeError(f"map is expected, not {_typed(value)}")
         if value:
-            _long(out, len(value))
+            put_long(out, len(value))
             for key, one in value.items():
                 _text(out, key)
                 _put(put, out, one, f"[{key!r}]")
