@@ -56,3 +56,38 @@ def test_what_was_compacted_before_it_was_wanted_is_read_from_the_view(
             await story()
 
     asyncio.run(bounded())
+
+
+def test_who_comes_back_after_a_compaction_reads_the_view(tmp_path: Path) -> None:
+    """What the consumers before it were sent and did not acknowledge is read anew, as the view has it now."""
+
+    async def story() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store.open()
+        topic = loaded(store)
+        topic.create_subscription("s", 0)
+        subscription = topic.subscriptions["s"]
+
+        async def received(count: int) -> list[bytes]:
+            topic.read_by(subscription, compacted=True)
+            connection = EntryConnection()
+            consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive)
+            subscription.flow(consumer, 10)
+            await until(connection, count)
+            subscription.remove_consumer(consumer)
+            return [payload_of(entry) for entry in connection.entries]
+
+        for value in ("0", "1", "2"):
+            await publish(topic, ("k", value))
+        assert await received(3) == [b"0", b"1", b"2"]
+        await compact(topic)
+        await publish(topic, ("k", "3"))
+        assert await received(2) == [b"2", b"3"]
+        topic.close()
+        await store.close()
+
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await story()
+
+    asyncio.run(bounded())

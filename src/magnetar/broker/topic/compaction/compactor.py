@@ -105,12 +105,13 @@ class Compactor(TopicFeature):
     # reading -----------------------------------------------------------------------------------------------------
 
     def source(self, subscription: Subscription) -> CompactedSource:
-        """What the consumers of this subscription read."""
+        """What the consumers of this subscription read; the first one begins with the view of today."""
         known = self._sources.get(subscription.name)
         if known is not None:
+            if known[0] is not subscription or not subscription.consumers:
+                known[1].release()
             if known[0] is subscription:
                 return known[1]
-            known[1].release()
         source = CompactedSource(self._log, self)
         self._sources[subscription.name] = (subscription, source)
         return source

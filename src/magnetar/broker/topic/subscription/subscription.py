@@ -145,9 +145,9 @@ class Subscription:
     def read_through(self, source: Log) -> None:
         """Choose what the next consumers read, while none is connected.
 
-        The log itself or its compacted view (rule 5.9.13).
+        The log itself or its compacted view (rule 5.9.13), which may be another one than when it was read last.
         """
-        if source is not self.log and not self._members.by_state:
+        if not self._members.by_state and (source is not self.log or source is not self.topic_log):
             self.log = source
             self.pump.read_through(source)
 
