@@ -33,3 +33,17 @@ def test_a_missing_topic_is_a_warning_only_where_it_was_to_be_made(
     said = [record for record in caplog.records if "PARTITIONED_METADATA" in record.getMessage()]
     assert [record.levelname for record in said] == ["WARNING" if to_be_made else "DEBUG"]
     assert said[0].getMessage().endswith(WHY)
+
+
+def test_a_name_with_the_suffix_of_partitions_in_its_middle_is_made_partitioned() -> None:
+    """Apache Pulsar refuses such a name over REST only; a client that looked it up was refused here."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        name = "persistent://public/default/old-partition-0-dd"
+        command = c.CommandPartitionedTopicMetadata(name, client.new_id(), metadata_auto_creation_enabled=True)
+        answer = await client.request(command, c.CommandPartitionedTopicMetadataResponse)
+        assert (answer.error, answer.partitions) == (None, 2)
+        await client.producer(name + "-partition-1")
+
+    on_broker(test, allowAutoTopicCreationType="partitioned", defaultNumPartitions=2)

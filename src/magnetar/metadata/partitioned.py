@@ -69,8 +69,7 @@ class PartitionedTopics:
         if partitions <= 0:
             raise NotAcceptableError("Number of partitions should be more than 0")
         self._check_maximum(partitions)
-        if PARTITION_SUFFIX in topic.local_name:
-            raise PreconditionFailedError(f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'")
+        require_no_partition(topic)
         record = _to_json(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
         await self._records.create(_key(topic), record, "This topic already exists")
 
@@ -163,6 +162,16 @@ class PartitionedTopics:
         same = object()
         if (changed() or same) != self._records.get(*key):
             await self._records.change(key, lambda _: changed())
+
+
+def require_no_partition(topic: TopicName, *, strict: bool = False) -> None:
+    """Refuse the name of a partition; ``strict``: a name with the suffix anywhere, which requests may not create.
+
+    Who looks up ``x-partition-0-dd`` where topics become partitioned gets it, as in Apache Pulsar. Raises
+    PreconditionFailedError.
+    """
+    if topic.is_partition or (strict and PARTITION_SUFFIX in topic.local_name):
+        raise PreconditionFailedError(f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'")
 
 
 def _key(topic: TopicName) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from tests.support.at_once import at_once
 from tests.support.partitioned_record import left_behind
 
 T = "/admin/v2/persistent/ref/main/"
+NO_PARTITION = "Partitioned Topic Name should not contain '-partition-'"
 TOO_MANY = (
     "Number of partitions should be less than or equal to 10000, which is as many as a broker serves of one topic, "
     "whatever maxNumPartitionsPerPartitionedTopic is"
@@ -84,7 +85,14 @@ def refusing() -> RestClient:
         ("PUT", "pz/partitions", 1_000_000_000, 406, TOO_MANY),
         ("PUT", "pz/partitions", {"partitions": 1_000_000_000, "properties": {}}, 406, TOO_MANY),
         ("POST", "pt4/partitions", 1_000_000_000, 406, TOO_MANY),
-        ("PUT", "x-partition-1/partitions", 2, 412, "Partitioned Topic Name should not contain '-partition-'"),
+        ("PUT", "x-partition-1/partitions", 2, 412, NO_PARTITION),
+        ("PUT", "x-partition-1-x/partitions", 2, 412, NO_PARTITION),
+        ("POST", "x-partition-1/partitions", 2, 412, NO_PARTITION),
+        ("POST", "x-partition-1-x/createMissedPartitions", None, 412, NO_PARTITION),
+        ("DELETE", "x-partition-1/partitions", None, 412, NO_PARTITION),
+        ("DELETE", "pt4-partition-1/partitions", None, 412, NO_PARTITION),
+        ("DELETE", "x-partition-1-x/partitions", None, 404, "Topic persistent://ref/main/x-partition-1-x not found."),
+        ("GET", "pt4-partition-1/partitioned-stats", None, 412, NO_PARTITION),
         ("POST", "pt4/partitions", 2, 422, "Desired partitions 2 can't be less than the current partitions 4."),
         ("POST", "plain/partitions", 4, 409, "Topic persistent://ref/main/plain is not the partitioned topic."),
         ("POST", "nope/partitions", 4, 409, "Topic persistent://ref/main/nope is not the partitioned topic."),

@@ -12,6 +12,7 @@ from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_partitioned
 from magnetar.admin.routes.topics.topics import check_not_system, check_properties, existing
 from magnetar.admin.values.coercion import number, texts
+from magnetar.metadata.partitioned import require_no_partition
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ConflictError, NotAcceptableError, PreconditionFailedError, TopicNotFoundError
 from magnetar.model.names import TopicName
@@ -70,6 +71,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
+        require_no_partition(name, strict=True)
         wanted = _wanted(await json_body(request))
         check_properties(wanted.properties)
         resources.require_namespace(name)
@@ -87,6 +89,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
+        require_no_partition(name)
         count = number(await json_body(request), "the number of partitions")
         resources.require_namespace(name)
         more = count - partitioned.count(name)
@@ -101,6 +104,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
+        require_no_partition(name, strict=True)
         resources.require_namespace(name)
         count = partitioned.count(name)
         if not count:
@@ -114,6 +118,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
         domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
+        require_no_partition(name)
         if not partitioned.count(name):
             if topics.topic_exists(name):
                 raise ConflictError(

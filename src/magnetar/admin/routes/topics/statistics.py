@@ -14,6 +14,7 @@ from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, StatsOptions, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
 from magnetar.admin.values.partitioned_stats import PartitionedStats
+from magnetar.metadata.partitioned import require_no_partition
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import TopicNotFoundError
 from magnetar.model.names import TopicName
@@ -63,6 +64,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         perPartition: Flag = True,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
+        require_no_partition(name)
         found = _partitioned(resources, name)
         together, shown = PartitionedStats(), dict[str, JsonObject]()
         for part in topics.partitions_of(name):
