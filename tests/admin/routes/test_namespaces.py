@@ -76,6 +76,17 @@ def test_a_namespace_may_be_created_with_what_get_shows(rest: RestClient) -> Non
     assert rest.get("/admin/v2/namespaces/ref/copy").json() == shown
 
 
+def test_a_namespace_may_be_created_with_what_an_old_pulsar_shows(rest: RestClient) -> None:
+    """Before 2.7, a limit below 0 stood for none; Apache Pulsar still takes it, and uses its own setting."""
+    limits = ("max_consumers_per_subscription", "max_consumers_per_topic", "max_producers_per_topic",
+              "max_subscriptions_per_topic", "max_topics_per_namespace", "max_unacked_messages_per_consumer",
+              "max_unacked_messages_per_subscription")  # fmt: skip
+    assert rest.put("/admin/v2/namespaces/ref/old", json=dict.fromkeys(limits, -1)).status_code == 204
+    assert not set(limits) & set(rest.get("/admin/v2/namespaces/ref/old").json())
+    refused = rest.put("/admin/v2/namespaces/ref/older", json={"compaction_threshold": -1})
+    assert refused.status_code == 400
+
+
 def test_a_namespace_may_be_created_with_all_that_the_go_client_sends(rest: RestClient) -> None:
     """``pulsarctl namespaces create`` sends every member of its policies, and an empty text for no group."""
     nothing: dict[str, Any] = dict.fromkeys(

@@ -209,3 +209,12 @@ def test_auto_creation_and_topics_per_namespace() -> None:
     at_once(resources.namespaces.update(NAMESPACE, autoTopicCreationOverride=override, max_topics_per_namespace=2))
     assert policies.auto_topic_creation(NAMESPACE) == AutoTopicCreation(True, 3)
     assert policies.max_topics(NAMESPACE) == 2
+
+
+def test_automatic_creation_keeps_to_the_most_partitions_that_are_allowed() -> None:
+    """As in Apache Pulsar where one of the two is changed at run time; without a maximum the default counts alone."""
+    for most, made in ((2, 2), (0, 6), (9, 6)):
+        _, policies, _ = stand(
+            allowAutoTopicCreationType="partitioned", defaultNumPartitions=6, maxNumPartitionsPerPartitionedTopic=most
+        )
+        assert policies.auto_topic_creation(NAMESPACE) == AutoTopicCreation(True, made)

@@ -94,8 +94,9 @@ class EffectivePolicies:
         if override is not None:
             return override
         settings = self._settings
-        partitioned = settings.allowAutoTopicCreationType == "partitioned"
-        return AutoTopicCreation(settings.allowAutoTopicCreation, settings.defaultNumPartitions if partitioned else 0)
+        count = settings.defaultNumPartitions if settings.allowAutoTopicCreationType == "partitioned" else 0
+        most = settings.maxNumPartitionsPerPartitionedTopic
+        return AutoTopicCreation(settings.allowAutoTopicCreation, min(count, most) if most else count)
 
     def max_topics(self, namespace: NamespaceName) -> int:
         """The maximum number of topics of a namespace, each partition counted; 0 without limit."""

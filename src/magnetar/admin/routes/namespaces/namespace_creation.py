@@ -24,6 +24,18 @@ from magnetar.model.policies import POLICY_FIELDS, Json, JsonObject
 _HASHES: Final = 0xFFFFFFFF
 _BUNDLES_MAX: Final = 1 << 16
 _NONE_IF_EMPTY: Final = frozenset(("antiAffinityGroup", "resource_group_name"))
+_NONE_IF_NEGATIVE: Final = frozenset(
+    (
+        "max_consumers_per_subscription",
+        "max_consumers_per_topic",
+        "max_producers_per_topic",
+        "max_subscriptions_per_topic",
+        "max_topics_per_namespace",
+        "max_unacked_messages_per_consumer",
+        "max_unacked_messages_per_subscription",
+    )
+)
+"""Of which a number below 0 stands for none in the policies that older versions of Apache Pulsar show."""
 
 
 def checked(wanted: JsonObject, cluster: str) -> JsonObject:
@@ -33,12 +45,18 @@ def checked(wanted: JsonObject, cluster: str) -> JsonObject:
     """
     found: JsonObject = {}
     for name, value in wanted.items():
-        if name in POLICY_FIELDS and value is not None and not (name in _NONE_IF_EMPTY and value == ""):
+        if name in POLICY_FIELDS and not _none(name, value):
             try:
                 found[name] = _CHECKS[name](value)
             except (InvalidValueError, InvalidTopicNameError, PreconditionFailedError) as error:
                 raise InvalidValueError(f"{name}: {error}") from None
     return found
+
+
+def _none(name: str, value: Json) -> bool:
+    if name in _NONE_IF_NEGATIVE and isinstance(value, int) and value < 0:
+        return True
+    return value is None or (name in _NONE_IF_EMPTY and value == "")
 
 
 def asked_for(namespace: NamespaceName, policies: JsonObject) -> Iterator[Access]:
