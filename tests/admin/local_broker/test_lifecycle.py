@@ -159,6 +159,8 @@ def test_expiry_by_hand_stops_at_the_first_younger_message(tmp_path: Path) -> No
         stats = (await broker.stats("t"))["subscriptions"]["s"]
         assert (stats["msgBacklog"], stats["totalMsgExpired"]) == (3, len(old))
         assert stats["lastExpireTimestamp"] > 0
+        await broker.node.broker.rates.look()
+        assert (await broker.stats("t"))["subscriptions"]["s"]["msgRateExpired"] > 0
         assert (await broker.ask("POST", path, {"ledgerId": young[0][0], "entryId": young[0][1]}))[0] == 204
         assert (await broker.stats("t"))["subscriptions"]["s"]["msgBacklog"] == 2
         reset = {"ledgerId": old[0][0], "entryId": old[0][1], "isExcluded": True}

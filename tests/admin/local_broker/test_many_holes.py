@@ -38,8 +38,11 @@ def test_they_are_not_gone_through(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                 await consumer.ack(message.message_id)
         await client.lookup(T)
         monkeypatch.setattr(Cursor, "acknowledged_ranges", gone_through)
-        stats = (await broker.ask("GET", URL + "/stats"))[1]["subscriptions"]["s"]
+        whole = (await broker.ask("GET", URL + "/stats"))[1]
+        stats = whole["subscriptions"]["s"]
         assert (stats["nonContiguousDeletedMessagesRanges"], stats["msgDelayed"], stats["msgBacklog"]) == (4, 1, 5)
+        assert whole["nonContiguousDeletedMessagesRangesSerializedSize"] == 4 * 16
+        assert stats["nonContiguousDeletedMessagesRangesSerializedSize"] == 4 * 16, "two ordinals for each"
         status, text = await broker.ask("GET", "/metrics")
         assert (status, "pulsar_subscription_delayed" in str(text)) == (200, True)
         subscription = broker.node.broker.service.topics[T].subscriptions["s"]

@@ -18,6 +18,9 @@ from magnetar.model.own_properties import OF_SUBSCRIPTIONS, is_replicated
 from magnetar.model.policies import Json, JsonObject
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
+_RANGE_BYTES: Final = 16
+"""What a range of acknowledged entries takes in the record of a cursor: two ordinals."""
+
 
 async def subscription_stats(
     subscription: Subscription, log: ManagedLedger, rates: Rates, options: StatsOptions
@@ -33,6 +36,7 @@ async def subscription_stats(
             consumer_shown(each, rates.of(consumer), key_shared=stats.type == "Key_Shared")
             for each, consumer in zip(stats.consumers, consumers, strict=True)
         ]
+    stretches = subscription.cursor.acknowledged_stretches
     earliest = 0
     if options.earliest_time_in_backlog:
         first = subscription.cursor.next_unacknowledged(stats.mark_delete + 1)
@@ -49,7 +53,7 @@ async def subscription_stats(
         "unackedMessages": stats.unacked_messages,
         "type": stats.type,
         **({"activeConsumerName": stats.active_consumer_name} if stats.active_consumer_name else {}),
-        "msgRateExpired": 0.0,
+        "msgRateExpired": rates.of(subscription).expired,
         "totalMsgExpired": stats.expired,
         "lastExpireTimestamp": stats.last_expired_ms,
         "lastConsumedFlowTimestamp": stats.last_flow_ms,
@@ -64,8 +68,8 @@ async def subscription_stats(
         **({"keySharedMode": stats.key_shared_mode} if stats.key_shared_mode else {}),
         "consumersAfterMarkDeletePosition": {},
         **_draining(stats.consumers),
-        "nonContiguousDeletedMessagesRanges": subscription.cursor.acknowledged_stretches,
-        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "nonContiguousDeletedMessagesRanges": stretches,
+        "nonContiguousDeletedMessagesRangesSerializedSize": stretches * _RANGE_BYTES if stats.is_durable else 0,
         "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": {
             name: value

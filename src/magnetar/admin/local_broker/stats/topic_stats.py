@@ -33,7 +33,10 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
     subscriptions: JsonObject = {}
     async for name, subscription in in_turns(list(topic.subscriptions.items()), _SUBSCRIPTIONS_PER_TURN):
         subscriptions[name] = await subscription_stats(subscription, topic.log, rates, options)
-    holes = sum(_integer(s, "nonContiguousDeletedMessagesRanges") for s in subscriptions.values())
+    holes = {
+        name: sum(_integer(s, name) for s in subscriptions.values())
+        for name in ("nonContiguousDeletedMessagesRanges", "nonContiguousDeletedMessagesRangesSerializedSize")
+    }
     return {
         **_counters(topic, rates),
         **await _backlog(topic, slowest, options),
@@ -48,8 +51,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "replication": {},
         "deduplicationStatus": "Disabled" if topic.checks.deduplication is None else "Enabled",
         **epoch_shown(topic.producers),
-        "nonContiguousDeletedMessagesRanges": holes,
-        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        **holes,
         "delayedMessageIndexSizeInBytes": topic.delays.memory_bytes,
         "compaction": _compaction(topic),
         "ownerBroker": broker_id,
