@@ -80,6 +80,7 @@ class Offloader:
         self._tasks = TaskGroup("offload")
         self._one = asyncio.Lock()
         self._statuses: dict[str, OffloadStatus] = {}
+        self._failed_ms: dict[str, int] = {}
         self._writing: set[str] = set()
         """Keys of copies that are being made."""
         self._not_before: dict[str, int] = {}
@@ -95,6 +96,10 @@ class Offloader:
     def status(self, name: TopicName) -> OffloadStatus:
         """The state of the topic's last run."""
         return self._statuses.get(name.fqn, OffloadStatus())
+
+    def failed_ms(self, name: TopicName) -> int:
+        """When a run of the topic failed last since this broker was started; 0: never."""
+        return self._failed_ms.get(name.fqn, 0)
 
     def begin(self, topic: Topic, until: Position) -> None:
         """Copy every ledger that lies wholly before ``until``. Raises ConflictError while there is a run."""
@@ -120,7 +125,8 @@ class Offloader:
             trace = None if known else error
             log.error("%s: offloading failed: %s", name, error, exc_info=trace, extra={"topic": name})
             self.counters.failures += 1
-            self._not_before[name] = self._clock.now_ms() + _RETRY_MS
+            self._failed_ms[name] = now = self._clock.now_ms()
+            self._not_before[name] = now + _RETRY_MS
             self._statuses[name] = OffloadStatus("ERROR", str(error))
         except BaseException:
             self._statuses[name] = OffloadStatus("ERROR", "offloading was stopped")

@@ -77,6 +77,9 @@ def test_what_was_offloaded_is_read_in_order_also_after_a_restart_and_the_disk_i
         stats = (await broker.ask("GET", f"{URL}/internalStats"))[1]["ledgers"]
         assert [ledger["offloaded"] for ledger in stats] == [True] * 12 + [False]
         assert answer["firstUnoffloadedMessage"]["ledgerId"] == stats[-1]["ledgerId"]
+        shown = await broker.stats("t")
+        assert shown["lastOffloadLedgerId"] == stats[-2]["ledgerId"]
+        assert (shown["lastOffloadSuccessTimeStamp"] > 0, shown["lastOffloadFailureTimeStamp"]) == (True, 0)
         assert await values(broker, 250) == [value(i) for i in range(250)]
         assert await broker.node.broker.upkeep.offload() == 12
         assert all(ledger["copy"]["released"] for ledger in (await ledgers(broker))[:-1])
@@ -254,6 +257,7 @@ def test_policies_begin_offloading_and_without_a_store_nothing_begins(tmp_path: 
         await publish(broker, 100, 150)
         answer = await offloaded(broker)
         assert answer["status"] == "ERROR" and "offloadUrl" in answer["lastError"]
+        assert (await broker.stats("t"))["lastOffloadFailureTimeStamp"] > 0
         assert await values(broker, 150) == [value(i) for i in range(150)]
 
     run(tmp_path, scenario)

@@ -40,7 +40,8 @@ class LocalStatistics:
             return nonpersistent_topic_stats(
                 self._loaded.nonpersistent(topic), self._rates, options, self._service.broker_id
             )
-        return await topic_stats(self._loaded.topic(topic), self._rates, options, self._service.broker_id)
+        stats = await topic_stats(self._loaded.topic(topic), self._rates, options, self._service.broker_id)
+        return {**stats, "lastOffloadFailureTimeStamp": self._service.offloader.failed_ms(topic)}
 
     async def internal_stats(self, topic: TopicName) -> JsonObject:
         if not topic.persistent:

@@ -111,7 +111,7 @@ class _Member:
             return self._time_max
         if isinstance(self._first, bool):
             return self._total > 0
-        if key.endswith(("Timestamp", "TimeStamp")) or key.startswith(("earliest", "oldest")):
+        if key.endswith(("Timestamp", "TimeStamp", "LedgerId")) or key.startswith(("earliest", "oldest")):
             return 0
         if key.startswith("last") and key.endswith("Time"):
             return _NEVER

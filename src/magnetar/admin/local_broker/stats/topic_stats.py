@@ -40,10 +40,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
     return {
         **_counters(topic, rates),
         **await _backlog(topic, slowest, options),
-        "offloadedStorageSize": sum(ledger.bytes for ledger in topic.log.table.ledgers if ledger.offload is not None),
-        "lastOffloadLedgerId": 0,
-        "lastOffloadSuccessTimeStamp": 0,
-        "lastOffloadFailureTimeStamp": 0,
+        **_offloaded(topic),
         **_transactions(topic),
         "publishers": publishers,
         "waitingPublishers": topic.producers.waiting,
@@ -56,6 +53,18 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "compaction": _compaction(topic),
         "ownerBroker": broker_id,
         **await _times(topic),
+    }
+
+
+def _offloaded(topic: Topic) -> JsonObject:
+    """What lies in the object store, and which copy was recorded last."""
+    copies = [(ledger, ledger.offload) for ledger in topic.log.table.ledgers if ledger.offload is not None]
+    newest, ledger_id = max(((copy.recorded_ms, ledger.id) for ledger, copy in copies), default=(0, 0))
+    return {
+        "offloadedStorageSize": sum([ledger.bytes for ledger, _ in copies]),
+        "lastOffloadLedgerId": ledger_id,
+        "lastOffloadSuccessTimeStamp": newest,
+        "lastOffloadFailureTimeStamp": 0,
     }
 
 
