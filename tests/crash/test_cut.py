@@ -19,7 +19,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.replay import NAMELESS
+from magnetar.storage.replay.replayed_logs import NAMELESS
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.directory_image import Files, restored, snapshot

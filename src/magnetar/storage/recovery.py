@@ -13,7 +13,8 @@ from magnetar.storage.backends.journal_backend import JournalBackend, segment_na
 from magnetar.storage.log import checkpoint, records
 from magnetar.storage.log.segment_scan import Border, SegmentScan
 from magnetar.storage.lost_blocks import begun_but_hollow, blocks_missing, gap_after
-from magnetar.storage.replay import LogFactory, Recovered, Replay
+from magnetar.storage.replay.recovered import LogFactory, Recovered
+from magnetar.storage.replay.replay import Replay
 
 
 def recover(
@@ -93,14 +94,14 @@ def _scan(backend: JournalBackend, number: int, border: Border | None, replay: R
         scan = SegmentScan(backend, number, file, limit, before, found.secret, begun=begun)
         scan.sequence = found.sequence - 1
         for block in scan:
-            replay.damaged = bool(found.damage or scan.damage)
+            replay.logs.damaged = bool(found.damage or scan.damage)
             replay.sequence = block.sequence
             for raw in block.records:
                 try:
                     replay.record(number, block.offset, raw)
                 except records.RecordError as error:
                     scan.strange(block, raw, error)
-                    replay.damaged = True
+                    replay.logs.damaged = True
         found.sequence = scan.sequence + 1
         found.secret = scan.secret
         found.damage += scan.damage

@@ -28,7 +28,7 @@ from magnetar.storage.log.segment import Span
 from magnetar.storage.log.write_group import Failed
 from magnetar.storage.lost_blocks import LOST_IDS, LOST_SEQUENCES, newest_lost
 from magnetar.storage.recovery import recover
-from magnetar.storage.replay import Recovered
+from magnetar.storage.replay.recovered import Recovered
 from magnetar.storage.space.full_disk import FullDisk
 from magnetar.storage.space.segment_cleaner import SegmentCleaner
 from magnetar.storage.space.segment_keeper import SegmentKeeper
@@ -266,6 +266,10 @@ class LedgerStore:
     def logs(self) -> Iterable[ManagedLedger]:
         """All logs."""
         return self._logs.values()
+
+    def durable_logs(self) -> list[ManagedLedger]:
+        """Those whose existence is durable: another one's is in a segment that no checkpoint of now covers."""
+        return [managed for managed in self._logs.values() if managed.id not in self._unborn]
 
     def make_log(self, log_id: int, name: str) -> ManagedLedger:
         """Make a log while recovery replays; nothing is written."""

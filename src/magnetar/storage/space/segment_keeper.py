@@ -21,7 +21,7 @@ from magnetar.storage.log import checkpoint, log_image
 from magnetar.storage.log.checkpoint_head import FORMAT
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.segment import Span, index_bytes
-from magnetar.storage.replay import Recovered
+from magnetar.storage.replay.recovered import Recovered
 from magnetar.storage.space.occupancy import Occupancy
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class SegmentKeeperHome(Protocol):
     ids: list[int]
     secret: int
 
-    def logs(self) -> Iterable[ManagedLedger]: ...
+    def durable_logs(self) -> list[ManagedLedger]: ...
 
 
 class SegmentKeeper:
@@ -105,7 +105,7 @@ class SegmentKeeper:
             spans = self.occupancy.spans(number)
             self._finish_segment(number, _UNKNOWN, spans)
             self._indexed(number, spans)
-        blobs = [_log_part(managed, found.sequence - 1) for managed in self._home.logs()]
+        blobs = [_log_part(managed, found.sequence - 1) for managed in self._home.durable_logs()]
         self._save_checkpoint(self._head(found.segment, found.length, found.sequence), blobs)
         self._checkpoints = [found.checkpoint_segment, found.segment]
 
@@ -140,7 +140,7 @@ class SegmentKeeper:
         if number <= self._checkpoints[-1]:
             return  # closing was quicker
         blobs = []
-        async for managed in in_turns(list(self._home.logs())):
+        async for managed in in_turns(self._home.durable_logs()):
             if not managed.deleted:
                 blobs.append(_log_part(managed, self._home.journal.sequence - 1))
         head = self._head(number, length, sequence)
@@ -214,7 +214,11 @@ class SegmentKeeper:
 
 
 def _log_part(managed: ManagedLedger, sequence: int) -> bytes:
-    """A log's part of a checkpoint, as of the last durable block, which is ``sequence``."""
+    """A log's part of a checkpoint, as of the last durable block, which is ``sequence``.
+
+    It names nothing whose beginning no record on the disk says: where a start has to do without this checkpoint, what
+    was written in between would belong to nothing.
+    """
     about = {
         "id": managed.id,
         "name": managed.name,
@@ -227,4 +231,5 @@ def _log_part(managed: ManagedLedger, sequence: int) -> bytes:
         "annexes": sequence,
     }
     feature_states = [state.image() for state in managed.feature_states.values() if state.exists]
-    return log_image.encode(about, [cursor.snapshot() for cursor in managed.cursors.values()], feature_states)
+    cursors = [cursor.snapshot() for cursor in managed.cursors.values() if cursor.recorded]
+    return log_image.encode(about, cursors, feature_states)

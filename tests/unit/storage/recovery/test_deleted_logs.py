@@ -39,11 +39,15 @@ def test_entries_that_came_with_the_deletion_of_their_log_are_not_found_again_af
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_deletion_that_only_the_checkpoint_knows_is_carried_out(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The topic was made again under its name, and the kill came before the log said either."""
+    """The topic was made again under its name, and the kill came before the log said either.
+
+    Checkpoints of before 28 November 2026 name logs whose birth is not durable.
+    """
 
     async def main() -> None:
         files = disk()
         store = opened(files)
+        monkeypatch.setattr(store, "durable_logs", lambda: list(store.logs()))
         async with store.keeper.no_checkpoint():  # that of the first segment comes late
             other = store.open_log("other")
             while store.journal.segment < 2:
@@ -68,6 +72,32 @@ def test_a_deletion_that_only_the_checkpoint_knows_is_carried_out(again: bool, m
         assert verify(files).damage == []
         store = opened(files)
         assert await read(store.open_log("a")) == [b"new"]
+        await store.close()
+
+    run(main())
+
+
+def test_a_deletion_that_did_not_become_durable_leaves_the_topic_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was made again under its name; no record and no checkpoint knows of either."""
+
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        async with store.keeper.no_checkpoint():  # that of the first segment comes late
+            other = store.open_log("other")
+            while store.journal.segment < 2:
+                await append(store, other, *numbered(0, 1, 100))
+            await append(store, store.open_log("a"), *numbered(0, 3))
+            with monkeypatch.context() as patched:
+                patched.setattr(store.journal, "_flush", lambda: None)  # the disk takes its time
+                store.delete_log("a")
+                store.open_log("a")
+        await settled()
+        files = files.reopened()
+        store = opened(files)
+        assert store.damage == []
+        assert names(store) == ["a", "other"]
+        assert await read(store.open_log("a")) == numbered(0, 3)
         await store.close()
 
     run(main())

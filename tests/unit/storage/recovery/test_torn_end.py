@@ -27,7 +27,7 @@ def left(files: FaultFileSystem, limit: int | None) -> bytes:
     file = files.open(segment_name(1), create=True)
     file.append([WHOLE + TORN])
     found = SimpleNamespace(noted=None, secret=None, sequence=0, damage=[], blocks_lost=False, scanned=[], length=0)
-    replay = cast(Any, SimpleNamespace(found=found, record=lambda number, offset, raw: None))
+    replay = cast(Any, SimpleNamespace(found=found, logs=SimpleNamespace(), record=lambda number, offset, raw: None))
     border = None if limit is None else Border(limit, None)
     recovery._scan(LocalJournal(files), 1, border, replay)
     assert (found.sequence, found.scanned, found.length) == (1, [1], len(WHOLE))
