@@ -147,6 +147,29 @@ def test_a_policy_of_a_topic_overrides_that_of_its_namespace(rest: RestClient, b
     assert rest.get(TOPIC + "/messageTTL?applied=true").json() == 7
 
 
+OTHER_NAMES = {
+    "deduplicationEnabled": "deduplication",
+    "maxConsumers": "maxConsumersPerTopic",
+    "maxProducers": "maxProducersPerTopic",
+    "maxUnackedMessagesOnConsumer": "maxUnackedMessagesPerConsumer",
+    "maxUnackedMessagesOnSubscription": "maxUnackedMessagesPerSubscription",
+}
+"""Policies of a topic that a namespace has by another name."""
+
+
+def test_what_a_namespace_says_is_applied_to_its_topics(rest: RestClient, broker: FakeBroker) -> None:
+    """Every policy that a topic may leave to its namespace is shown as the namespace has it."""
+    broker.topics = {NAME: {}}
+    never_applied = {"maxMessageSize", "publishRate", "maxSubscriptionsPerTopic", "maxConsumersPerSubscription"}
+    never_applied |= {"subscriptionTypesEnabled", "deduplicationSnapshotInterval"}
+    for policy in sorted(TOPIC_POLICIES.keys() - never_applied - {"offloadPolicies"}):
+        name = OTHER_NAMES.get(policy, policy)
+        value = VALUES.get(name, 5)
+        set_there = rest.request(NAMESPACE_POLICIES[name].method, f"{NAMESPACE}/{name}", json=value)
+        assert set_there.status_code == NAMESPACE_POLICIES[name].status, policy
+        assert rest.get(f"{TOPIC}/{policy}?applied=true").json() == value, policy
+
+
 def test_partitions_share_the_policies_of_their_parent(rest: RestClient) -> None:
     """Policies set on a partition are those of its parent (rule 8.4)."""
     path = "/admin/v2/persistent/ref/main/pt"

@@ -93,6 +93,12 @@ _QUERIED: Final = "messageTTL"
 """The only policy whose value stands in the query."""
 _RATES_MAX: Final = 1 << 20
 """Characters, as JSON, of the dispatch rates of all subscriptions of a topic: each request may add one."""
+_SHOWN_AS_KEPT: Final = {
+    "dispatcherPauseOnAckStatePersistent": "dispatcherPauseOnAckStatePersistentEnabled",
+    "persistence": "persistence",
+    "replication": "replication_clusters",
+}
+"""Policies of no effect on one broker's topics that a topic has from its namespace, and the key there."""
 _UNACKED: Final = "maxUnackedNum must be 0 or more"
 POLICIES: Final[dict[str, _Policy]] = {
     "autoSubscriptionCreation": _Policy(
@@ -165,10 +171,11 @@ def _read_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, s
         value = resources.topic_policies.get(name, is_global=isGlobal).get(policy)
         if value is None and applied:
             namespace_says = resources.namespaces.policies(name.namespace)
-            if policy == "replication":
-                value = namespace_says.get("replication_clusters")
-            elif policy == "persistence":
-                value = namespace_says.get(policy)
+            if policy in _SHOWN_AS_KEPT:
+                value = namespace_says.get(_SHOWN_AS_KEPT[policy])
+            elif policy == "replicatorDispatchRate":
+                of_clusters = namespace_says.get(policy)
+                value = of_clusters.get(settings.clusterName) if isinstance(of_clusters, dict) else None
             elif policy == "offloadPolicies":
                 value = offload_policies.of_namespace(namespace_says)
         if value is None and applied and about.applied is not None:
