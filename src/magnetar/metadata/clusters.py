@@ -24,6 +24,8 @@ _ILLEGAL: Final = {
     "brokerServiceUrl": "Illegal broker service url, example: ",
     "brokerServiceUrlTls": "Illegal broker service tls url, example: ",
 }
+GLOBAL: Final = "global"
+"""The cluster of the old interface's global namespaces: each tenant may name it, and it is in no list."""
 _NEVER: Final = object()
 _ALWAYS_SHOWN: Final = ("brokerClientTlsEnabled", "tlsAllowInsecureConnection", "brokerClientTlsEnabledWithKeyStore")
 
@@ -36,7 +38,7 @@ class Clusters:
         self._migrations = Collection(store, "/cluster-migrations", 1)
 
     def names(self) -> list[str]:
-        return [key[0] for key in self._records.below()]
+        return [key[0] for key in self._records.below() if key[0] != GLOBAL]
 
     def exists(self, name: str) -> bool:
         return (name,) in self._records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from magnetar.metadata.clusters import Clusters
+from magnetar.metadata.clusters import GLOBAL, Clusters
 from magnetar.metadata.collection import Collection
 from magnetar.metadata.store import MetadataStore
 from magnetar.model.errors import ConflictError, NotFoundError, PreconditionFailedError
@@ -83,7 +83,7 @@ class Tenants:
         roles = _texts(info.get("adminRoles"))
         if not clusters or any(not name.strip() for name in clusters):
             raise PreconditionFailedError("Clusters cannot be empty or blank")
-        if not all(map(self._clusters.exists, clusters)):
+        if not all(name == GLOBAL or self._clusters.exists(name) for name in clusters):
             raise PreconditionFailedError("Clusters do not exist")
         if any(role != role.strip() for role in roles):
             raise PreconditionFailedError("AdminRoles contains whitespace in the beginning or end.")

@@ -92,6 +92,7 @@ def test_allowed_clusters(two: RestClient) -> None:
         (["nope"], 403, tenant),
         (["c2"], 400, replicated),
         ([], 400, replicated),
+        (["standalone", "global"], 412, "Cannot specify global in the list of allowed clusters"),
         (None, 400, "expected a list of clusters, got null"),
         ("c2", 400, 'expected a list of clusters, got "c2"'),
     ):

@@ -76,6 +76,16 @@ def test_a_cluster_needs_data(two: RestClient) -> None:
     assert said(two, "GET", "/c2")[1]["serviceUrl"] == DATA["serviceUrl"]
 
 
+def test_the_global_cluster_is_in_no_list_and_every_tenant_may_name_it(two: RestClient) -> None:
+    tenant = "/admin/v2/tenants/worldwide"
+    assert two.put(tenant, json={"allowedClusters": ["global"]}).status_code == 204
+    assert two.delete(tenant).status_code == 204
+    assert two.put(f"{BASE}/global", json=DATA).status_code == 200
+    assert two.get(f"{BASE}/global").json()["serviceUrl"] == DATA["serviceUrl"]
+    assert two.get(BASE).json() == ["c2", "c3", "standalone"]
+    assert two.delete(f"{BASE}/global").status_code == 204
+
+
 def test_another_clusters_migration_is_data_and_the_own_ones_refused(two: RestClient) -> None:
     assert said(two, "GET", "/c2/migrate") == (404, "Cluster does not exist")
     url = {"brokerServiceUrl": "pulsar://x:1"}

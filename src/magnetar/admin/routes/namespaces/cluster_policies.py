@@ -21,6 +21,7 @@ from magnetar.admin.routes.not_implemented import V1_ANTI_AFFINITY
 from magnetar.admin.values import coercion
 from magnetar.admin.values.json_document import excerpt
 from magnetar.authorization.access import TenantAccess
+from magnetar.metadata.clusters import GLOBAL
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import (
     InvalidValueError,
@@ -85,6 +86,8 @@ def _allowed_routes(router: RouteGroup, resources: Resources) -> None:
     @router.post(path)
     async def set_allowed_clusters(tenant: PathText, namespace: PathText, request: Request) -> Response:
         wanted = _clusters(await json_body(request))
+        if GLOBAL in wanted:
+            raise PreconditionFailedError("Cannot specify global in the list of allowed clusters")
         name = namespace_name(tenant, namespace)
         namespaces.policies(name)
         require_allowed_to_tenant(resources, tenant, wanted)

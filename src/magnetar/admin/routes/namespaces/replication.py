@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from magnetar.metadata.clusters import GLOBAL
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ForbiddenError, InvalidValueError, NotAvailableError, PreconditionFailedError
 from magnetar.model.names import NamespaceName
@@ -24,7 +25,7 @@ def require_replicable(resources: Resources, own: str, namespace: NamespaceName,
     clusters = texts_of(value)
     if not clusters:
         raise PreconditionFailedError("ClusterIds should not be null or empty")
-    if "global" in clusters:
+    if GLOBAL in clusters:
         raise PreconditionFailedError("Cannot specify global in the list of replication clusters")
     for cluster in clusters:
         if not resources.clusters.exists(cluster):
