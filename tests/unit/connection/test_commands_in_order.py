@@ -153,6 +153,24 @@ def test_acknowledgements_of_many_ids_use_a_turn_up() -> None:
     run(scenario)
 
 
+def test_redeliveries_of_many_ids_use_a_turn_up() -> None:
+    """As acknowledgements do."""
+
+    async def scenario() -> None:
+        listener, transport = connected(Connections())
+        subscription = consumer_of(listener)
+        ids = tuple(c.MessageIdData(1, entry) for entry in range(200))
+        listener.data_received(codec.encode(c.CommandRedeliverUnacknowledgedMessages(7, ids)) * 100)
+        assert 0 < len(subscription.calls) <= 4 * TURN // 200 + 1
+        assert not transport.reading
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(subscription.calls) == 100
+        hang_up(listener)
+
+    run(scenario)
+
+
 def test_a_message_waits_for_the_long_command_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands are handled in the order they came (rule 1.1.12), those that cost nothing as well."""
     done: list[str] = []
