@@ -26,6 +26,7 @@ async def batch(producer: RawProducer, count: int) -> c.MessageIdData:
     metadata = EntryMetadata("p", sequence_id, 1, num_messages_in_batch=count)
     entry = build_entry(metadata, join_batch([(SingleMessageMetadata(), b"m")] * count))
     receipt = await producer.receipt(producer.send(b"", entry=entry, count=count, sequence_id=sequence_id))
+    assert receipt.message_id is not None
     return receipt.message_id
 
 
@@ -362,8 +363,7 @@ def test_a_cumulative_acknowledgement_of_an_id_that_is_not_there_takes_what_is_b
         client = await connected()
         producer = await client.producer(T)
         consumer = await client.subscribe(T, "s")
-        for _ in range(2):
-            last = await producer.publish(b"x")
+        last = [await producer.publish(b"x") for _ in range(2)][-1]
         world.machine.broker.service.topics[T].log.open_ledger()
         for _ in range(2):
             await producer.publish(b"x")
