@@ -231,6 +231,18 @@ def test_the_last_message_is_the_last_of_its_batch(in_memory: bool) -> None:
     talk(simulation)
 
 
+def test_an_empty_topic_has_no_last_message_and_says_so_once() -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        consumer = await client.subscribe(PARTED, "s", c.SubType.Shared)
+        found = await consumer.last_message_id()
+        assert found.last_message_id == c.MessageIdData(-1, -1, 3, -1)
+        await again(client)
+        assert not client.heard(c.CommandGetLastMessageIdResponse) and not client.heard(c.CommandError)
+
+    talk(simulation)
+
+
 def test_a_last_message_that_cannot_be_read_is_an_error_once_and_the_next_question_is_answered() -> None:
     async def simulation(world: World) -> None:
         client = await connected()
@@ -279,6 +291,28 @@ def test_a_consumer_hears_what_the_statistics_say_of_it_and_of_no_other() -> Non
         assert missing.message == "Consumer 99 not found"
 
     talk(simulation)
+
+
+def test_a_consumer_hears_that_it_is_blocked() -> None:
+    """By what it has not acknowledged (rule 1.3.12)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s", c.SubType.Shared)
+        for _ in range(3):
+            await producer.publish(b"x")
+        consumer.flow(2)
+        for held, blocked in ((2, True), (1, False)):
+            got = [await consumer.receive() for _ in range(2 if blocked else 0)]
+            found: Any = await client.request(
+                c.CommandConsumerStats(client.new_id(), consumer.consumer_id), c.CommandConsumerStatsResponse
+            )
+            assert (found.unacked_messages, found.blocked_consumer_on_unacked_msgs) == (held, blocked)
+            if blocked:
+                await consumer.ack(*[one.message_id for one in got][:1])
+
+    talk(simulation, Settings(maxUnackedMessagesPerConsumer=2))
 
 
 # CLOSE_CONSUMER, ACK ---------------------------------------------------------------------------------------------
