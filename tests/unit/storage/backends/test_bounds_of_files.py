@@ -30,6 +30,28 @@ def test_a_write_may_have_more_pieces_than_the_system_takes_at_once(tmp_path: Pa
     file.close()
 
 
+@pytest.mark.parametrize("taken", [1, 3, 4, 5])
+def test_a_write_that_takes_less_than_it_was_given_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    """Linux writes at most 2 GB at once, and less where a signal or the end of the disk's room interrupts it."""
+    real, calls = os.pwrite, 0
+
+    def some(fd: int, data: bytes | memoryview, at: int) -> int:
+        nonlocal calls
+        calls += 1
+        return real(fd, bytes(data)[:taken], at)
+
+    monkeypatch.setattr(os, "pwrite", some)
+    monkeypatch.setattr(os, "pwritev", lambda fd, part, at: some(fd, b"".join(part), at))
+    file = OsFile(os.open(tmp_path / "f", os.O_RDWR | os.O_CREAT))
+    file.write(2, [b"abc", b"defg", b"", b"hij"])
+    file.append([b"kl"])
+    assert file.read(0, 100) == b"\0\0abcdefghijkl"
+    assert calls == -(-10 // taken) + -(-2 // taken)
+    file.close()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
 def test_readers_keep_128_files_open_and_those_that_were_used_last(tmp_path: Path) -> None:
     """A process may have 1,024 by default, and clients need them."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.model.ids import Position
 from magnetar.storage.ledgers.ledger import Rollover
+from tests.support.simulated_store import Disk, read_all, simulated
 
 RULE = Rollover(entries_max=10, bytes_max=1000, min_ms=50, max_ms=200)
 
@@ -27,3 +29,27 @@ def test_due(entries: int, size: int, age: int, due: bool) -> None:
 def test_a_clock_that_was_set_back_keeps_no_ledger_open(entries: int, back: int, due: bool) -> None:
     """A ledger goes only when it is closed: one that was opened in 2038 would have kept everything until then."""
     assert RULE.due(entries, 0, 2 * 10**12, 2 * 10**12 - back) is due
+
+
+@simulated
+async def test_what_comes_behind_a_new_ledger_is_in_it_also_within_one_write(disk: Disk) -> None:
+    """Truncating a topic opens one between two entries that the journal has not taken yet."""
+    store = disk.open()
+    log = store.open_log("a")
+    log.append(b"0", 1, None)
+    first = log.table.ledgers[-1].id
+    second = log.open_ledger().id
+    for entry in (b"1", b"2"):
+        log.append(entry, 1, None)
+    await store.journal.drain()
+    places = [Position(first, 0), Position(second, 0), Position(second, 1)]
+    assert [ledger.entries for ledger in log.table.ledgers] == [1, 2]
+    assert [log.position(ordinal) for ordinal in range(3)] == places
+    assert await read_all(log) == [b"0", b"1", b"2"]
+    await store.close()
+    disk.files = disk.files.reopened()
+    store = disk.open()
+    log = store.open_log("a")
+    assert [log.position(ordinal) for ordinal in range(3)] == places
+    assert await read_all(log) == [b"0", b"1", b"2"]
+    await store.close()
