@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,6 +113,8 @@ def test_users_and_passwords() -> None:
             assert await refused(judge, wrong) == "unknown user or wrong password"
         for malformed in ("admin", "admin:", ":123456", "", "admin:" + "1" * (PASSWORD_MAX + 1), "ad\nmin:123456"):
             assert "123456" not in await refused(judge, malformed)
+        assert await refused(judge, "admin:" + "1" * PASSWORD_MAX) == "unknown user or wrong password"
+        assert await refused(judge, "admin:" + "1" * (PASSWORD_MAX + 1)) == "not user:password, or too long"
 
     with_provider(talk)
 
@@ -154,6 +157,90 @@ def test_an_address_that_guesses_is_not_listened_to() -> None:
         await login(judge, "admin:123456")
 
     with_provider(talk)
+
+
+def test_an_address_that_guesses_again_after_its_window_is_stopped_again() -> None:
+    """From whichever port it comes; the new window begins with its first failure."""
+
+    async def talk(judge: BasicProvider, clock: ClockByHand) -> None:
+        for _ in range(3):
+            for number in range(FAILURES_MAX):
+                clock.ms += 1
+                said = await refused(judge, f"admin:{number}", f"/10.0.0.1:{number}")
+                assert said == "unknown user or wrong password"
+            assert "failed logins within" in await refused(judge, "admin:123456", "/10.0.0.1:99")
+            clock.ms += WINDOW_MS - FAILURES_MAX
+            assert "failed logins within" in await refused(judge, "admin:123456", "/10.0.0.1:99")
+            clock.ms += FAILURES_MAX
+
+    with_provider(talk)
+
+
+def test_failures_of_the_addresses_that_failed_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many addresses a client has; one that fails again is not the oldest any more."""
+    monkeypatch.setattr(basic_provider, "_ADDRESSES_MAX", 2)
+
+    async def talk(judge: BasicProvider, _: ClockByHand) -> None:
+        for number in range(FAILURES_MAX - 1):
+            await refused(judge, f"admin:{number}", "/10.0.0.1:1")
+        await refused(judge, "admin:x", "/10.0.0.2:1")
+        await refused(judge, "admin:x", "/10.0.0.1:1")
+        await refused(judge, "admin:x", "/10.0.0.3:1")
+        assert "failed logins within" in await refused(judge, "admin:x", "/10.0.0.1:1")
+        assert set(judge._failures) == {"/10.0.0.1", "/10.0.0.3"}
+
+    with_provider(talk)
+
+
+def test_passwords_that_were_right_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bounded number of them; one that was right again is not the oldest any more."""
+    monkeypatch.setattr(basic_provider, "_REMEMBERED_MAX", 2)
+    hashed: list[bytes] = []
+
+    def noted(password: bytes, _: str) -> bool:
+        hashed.append(password)
+        return True
+
+    monkeypatch.setattr(basic_provider, "matches", noted)
+
+    async def talk(judge: BasicProvider, clock: ClockByHand) -> None:
+        await login(judge, "admin:1")
+        await login(judge, "admin:2")
+        clock.ms += REMEMBERED_MS
+        for password in ("1", "3", "1", "3"):
+            await login(judge, f"admin:{password}")
+        assert hashed == [b"1", b"2", b"1", b"3"]
+        await login(judge, "admin:2")
+        assert hashed[4:] == [b"2"]
+        assert len(judge._remembered) == 2
+
+    with_provider(talk)
+
+
+def test_logins_that_wait_when_the_broker_ends_are_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dozens of slow hashes would hold up its end."""
+    begun, go_on = threading.Event(), threading.Event()
+    worked_out: list[bytes] = []
+
+    def slow(password: bytes, _: str) -> bool:
+        begun.set()
+        go_on.wait(60)
+        worked_out.append(password)
+        return True
+
+    monkeypatch.setattr(basic_provider, "matches", slow)
+
+    async def run() -> None:
+        judge, _ = provider()
+        logins = [asyncio.ensure_future(login(judge, f"admin:{number}")) for number in range(5)]
+        await asyncio.to_thread(begun.wait, 60)
+        await judge.close()
+        go_on.set()
+        await asyncio.wait(logins)
+        judge._thread.shutdown(wait=True)
+
+    asyncio.run(run())
+    assert worked_out == [b"0"]
 
 
 def test_logins_wait_in_a_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:

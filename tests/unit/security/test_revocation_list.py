@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,18 @@ def test_it_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert ["cannot be read" in one for one in said] == [False, True, True]
     assert "line 2 is no entry" in said[0]
+
+
+def test_a_fault_that_comes_back_after_it_was_repaired_is_reported_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "revoked"
+    file.write_text("sub alice\n")
+    revoked = RevocationList(str(file))
+    for text in ("sub alice\nsubbob\n", "sub alice\n# and still\nsub bob\nsub\n", "sub alice\n", "sub alice\nsubbob\n"):
+        changed(revoked, file, text)
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert [re.findall(r"line \d", one) for one in said] == [["line 2"], ["line 4"], ["line 2"]]
 
 
 @pytest.mark.parametrize("half", ["", "jti 1\n", "sub"])

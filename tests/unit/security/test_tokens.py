@@ -16,7 +16,7 @@ from magnetar.security.authentication.provider import Credentials
 from magnetar.security.authentication.token_provider import TokenProvider
 from magnetar.security.identity import Identity
 from magnetar.security.tokens.claims import ClaimRules, identify, role_of
-from magnetar.security.tokens.key_source import read_key
+from magnetar.security.tokens.key_source import BYTES_MAX, read_key
 from magnetar.security.tokens.keys import private_key, public_key, secret_key
 from magnetar.security.tokens.validation import TOKEN_MAX, fingerprint, parse
 from tests.support.at_once import at_once
@@ -122,6 +122,16 @@ def test_where_keys_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for spelling in spellings:
         assert read_key(spelling, "k") == SECRET
     assert read_key("data:,abc%20def", "k") == b"abc def"
+    monkeypatch.setenv("KEY", "env:KEY")
+    with pytest.raises(InvalidValueError, match="'KEY' is not set"):
+        read_key("env:KEY", "k")
+    for more in (0, 1):
+        file.write_bytes(b"x" * (BYTES_MAX + more))
+        if not more:
+            assert len(read_key(str(file), "k")) == BYTES_MAX
+            continue
+        with pytest.raises(InvalidValueError, match=f"more than {BYTES_MAX} bytes"):
+            read_key(str(file), "k")
 
 
 @pytest.mark.parametrize(
@@ -173,10 +183,25 @@ def test_time() -> None:
     assert identify({"sub": "a", "exp": 100.5}, rules, 100.2, "x").expires_at == 100.5
 
 
+@pytest.mark.parametrize("skew", [0, 5])
+def test_when_a_token_was_issued_counts_where_that_is_required_and_nowhere_else(skew: int) -> None:
+    """To the second, and the skew moves it."""
+    claims = {"sub": "a", "iat": 100}
+    required = ClaimRules(skew_seconds=skew, required=("iat",))
+    assert identify(claims, required, 100 - skew, "x").role == "a"
+    with pytest.raises(AuthenticationError, match="issued in the future"):
+        identify(claims, required, 99.9 - skew, "x")
+    with pytest.raises(AuthenticationError, match="no claim iat"):
+        identify({"sub": "a"}, required, 100, "x")
+    for one in (claims, {"sub": "a", "iat": "no time"}):
+        assert identify(one, ClaimRules(skew_seconds=skew), 1, "x").role == "a"
+
+
 def test_roles() -> None:
     """The role is a text, or the first of a list (rule 12.2)."""
     assert role_of("a b@c", "sub") == "a b@c"
     assert role_of(["first", "second"], "roles") == "first"
+    assert role_of("x" * 1024, "sub") == "x" * 1024
     for nothing in (None, "", " ", [], [1], [None], 7, {"a": 1}, [["a"]], "a\tb", "a\x7f", "x" * 1025):
         with pytest.raises(AuthenticationError):
             role_of(nothing, "sub")
