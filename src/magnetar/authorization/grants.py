@@ -156,7 +156,6 @@ class Grants:
         """Administrators of a tenant; ``None`` if there is no such tenant."""
         found = self._tenants.find(tenant)
         if found is None:
-            self._admins.pop(tenant, None)
             return None
         listed = found.get("adminRoles")
         known = self._admins.get(tenant)
@@ -174,7 +173,6 @@ class Grants:
         """Grants of a namespace; ``None`` if there is no such namespace, or one of the legacy form."""
         policies = self._namespaces.find(name)
         if policies is None:
-            self._remembered.pop(name, None)
             return None
         known = self._remembered.get(name)
         if known is None or not known.still(policies):

@@ -91,6 +91,22 @@ def test_an_administrator_as_proxy_lends_its_power_to_nobody(subject: Authorizer
 
 
 @pytest.mark.parametrize(
+    ("role", "original", "superuser"),
+    [
+        ("root", None, True), ("root", "root", True), ("root", "", True), ("root", "alice", False),
+        ("root", "super-proxy", False), ("super-proxy", None, False), ("super-proxy", "super-proxy", False),
+        ("alice", "root", False), ("proxy", "root", False), (None, "root", False), (None, None, False),
+    ],
+)  # fmt: skip
+def test_who_speaks_for_another_without_being_its_proxy_is_no_superuser(
+    subject: Authorizer, role: str | None, original: str | None, superuser: bool
+) -> None:
+    """Also where both of them are."""
+    assert subject.superuser(Caller(role, original)) is superuser
+    assert subject.decide(Caller(role, original), ClusterAccess("x")).allowed is superuser
+
+
+@pytest.mark.parametrize(
     ("access", "status", "text"),
     [
         (ClusterAccess("list tenants"), 401, "This operation requires super-user access"),
