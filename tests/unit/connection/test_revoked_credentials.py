@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.connection.credential_checks import CredentialChecks
+from magnetar.broker.connection.credential_checks import REFRESH, CredentialChecks
 from magnetar.broker.connection.handlers import subscribe_command
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.connection.login import Login
@@ -39,6 +39,59 @@ def test_a_connection_ends_with_any_of_its_credentials_and_with_no_other(revoked
         session.caller = replace(session.caller, role="proxy", original_role="alice")
         await CredentialChecks(service, connections).look_for_revoked()
         assert transport.closing is (revoked in (PEER, "alice") or (forwarded and revoked == ORIGINAL))
+        hang_up(client)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("over", [None, PEER, ORIGINAL])
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_the_credentials_that_would_be_asked_for_again_are_those_that_expire(over: object, forwarded: bool) -> None:
+    """A proxy that forwards its client's is asked for those, and its own count for as long as it is connected."""
+
+    async def scenario() -> None:
+        service: Any = fake_service()
+        connections = Connections()
+        client, transport = connected(connections, service)
+        service.authentication = SimpleNamespace(
+            revoked=lambda identity: False, revoked_original=lambda role: False, expired=lambda one: one == over
+        )
+        session = client.session
+        session.features = c.FeatureFlags(supports_auth_refresh=True)
+        session.protocol_version = 15
+        session.login = Login("token", PEER, ORIGINAL if forwarded else None)
+        session.caller = replace(session.caller, role="proxy", original_role="alice" if forwarded else None)
+        checks = CredentialChecks(service, connections)
+        for seconds in range(2):
+            await checks.look()
+            await asyncio.sleep(0)
+            asked = [one for one in transport.heard() if isinstance(one, c.CommandAuthChallenge)]
+            if over != (ORIGINAL if forwarded else PEER):
+                assert not asked and not transport.closing
+            elif not seconds:
+                (challenge,) = asked
+                assert (challenge.challenge, challenge.protocol_version) == (c.AuthData("token", REFRESH), 15)
+                assert not transport.closing
+            else:
+                assert transport.closing, "it did not answer by the next pass"
+        hang_up(client)
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_has_ended_is_not_looked_at() -> None:
+    """Its socket may be there for a while."""
+
+    async def scenario() -> None:
+        service: Any = fake_service()
+        connections = Connections()
+        client, _ = connected(connections, service)
+        asked: list[object] = []
+        service.authentication = SimpleNamespace(revoked=lambda identity: asked.append(identity))
+        client.session.login = Login("token", PEER)
+        client.session.closed = True
+        await CredentialChecks(service, connections).look()
+        assert asked == []
         hang_up(client)
 
     asyncio.run(scenario())

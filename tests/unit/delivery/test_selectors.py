@@ -40,6 +40,20 @@ def test_ranges_split_and_merge_as_in_15_7() -> None:
     assert named(selector) == {}
 
 
+@pytest.mark.parametrize("names", [1, 2, 50])
+def test_a_ring_keeps_nothing_of_consumers_that_left(names: int) -> None:
+    """Each name that ever came would stay for as long as its subscription."""
+    ring = HashRing(10)
+    for turn in range(50):
+        members = [consumer(f"C{(turn + step) % names}") for step in range(3)]
+        for one in members:
+            ring.add(one)
+        for one in members:
+            ring.remove(one)
+    assert not ring._names and not ring._indices and not ring._queues
+    assert ring.select(5) is None
+
+
 def test_ranges_own_their_upper_bound() -> None:
     selector = HashRanges()
     c1, c2 = consumer("C1"), consumer("C2")

@@ -52,7 +52,7 @@ class Members:
         name: str,
         consumer_id: int,
         sub_type: SubType,
-        priority: int = 0,
+        priority: int,
         key_shared: KeySharedMeta | None = None,
         epoch: int | None = None,
         info: dict[str, Any] | None = None,
