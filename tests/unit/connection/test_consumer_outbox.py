@@ -101,8 +101,8 @@ def test_a_consumer_is_closed_once_and_on_a_connection_that_is_there(connected: 
 
 def test_what_a_consumer_hears_besides() -> None:
     said: list[c.Command] = []
-    session = SimpleNamespace(out=Outbox(), send=said.append)
-    connection = ConsumerOutbox(cast(Any, session), 9, -1)
+    session: Any = SimpleNamespace(out=Outbox(), send=said.append)
+    connection = ConsumerOutbox(session, 9, -1)
     assert connection.session is session
     assert connection.writable
     connection.active_change(True)

@@ -58,8 +58,8 @@ def test_the_credentials_that_would_be_asked_for_again_are_those_that_expire(ove
         )
         session = client.session
         session.features = c.FeatureFlags(supports_auth_refresh=True)
-        session.protocol_version = 15
-        session.login = Login("token", PEER, ORIGINAL if forwarded else None)
+        session.protocol_version = 15 if forwarded else 30
+        session.login = Login("word", PEER, ORIGINAL if forwarded else None)
         session.caller = replace(session.caller, role="proxy", original_role="alice" if forwarded else None)
         checks = CredentialChecks(service, connections)
         for seconds in range(2):
@@ -70,7 +70,8 @@ def test_the_credentials_that_would_be_asked_for_again_are_those_that_expire(ove
                 assert not asked and not transport.closing
             elif not seconds:
                 (challenge,) = asked
-                assert (challenge.challenge, challenge.protocol_version) == (c.AuthData("token", REFRESH), 15)
+                assert challenge.challenge == c.AuthData("word", REFRESH)
+                assert challenge.protocol_version == (15 if forwarded else 21)
                 assert not transport.closing
             else:
                 assert transport.closing, "it did not answer by the next pass"
