@@ -1,5 +1,5 @@
 # Two commands are enough: `make run` and `make test`. Everything else is a part of them or a longer programme.
-.PHONY: help run test check compiled demo bench bench-spark oracle interop wire crash churn client-seeds damage mutants once cluster official judges hostile lock proto clean
+.PHONY: help run test check compiled demo bench bench-spark oracle interop wire crash churn client-seeds damage mutants once cluster official judges apache-tests hostile lock proto clean
 DEV = python3 tools/dev.py
 
 help:       ; @$(DEV) help
@@ -13,6 +13,7 @@ bench-spark: ; @$(DEV) bench-spark $(ARGS)
 oracle:     ; @$(DEV) oracle $(ARGS)
 official:   ; @$(DEV) official $(ARGS)
 judges:     ; @$(DEV) judges $(ARGS)
+apache-tests: ; @$(DEV) apache-tests $(ARGS)
 wire:       ; @$(DEV) wire $(ARGS)
 interop:    ; @$(DEV) interop $(ARGS)
 hostile:    ; @$(DEV) hostile $(ARGS)

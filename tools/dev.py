@@ -251,6 +251,9 @@ PROGRAMMES = {
     "judges": Programme(
         "tools.official_tools", "run Apache Pulsar's own command line tools against it and magnetar, compare", java=True
     ),
+    "apache-tests": Programme(
+        "tools.apache_tests", "run Apache Pulsar's tests of its own broker against magnetar", java=True
+    ),
     "interop": Programme(
         "tests.interop", "ours, the official Python client and Java's write and read every encoding, twice", java=True
     ),

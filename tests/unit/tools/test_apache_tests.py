@@ -1,0 +1,52 @@
+"""`make apache-tests`: which classes it runs, and what it reads from a run."""
+
+from __future__ import annotations
+
+import re
+
+from tools.apache_tests.class_path import ARTIFACTS, SOURCES, with_a_broker
+from tools.apache_tests.test_class import Verdict, verdicts
+
+LISTING = """Compiled from "MockedPulsarServiceBaseTest.java"
+public abstract class org.apache.pulsar.broker.auth.MockedPulsarServiceBaseTest extends org.apache.TestRetrySupport {
+}
+public abstract class org.apache.pulsar.client.api.ProducerConsumerBase extends \
+org.apache.pulsar.broker.auth.MockedPulsarServiceBaseTest {
+}
+public class org.apache.pulsar.client.api.OneTest extends org.apache.pulsar.client.api.ProducerConsumerBase {
+}
+public final class org.apache.pulsar.client.api.AnotherTest<T> extends org.apache.pulsar.client.api.OneTest {
+}
+public class org.apache.pulsar.client.api.PureTest {
+}
+public interface org.apache.pulsar.client.api.Listener {
+}
+""".replace("\\\n", "")
+
+
+def test_classes_with_a_broker_are_chosen_through_all_their_parents() -> None:
+    assert with_a_broker(LISTING) == [
+        "org.apache.pulsar.client.api.AnotherTest",
+        "org.apache.pulsar.client.api.OneTest",
+    ]
+
+
+def test_verdicts_are_read_from_between_other_output() -> None:
+    output = "noise\n@@\tPASS\tOneTest.a\t12\t\n@@\tFAIL\tOneTest.b[1, x]\t3\texpected 1\n@@ broken\n"
+    assert verdicts(output) == [
+        Verdict("PASS", "OneTest.a", 12, ""),
+        Verdict("FAIL", "OneTest.b[1, x]", 3, "expected 1"),
+    ]
+
+
+def test_every_library_has_an_exact_version() -> None:
+    assert all(re.fullmatch(r"[\w.-]+:[\w-]+:[\d.]+(:jar:tests)?", artifact) for artifact in ARTIFACTS)
+
+
+def test_the_stand_in_says_the_words_that_the_verdicts_have() -> None:
+    said = {
+        word
+        for path in SOURCES.glob("*.java")
+        for word in re.findall(r'"(PASS|FAIL|SKIP|SETUP|INSIDE|REFUSED)"', path.read_text())
+    }
+    assert said == {"PASS", "FAIL", "SKIP", "SETUP", "INSIDE", "REFUSED"}

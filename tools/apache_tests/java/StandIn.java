@@ -1,0 +1,124 @@
+import java.lang.instrument.Instrumentation;
+import java.lang.reflect.Field;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.function.Consumer;
+import net.bytebuddy.agent.ByteBuddyAgent;
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.implementation.bytecode.assign.Assigner;
+import net.bytebuddy.matcher.ElementMatchers;
+import org.apache.pulsar.broker.PulsarService;
+import org.apache.pulsar.broker.ServiceConfiguration;
+import org.apache.pulsar.broker.testcontext.PulsarTestContext;
+import org.apache.pulsar.client.admin.PulsarAdminException;
+import org.testng.SkipException;
+import org.testng.TestNG;
+
+/**
+ * Runs TestNG with magnetar in the place of the broker that Apache Pulsar's tests start in their own process.
+ *
+ * <p>Methods are changed while their classes are loaded: the builder of a test's broker makes a process of magnetar, and
+ * the admin client lets the tests create the cluster and the tenant that a standalone broker has already.
+ */
+public class StandIn {
+    public static void main(String[] arguments) throws Exception {
+        Instrumentation instrumentation = ByteBuddyAgent.install();
+        new AgentBuilder.Default()
+                .type(ElementMatchers.named("org.apache.pulsar.broker.testcontext.PulsarTestContext$Builder")
+                        .or(ElementMatchers.hasSuperType(
+                                ElementMatchers.named("org.apache.pulsar.broker.testcontext.PulsarTestContext$Builder"))))
+                .transform((builder, type, loader, module, domain) ->
+                        builder.visit(Advice.to(Build.class).on(ElementMatchers.named("build"))))
+                .type(ElementMatchers.namedOneOf("org.apache.pulsar.client.admin.internal.ClustersImpl",
+                        "org.apache.pulsar.client.admin.internal.TenantsImpl",
+                        "org.apache.pulsar.client.admin.internal.NamespacesImpl"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Create.class)
+                        .on(ElementMatchers.namedOneOf("createCluster", "createTenant", "createNamespace"))))
+                .installOn(instrumentation);
+        TestNG.main(arguments);
+    }
+
+    /** In the place of PulsarTestContext.Builder.build: the context of a process. */
+    public static class Build {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static Object enter(@Advice.This Object builder) {
+            return StandIn.context(builder);
+        }
+
+        @Advice.OnMethodExit
+        static void exit(@Advice.Enter Object made,
+                         @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) Object result) {
+            result = made;
+        }
+    }
+
+    /** After a creation over REST: what a standalone broker has already is what the test wants. */
+    public static class Create {
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        static void exit(@Advice.Argument(0) String name, @Advice.Thrown(readOnly = false) Throwable thrown) {
+            if (thrown instanceof PulsarAdminException.ConflictException && StandIn.isThere(name)) {
+                thrown = null;
+            }
+        }
+    }
+
+    private static final Set<String> THERE = new HashSet<>();
+
+    private static BrokerProcess living;
+    private static PulsarTestContext last;
+
+    /** Whether a broker has it from its start; asked a second time, the test has created it. */
+    public static boolean isThere(String name) {
+        return THERE.remove(name);
+    }
+
+    /** A context whose broker is a process of magnetar: a new one, or one on the data of the test's broker that ended. */
+    public static Object context(Object builder) {
+        try {
+            Field field = field(builder.getClass(), "config");
+            ServiceConfiguration conf = (ServiceConfiguration) field.get(builder);
+            if (conf == null) {
+                throw new SkipException("INSIDE a broker without configuration");
+            }
+            if (living != null && living.alive()) {
+                if (Arrays.stream(new Throwable().getStackTrace()).anyMatch(e -> e.getClassName().endsWith("TransactionTestBase"))) {
+                    return last; // its three brokers serve three coordinators; ours has all in one
+                }
+                throw new SkipException("INSIDE a second broker");
+            }
+            boolean again = field(builder.getClass(), "otherContextToClose").get(builder) != null && living != null;
+            living = new BrokerProcess(conf, again ? living.data : null);
+            if (!again) {
+                THERE.addAll(Set.of(conf.getClusterName(), "pulsar", "pulsar/system"));
+            }
+            PulsarService service = Answers.service(living, conf);
+            field = field(builder.getClass(), "pulsarServiceCustomizer");
+            if (field.get(builder) != null) {
+                @SuppressWarnings("unchecked")
+                Consumer<PulsarService> customizer = (Consumer<PulsarService>) field.get(builder);
+                customizer.accept(service);
+            }
+            last = Answers.context(service, living, conf);
+            return last;
+        } catch (RuntimeException | Error e) {
+            throw e;
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static Field field(Class<?> type, String name) throws NoSuchFieldException {
+        for (Class<?> c = type; c != null; c = c.getSuperclass()) {
+            try {
+                Field field = c.getDeclaredField(name);
+                field.setAccessible(true);
+                return field;
+            } catch (NoSuchFieldException e) {
+                continue;
+            }
+        }
+        throw new NoSuchFieldException(name);
+    }
+}
