@@ -10,9 +10,9 @@ import pytest
 from magnetar.app.node import Broker
 from magnetar.model.names import TopicName
 from magnetar.protocol.commands import SubType
-from magnetar.storage import replay
 from magnetar.storage.log.journal import Journal
 from magnetar.storage.log.write_group import PendingMove
+from magnetar.storage.replay.replayed_extents import ReplayedExtents
 from magnetar.storage.space import extent_mover, segment_cleaner
 from magnetar.storage.space.occupancy import Occupancy
 from magnetar.storage.store import LedgerStore
@@ -113,7 +113,7 @@ def test_no_checkpoints_for_the_sake_of_space_are_noticed(monkeypatch: pytest.Mo
 
 
 def test_a_replay_that_leaves_moved_entries_where_they_were_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay.Replay, "_moved", lambda self, managed, extent: None)
+    monkeypatch.setattr(ReplayedExtents, "_moved", lambda self, managed, extent: None)
     monkeypatch.setattr(Occupancy, "removable", lambda self, number, border: number <= border and number not in self)
     caught(space, lambda broker: None)
 
