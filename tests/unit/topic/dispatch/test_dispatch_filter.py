@@ -45,6 +45,15 @@ def test_readable_end(sub_type: SubType) -> None:
     assert connection.ordinals == list(range(12))
 
 
+def test_the_explanation_names_the_rules_that_end_what_can_be_read_and_no_other() -> None:
+    gate = DispatchFilter()
+    for name, end, types in (("a", 7, ALL), ("open", 1 << 62, ALL), ("other", 3, [SubType.Shared]), ("b", 3, ALL)):
+        rule = FakeRule(end=end)
+        rule.why, rule.types = name, set(types)
+        gate.add(rule, SubType.Failover)
+    assert gate.why_unreadable() == "a; b"
+
+
 @pytest.mark.parametrize("sub_type", ALL)
 def test_dead_entries_are_acknowledged_by_the_broker(sub_type: SubType) -> None:
     """The broker acknowledges the entries that it never sends (rule 5.9.15)."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from magnetar.broker.topic.subscription.subscription_stats import ConsumerStats, SubscriptionStats
+from magnetar.broker.topic.subscription.subscription_stats import ConsumerStats, SubscriptionStats, Totals
 from magnetar.model.subscription_types import IntRange, KeySharedMeta, KeySharedMode, SubType
 from tests.support.subscription_stand import Stand
 
@@ -22,6 +22,17 @@ ENTRY_BYTES = len(b"entry-0")
 
 def test_a_subscription_to_which_nothing_happened_shows_nothing() -> None:
     assert Stand().subscription.stats() == NOTHING_HAPPENED
+
+
+def test_counters_begin_at_nothing() -> None:
+    """Rates are their differences, so a first period would show what never happened."""
+    stand = Stand()
+    stand.append(1)
+    fresh = stand.subscription.counters()
+    assert {name: getattr(fresh, name) for name in Totals.__slots__} == dict.fromkeys(Totals.__slots__, 0)
+    consumer, _ = stand.join("c")
+    counters = ("acked_entries", "bytes_out", "chunks_out", "entries_out", "messages_out", "messages_redelivered")
+    assert [getattr(consumer, name) for name in counters] == [0] * len(counters)
 
 
 def test_a_subscription_counts_those_who_left_and_a_consumer_itself() -> None:

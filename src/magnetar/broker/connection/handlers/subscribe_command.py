@@ -15,7 +15,7 @@ from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.schema_commands import admit_consumer, takes_any_schema
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
-from magnetar.broker.delivery.sticky_keys.sticky_ranges import RangeTakenError, check_count
+from magnetar.broker.delivery.sticky_keys.sticky_ranges import RangeTakenError
 from magnetar.broker.policies.subscribe_rate_limiter import ConsumerIdentifier
 from magnetar.broker.topic.topic_api import SubscriptionApi, TopicApi
 from magnetar.model.errors import (
@@ -64,8 +64,6 @@ def _check(session: Session, command: c.CommandSubscribe, name: TopicName) -> No
         raise ProducerBusyError("Subscription with reserved subscription name attempted")
     if command.sub_type is SubType.Key_Shared and not session.service.settings.subscriptionKeySharedEnable:
         raise NotAllowedError("Key_Shared subscription is disabled by broker.")
-    if command.key_shared_meta is not None:
-        check_count(command.key_shared_meta.hash_ranges)
     if command.read_compacted and command.sub_type in (SubType.Shared, SubType.Key_Shared):
         raise NotAllowedError("readCompacted only allowed on failover or exclusive subscriptions")
     if command.read_compacted and not name.persistent:
