@@ -20,7 +20,6 @@ from magnetar.storage.log.records import RecordKind
 
 NUMBERS_BELOW: Final = 1 << 63
 """Ordinals, ids, message indexes: more than any log has, and room for those that follow the largest one."""
-_FLAGS: Final = records.COUNTED | records.MOVED
 
 
 def judge(raw: records.RawRecord) -> None:
@@ -30,8 +29,8 @@ def judge(raw: records.RawRecord) -> None:
 
 def extent_of(raw: records.RawRecord) -> records.ExtentHead:
     """The head of an extent whose tables and entries fill its body. Raises as :func:`judge` does."""
-    if raw.flags & ~_FLAGS:
-        raise _newer_error(f"an extent with flags {raw.flags}")
+    if raw.flags & ~records.EXTENT_FLAGS:
+        raise _flags_error(raw)
     body = raw.body
     try:
         head = records.extent_head(body)
@@ -54,7 +53,9 @@ def extent_of(raw: records.RawRecord) -> records.ExtentHead:
 
 
 def acks_of(raw: records.RawRecord) -> cursor_records.CursorState:
-    """What an ACKS record adds to its cursor. Raises RecordError."""
+    """What an ACKS record adds to its cursor. Raises as :func:`judge` does."""
+    if raw.flags:
+        raise _flags_error(raw)
     try:
         state, end = cursor_records.parse_cursor_state(raw.body)
     except struct.error:
@@ -64,7 +65,9 @@ def acks_of(raw: records.RawRecord) -> cursor_records.CursorState:
 
 
 def cursor_of(raw: records.RawRecord) -> tuple[str, dict[str, Any], cursor_records.CursorState]:
-    """Name, properties and whole state of a cursor. Raises RecordError."""
+    """Name, properties and whole state of a cursor. Raises as :func:`judge` does."""
+    if raw.flags:
+        raise _flags_error(raw)
     try:
         name, properties, state, end = cursor_records.parse_cursor_record(raw.body)
     except (*UNREADABLE, KeyError, TypeError):
@@ -75,7 +78,9 @@ def cursor_of(raw: records.RawRecord) -> tuple[str, dict[str, Any], cursor_recor
 
 
 def feature_state_of(raw: records.RawRecord) -> tuple[int, str, bytes]:
-    """Log, name and data of what a feature keeps. Raises RecordError."""
+    """Log, name and data of what a feature keeps. Raises as :func:`judge` does."""
+    if raw.flags:
+        raise _flags_error(raw)
     try:
         log, name, data = records.parse_feature_state(raw.body)
     except UNREADABLE:
@@ -89,6 +94,8 @@ def fields_of(raw: records.RawRecord) -> dict[str, Any]:
     wanted = _FIELDS.get(raw.kind)
     if wanted is None:
         raise _newer_error(f"a record of kind {raw.kind}")
+    if raw.flags:
+        raise _flags_error(raw)
     try:
         fields: dict[str, Any] = json.loads(raw.body)
     except UNREADABLE:
@@ -107,6 +114,10 @@ def _require(good: bool, what: str) -> None:
 
 def _newer(raw: records.RawRecord) -> None:
     raise _newer_error(f"a record of kind {raw.kind}")
+
+
+def _flags_error(raw: records.RawRecord) -> PersistenceError:
+    return _newer_error(f"a record of kind {raw.kind} with flags {raw.flags:#x}")
 
 
 def _newer_error(what: str) -> PersistenceError:

@@ -50,6 +50,8 @@ COUNTED: Final = 1
 """Flag of an extent: message counts per entry follow the lengths (absent = every entry is one message)."""
 MOVED: Final = 2
 """Flag of an extent: a copy of entries that stand further up in the log already, whose place this is from now on."""
+EXTENT_FLAGS: Final = COUNTED | MOVED
+"""All that this version knows; no other record has any."""
 
 _JOIN_BELOW: Final = 8192
 """Entries smaller than this on average are joined into one buffer; larger ones are written from where they are."""
@@ -220,6 +222,7 @@ class RawRecord(NamedTuple):
 
     kind: int
     flags: int
+    """From bit 8 on those that would stand in the two bytes which are zero in ours."""
     at: int
     """Offset of the record's header in the buffer that was parsed."""
     body: bytes
@@ -229,7 +232,7 @@ def parse_record(data: bytes | ReadBuffer, at: int) -> RawRecord:
     """The record at ``at``. Raises RecordError if it is not whole."""
     if len(data) - at < RECORD_HEADER_SIZE:
         raise RecordError(f"a record header does not fit at offset {at}")
-    kind, flags, _, length = _RECORD.unpack_from(data, at)
+    kind, flags, more, length = _RECORD.unpack_from(data, at)
     start = at + RECORD_HEADER_SIZE
     (crc,) = _U32.unpack_from(data, start - 4)
     body = data[start : start + length]
@@ -237,7 +240,7 @@ def parse_record(data: bytes | ReadBuffer, at: int) -> RawRecord:
         raise RecordError(f"the record at offset {at} wants {length} bytes and {len(body)} are there")
     if crc32c(body, crc32c(data[at : start - 4])) != crc:
         raise RecordError(f"the checksum of the record at offset {at} does not match")
-    return RawRecord(kind, flags, at, body)
+    return RawRecord(kind, flags | more << 8, at, body)
 
 
 def parse_block(data: bytes, at: int, header: BlockHeader) -> list[RawRecord]:
@@ -309,13 +312,15 @@ def read_extent(data: bytes | ReadBuffer, at: int) -> Extent:
     """The extent whose record is at ``at``; copies each entry once and nothing else. Raises RecordError."""
     if len(data) - at < RECORD_HEADER_SIZE + EXTENT_HEAD_SIZE:
         raise RecordError(f"an extent does not fit at offset {at}")
-    kind, flags, _, size = _RECORD.unpack_from(data, at)
+    kind, flags, more, size = _RECORD.unpack_from(data, at)
     start = at + RECORD_HEADER_SIZE
     (crc,) = _U32.unpack_from(data, start - 4)
     if start + size > len(data):
         raise RecordError(f"the record at offset {at} wants {size} bytes and {len(data) - start} are there")
     if kind != RecordKind.EXTENT or crc32c(memoryview(data)[start : start + size], crc32c(data[at : start - 4])) != crc:
         raise RecordError(f"the checksum of the record at offset {at} does not match")
+    if more or flags & ~EXTENT_FLAGS:
+        raise RecordError(f"the extent at offset {at} was written by a newer version of magnetar")
     head = ExtentHead(*_EXTENT.unpack_from(data, start))
     n = head.entries
     position = start + EXTENT_HEAD_SIZE

@@ -101,7 +101,7 @@ def log_of(segments: dict[int, list[Block]]) -> Files:
 
 
 def record_of(raw: records.RawRecord) -> bytes:
-    start = struct.pack("<BBHI", raw.kind, raw.flags, 0, len(raw.body))
+    start = struct.pack("<BBHI", raw.kind, raw.flags & 0xFF, raw.flags >> 8, len(raw.body))
     return start + struct.pack("<I", crc32c(raw.body, crc32c(start))) + raw.body
 
 
@@ -229,11 +229,23 @@ def test_a_start_takes_everything_else(part: int) -> None:
     assert outcomes["named"] and outcomes["taken"], outcomes
 
 
-@pytest.mark.parametrize(("kind", "flags"), [(99, 0), (0, 0), (1, 4)])
-def test_what_only_a_newer_version_can_have_written_refuses_the_start(kind: int, flags: int) -> None:
+def test_a_kind_that_only_a_newer_version_has_refuses_the_start() -> None:
+    extent = next(raw for _, _, found in BLOCKS[2] for raw in found if raw.kind == RecordKind.EXTENT)
+    for kind in (0, 99):
+        refused(extent._replace(kind=kind))
+
+
+@pytest.mark.parametrize("flags", [4, 0x80, 0x100, 0x8000])
+@pytest.mark.parametrize("kind", sorted(RecordKind))
+def test_flags_that_only_a_newer_version_has_refuse_the_start(kind: RecordKind, flags: int) -> None:
+    """Whatever they say of the body: to read it as one of ours would take it for something else."""
+    known = [raw for blocks in BLOCKS.values() for _, _, found in blocks for raw in found if raw.kind == kind]
+    refused(known[0]._replace(flags=known[0].flags | flags))
+
+
+def refused(newer: records.RawRecord) -> None:
     segments = {number: [(s, c, list(found)) for s, c, found in blocks] for number, blocks in BLOCKS.items()}
-    extent = next(raw for _, _, found in segments[2] for raw in found if raw.kind == RecordKind.EXTENT)
-    segments[2][-1][2].append(extent._replace(kind=kind, flags=flags))
+    segments[2][-1][2].append(newer)
     files = restored(log_of(segments))
     with pytest.raises(PersistenceError, match="was written by a newer version of magnetar"):
         opened(files, LARGE)
