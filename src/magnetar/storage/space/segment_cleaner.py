@@ -25,6 +25,7 @@ from magnetar.storage.backends.journal_backend import is_shortage, segment_name
 from magnetar.storage.ledgers.entry_reader import EntryReader
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.journal import Journal
+from magnetar.storage.log.records import BLOCK_HEADER_SIZE, SEGMENT_HEADER_SIZE
 from magnetar.storage.log.segment import Span
 from magnetar.storage.space.extent_mover import ExtentMover, MoveRefusedError
 from magnetar.storage.space.occupancy import Occupancy
@@ -44,6 +45,7 @@ _ROUND_SECONDS: Final = 1.0
 """A pass that finds more than is aimed at goes on after so long."""
 _ROLL_PART: Final = 8
 """So large a part of a segment has to wait for checkpoints before one is written for its sake."""
+_ROLL_BYTES: Final = SEGMENT_HEADER_SIZE + BLOCK_HEADER_SIZE
 _ROLL_SECONDS: Final = 10.0
 _REST: Final = 100
 """Between two such checkpoints lies this many times what one takes,"""
@@ -88,8 +90,8 @@ class SegmentCleaner:
         """Asks for a pass when much has died since the last one."""
         home.occupancy.worth = slack // _EARLY_PART
         home.occupancy.on_died = self.early.ask
-        self.emptied = 0
-        """Segments, since the start."""
+        self.emptied = self._rolls = 0
+        """Segments that were emptied and begun, since the start."""
 
     @property
     def moved_bytes(self) -> int:
@@ -99,6 +101,7 @@ class SegmentCleaner:
     async def run(self) -> None:
         """One pass. Whatever fails is named and left for a later one."""
         async with self._one:
+            begun, others = self.moved_bytes, self._bytes_of_others()
             while True:
                 moved = self.moved_bytes
                 present = await self._keeper.measure()
@@ -111,9 +114,22 @@ class SegmentCleaner:
                 self.use.count(now, self._keeper.covered()[1], promised=self._moves and not self._damaged)
                 if not self._may_move() or not self._urgent():
                     return
+                if self._in_vain(self.moved_bytes - begun, self._bytes_of_others() - others):
+                    return
                 # too much is there: on, as soon as what was moved does not lie there twice any more
                 waits = moved == self.moved_bytes or self._home.occupancy.copied > self._slack
                 await asyncio.sleep(_ROUND_SECONDS if waits else 0)
+
+    def _bytes_of_others(self) -> int:
+        """What was written so far for something else than to make room."""
+        return self._home.journal.bytes_written - self._home.journal.moved_bytes - _ROLL_BYTES * self._rolls
+
+    def _in_vain(self, moved: int, others: int) -> bool:
+        """Whether a pass has moved everything twice, and twice what came while it ran: moving does not help, as where
+        segments are so small that their heads are most of them."""
+        occupancy = self._home.occupancy
+        living = sum(occupancy.living(number) for number in occupancy.numbers())
+        return moved > 2 * (living + others) + _PASS_SEGMENTS * self._slack
 
     async def make_room(self, least: int) -> None:
         """Remove what is dead on a full disk, moving nothing; begin a segment if over ``least`` bytes wait for it."""
@@ -216,6 +232,7 @@ class SegmentCleaner:
             self._not_before = loop.time() + _REFUSED_SECONDS
             _settle(begun, lambda: begun.set_result(None))
 
+        self._rolls += 1
         home.journal.roll(lambda: _settle(begun, lambda: begun.set_result(None)), refused)
         await begun
 

@@ -76,6 +76,20 @@ async def test_without_a_rate_nothing_is_moved(disk: Disk) -> None:
 
 
 @simulated
+async def test_a_pass_ends_though_segments_are_so_small_that_moving_does_not_help(disk: Disk) -> None:
+    disk.settings = replace(SMALL, segment_bytes=100)
+    store = disk.open()
+    log = store.open_log("t")
+    for i in range(60):
+        await publish(store, log, i, i + 1)
+        await asyncio.sleep(1)
+    await asyncio.wait_for(store.cleaner.run(), 3600)
+    assert store.cleaner.moved_bytes
+    assert await read_all(log) == [b"entry %d" % i for i in range(60)]
+    await store.close()
+
+
+@simulated
 async def test_the_rate_is_kept(disk: Disk) -> None:
     small(disk).settings = replace(SMALL, reclaim_bytes_per_second=10)
     store = disk.open()
