@@ -12,11 +12,12 @@ import secrets
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from functools import partial
+from typing import Final
 
 from magnetar.model.errors import MagnetarError, PersistenceError, QuotaExceededError
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
-from magnetar.storage.backends.journal_backend import JournalBackend, segment_name
+from magnetar.storage.backends.journal_backend import JournalBackend, is_bad_medium, segment_name
 from magnetar.storage.ledgers.archive import Archive, NoArchive, Offload
 from magnetar.storage.ledgers.entry_cache import EntryCache
 from magnetar.storage.ledgers.entry_reader import EntryReader
@@ -36,6 +37,12 @@ from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.store_threads import StoreThreads
 
 log = logging.getLogger(__name__)
+
+_BAD_MEDIUM: Final = (
+    ". If the disk never gives these bytes again: magnetar verify DIR names all that it does not give; copy the file "
+    "with a program that leaves zeros in their place (ddrescue) and put the copy there: the start names what is "
+    "missing and uses everything else"
+)
 
 
 class LedgerStore:
@@ -115,7 +122,7 @@ class LedgerStore:
             if isinstance(error, OSError | records.RecordError):
                 raise PersistenceError(
                     f"the data directory cannot be read or repaired: {error}; nothing was lost, start again when that "
-                    "is mended"
+                    f"is mended{_BAD_MEDIUM if is_bad_medium(error) else ''}"
                 ) from error
             raise
 

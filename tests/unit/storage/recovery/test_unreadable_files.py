@@ -11,7 +11,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFile
-from tests.support.simulated_store import Disk, publish, read_all, simulated
+from tests.support.simulated_store import Disk, publish, read_all, readable, simulated
 
 SHORTAGE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 BAD_MEDIUM = (errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.ENODATA)
@@ -134,6 +134,47 @@ def test_a_segment_that_must_be_replayed_is_named_with_the_place(monkeypatch: py
         medium.bad.clear()
         disk.kill()
         await require_everything(disk)
+
+    main()
+
+
+@pytest.mark.parametrize("begin", [48, 300, 512])
+def test_a_copy_with_zeros_in_the_bad_place_is_used_but_for_what_was_there(
+    begin: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the refused start says that is to be done."""
+
+    @simulated
+    async def main(disk: Disk) -> None:
+        await three_lives(disk)
+        name = "segment-0000000000000003"
+        medium = Medium(monkeypatch)
+        medium.bad = {name: errno.EIO}
+        with pytest.raises(PersistenceError, match=r"magnetar verify DIR .*\(ddrescue\)") as refused:
+            disk.open()
+        assert name in str(refused.value)
+        disk.kill()
+        assert any(name in text for text in verify(disk.files).damage)
+        medium.bad.clear()
+        disk.kill()
+        file = disk.files.open(name, create=True)
+        data = bytearray(file.read(0, file.size()))
+        assert len(data) > begin + 16
+        data[begin : begin + 16] = bytes(16)
+        file.truncate(0)
+        file.append([bytes(data)])
+        file.sync()
+        file.close()
+        store = disk.open()
+        log = store.find_log("t")
+        assert log is not None
+        found = await readable(log)
+        for i in range(15):
+            assert found.get(i, b"entry %d" % i) == b"entry %d" % i
+        assert 13 <= len(found) < 15, "of the last life one block is gone, and with it at most two entries"
+        assert store.damage
+        assert any(one.startswith(f"quarantine-{name}") for one in disk.files.names())
+        await store.close()
 
     main()
 
