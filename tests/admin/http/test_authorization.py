@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from magnetar.admin.application import RestApplication, create_app
 from magnetar.admin.http import authorization
 from magnetar.admin.http.authorization import guard
+from magnetar.admin.http.parameters import path_parts
 from magnetar.admin.http.router import RestRoute
 from magnetar.admin.routes.namespaces import namespace_policies
 from magnetar.admin.routes.topics import topic_policies
@@ -323,3 +324,16 @@ def test_refusals_and_changes_are_recorded(door: Door, monkeypatch: pytest.Monke
         ("admin", True, f"POST {topic}/terminate"),
         ("consumer", True, f"GET {topic}/examinemessage"),
     ]
+
+
+def test_plus_is_a_space_for_routes_and_permissions_alike(door: Door) -> None:
+    """A route acts upon the names that permissions were asked for: ``+`` is a space where Apache Pulsar reads one."""
+    seen = set()
+    for route in door.app.routes:
+        read = {one.name: one.read for one in route._arguments._ones if one.where == "path"}
+        asked = path_parts(dict.fromkeys(read, "a+b%2Bc%20d"))
+        for name in read.keys() & {"tenant", "namespace", "topic", "subscription", "subName"}:
+            assert read[name]("a+b%2Bc%20d") == asked[name], (route.path_format, name)
+            seen.add((name, asked[name]))
+    space, plus = "a b+c d", "a+b+c d"
+    assert seen >= {("topic", space), ("subscription", space), ("subscription", plus), ("subName", plus)}

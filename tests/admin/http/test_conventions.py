@@ -18,10 +18,11 @@ from magnetar.admin.routes.not_implemented import known_routes
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import ServiceNotReadyError
+from magnetar.model.ids import EARLIEST
 from magnetar.model.names import TopicName
 from magnetar.runtime.connections.acceptor import ConnectionLimit, Entrance
 from magnetar.runtime.connections.descriptors import Descriptors, limit_now
-from tests.admin.conftest import World
+from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 
@@ -236,3 +237,17 @@ def test_a_client_that_leaves_is_one_line_and_seldom(own_world: World, caplog: p
     assert 1 <= len(caplog.records) <= 5
     assert all(record.exc_info is None for record in caplog.records)
     assert caplog.records[0].getMessage() == f"a client left in the middle of PUT {path}"
+
+
+def test_a_space_as_java_writes_it() -> None:
+    """Java's clients write a space in a topic's or subscription's name as ``+``, and a plus as ``%2B``."""
+    made, base = world(Settings()), "/admin/v2/persistent/ref/main/"
+    made.broker.topics[TopicName.parse("ref/main/plain")] = {"s1": EARLIEST}
+    rest = made.rest
+    assert rest.put(base + "a+b%2Bc/partitions", json=2).status_code == 204
+    assert rest.get(base + "partitioned").json() == ["persistent://ref/main/a b+c"]
+    assert rest.get(base + "a%20b%2Bc/partitions").json()["partitions"] == 2
+    assert rest.put(base + "plain/subscription/s+1").status_code == 204
+    assert sorted(rest.get(base + "plain/subscriptions").json()) == ["s 1", "s1"]
+    assert rest.delete(base + "plain/subscription/s%2B1").status_code == 404
+    assert rest.delete(base + "plain/subscription/s+1").status_code == 204

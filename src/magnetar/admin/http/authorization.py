@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
-from urllib.parse import unquote
 
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope, Send
 
-from magnetar.admin.http.parameters import namespace_name, topic_name
+from magnetar.admin.http.parameters import namespace_name, path_parts, topic_name
 from magnetar.admin.http.router import RestRoute
 from magnetar.authorization.access import Access
 from magnetar.authorization.authorizer import Authorizer
@@ -129,7 +128,7 @@ def request_of(scope: Scope) -> str:
 
 def target_of(parameters: Mapping[str, str]) -> RequestTarget:
     """What the parameters of a path name. Raises PreconditionFailedError for a name that is none."""
-    parts = {name: unquote(str(value)) for name, value in parameters.items()}
+    parts = path_parts(parameters)
     tenant = parts.get("tenant", "")
     namespace = topic = None
     if "namespace" in parts:

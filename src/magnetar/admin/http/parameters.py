@@ -7,8 +7,9 @@ false.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_plus
 
 from magnetar.admin.http.arguments import RequestParameter
 from magnetar.admin.http.router import register_words
@@ -16,6 +17,8 @@ from magnetar.model.errors import InvalidTopicNameError, PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName, is_valid_entity
 
 PathText = Annotated[str, RequestParameter(read=unquote)]
+NameText = Annotated[str, RequestParameter(read=unquote_plus)]
+"""The name of a topic, or of a subscription of topics: ``+`` is a space there, as Java's clients write it."""
 Flag = Annotated[bool, RequestParameter(read=lambda text: text.lower() == "true")]
 
 TOPIC: Final = "/admin/v2/{domain:domain}/{tenant}/{namespace}/{topic}"
@@ -24,6 +27,13 @@ NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 # keeps topic routes from taking /admin/v2/namespaces/... and the like
 register_words("domain", ("persistent", "non-persistent"))
+
+
+def path_parts(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of a path by their names, decoded as the routes decode them."""
+    of_namespace = "namespace" in parameters and "topic" not in parameters
+    names = () if of_namespace else ("topic", "subscription")
+    return {name: unquote_plus(text) if name in names else unquote(text) for name, text in parameters.items()}
 
 
 def namespace_name(tenant: str, namespace: str) -> NamespaceName:

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from magnetar.admin.http.arguments import RequestParameter
 from magnetar.admin.http.bodies import answer
-from magnetar.admin.http.parameters import PathText, topic_name
+from magnetar.admin.http.parameters import NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import BrokerPort
 from magnetar.admin.routes.namespaces.bundles import bundle_of
@@ -27,7 +27,7 @@ def routes(broker: BrokerPort, resources: Resources) -> RouteGroup:
         domain: PathText,
         tenant: PathText,
         namespace: PathText,
-        topic: PathText,
+        topic: NameText,
         listenerName: str | None = None,
         listener: Annotated[str | None, RequestParameter(name="X-Pulsar-ListenerName", header=True)] = None,
     ) -> Response:
@@ -48,7 +48,7 @@ def routes(broker: BrokerPort, resources: Resources) -> RouteGroup:
         return answer({**{name: url for name, url in urls.items() if url}, "brokerUrlSsl": ""})
 
     @router.get(PATH + "/bundle")
-    async def bundle(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def bundle(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         return PlainTextResponse(bundle_of(resources, name), media_type="application/json")
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import BodyTooLargeError, answer, json_body
-from magnetar.admin.http.parameters import PathText, topic_name
+from magnetar.admin.http.parameters import NameText, PathText, topic_name
 from magnetar.admin.http.peer import peer_of
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
@@ -62,14 +62,14 @@ def routes(
 
     @router.post(_PATH)
     async def produce(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         return answer(await producing.publish(name, None, await json_body(request, most), request))
 
     @router.post(_PATH + "/partitions/{partition}")
     async def produce_on_partition(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, partition: int, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, partition: int, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if name.is_partition:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, object_body
-from magnetar.admin.http.parameters import Flag, PathText, topic_name
+from magnetar.admin.http.parameters import Flag, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.authorization.access import TopicAccess
@@ -47,11 +47,11 @@ def _read_routes(router: RouteGroup, schemas: SchemasPort) -> None:
     registry = schemas
 
     @router.get(PATH + "/schema")
-    async def get_schema(tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def get_schema(tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         return answer(_shown(registry.latest(_topic(tenant, namespace, topic))))
 
     @router.get(PATH + "/schema/{version}")
-    async def get_version(tenant: PathText, namespace: PathText, topic: PathText, version: PathText) -> Response:
+    async def get_version(tenant: PathText, namespace: PathText, topic: NameText, version: PathText) -> Response:
         name = _topic(tenant, namespace, topic)
         try:
             number = int(version)
@@ -60,12 +60,12 @@ def _read_routes(router: RouteGroup, schemas: SchemasPort) -> None:
         return answer(_shown(registry.get(name, number)))
 
     @router.get(PATH + "/schemas")
-    async def get_all(tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def get_all(tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         versions = registry.versions(_topic(tenant, namespace, topic))
         return answer({"getSchemaResponses": [_shown(version) for version in versions]})
 
     @router.get(PATH + "/metadata")
-    async def get_metadata(tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def get_metadata(tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         places = [_place(version) for version in registry.history(_topic(tenant, namespace, topic))]
         return answer({"info": places[-1], "index": places}) if places else done(200)
 
@@ -74,7 +74,7 @@ def _query_routes(router: RouteGroup, schemas: SchemasPort, resources: Resources
     registry = schemas
 
     @router.post(PATH + "/compatibility")
-    async def test_compatibility(tenant: PathText, namespace: PathText, topic: PathText, request: Request) -> Response:
+    async def test_compatibility(tenant: PathText, namespace: PathText, topic: NameText, request: Request) -> Response:
         definition = await _definition(request)
         name = _topic(tenant, namespace, topic)
         _require_tenant(resources, name)
@@ -83,7 +83,7 @@ def _query_routes(router: RouteGroup, schemas: SchemasPort, resources: Resources
         return answer({"schemaCompatibilityStrategy": registry.strategy(name), "compatibility": True}, 202)
 
     @router.post(PATH + "/version")
-    async def find_version(tenant: PathText, namespace: PathText, topic: PathText, request: Request) -> Response:
+    async def find_version(tenant: PathText, namespace: PathText, topic: NameText, request: Request) -> Response:
         definition = await _definition(request)
         found = registry.find(_topic(tenant, namespace, topic), definition)
         return answer({"version": NO_VERSION if found is None else found.version})
@@ -95,7 +95,7 @@ def _change_routes(
     registry = schemas
 
     @router.post(PATH + "/schema")
-    async def post_schema(tenant: PathText, namespace: PathText, topic: PathText, request: Request) -> Response:
+    async def post_schema(tenant: PathText, namespace: PathText, topic: NameText, request: Request) -> Response:
         definition = await _definition(request)
         name = _topic(tenant, namespace, topic)
         _require_namespace(resources, name)
@@ -107,7 +107,7 @@ def _change_routes(
         return answer({"version": {"version": await registry.add(name, definition, by_client=False)}})
 
     @router.delete(PATH + "/schema")
-    async def delete_schema(tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False) -> Response:
+    async def delete_schema(tenant: PathText, namespace: PathText, topic: NameText, force: Flag = False) -> Response:
         name = _topic(tenant, namespace, topic)
         _require_tenant(resources, name)
         if force:

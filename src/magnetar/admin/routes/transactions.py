@@ -10,7 +10,7 @@ from starlette.responses import Response
 from magnetar.admin.http.arguments import RequestParameter
 from magnetar.admin.http.authorization import Permissions, caller_of
 from magnetar.admin.http.bodies import answer, done, json_body
-from magnetar.admin.http.parameters import Flag, PathText, topic_name
+from magnetar.admin.http.parameters import Flag, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TransactionsPort
 from magnetar.admin.values.coercion import number
@@ -112,42 +112,42 @@ def _coordinator_routes(router: RouteGroup, transactions: TransactionsPort | Non
 
 def _topic_routes(router: RouteGroup, transactions: TransactionsPort | None) -> None:
     @router.get(f"/transactionBufferStats/{_TOPIC}")
-    async def buffer(tenant: PathText, namespace: PathText, topic: PathText, lowWaterMarks: Flag = False) -> Response:
+    async def buffer(tenant: PathText, namespace: PathText, topic: NameText, lowWaterMarks: Flag = False) -> Response:
         return answer(_views(transactions).buffer(_name(tenant, namespace, topic), low_water_marks=lowWaterMarks))
 
     @router.get(f"/transactionBufferInternalStats/{_TOPIC}")
-    async def buffer_internals(tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def buffer_internals(tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         return answer(_views(transactions).buffer_internals(_name(tenant, namespace, topic)))
 
     @router.get(f"/pendingAckInternalStats/{_TOPIC}/{{subName}}")
     async def pending_ack_internals(
-        tenant: PathText, namespace: PathText, topic: PathText, subName: PathText
+        tenant: PathText, namespace: PathText, topic: NameText, subName: PathText
     ) -> Response:
         return answer(_views(transactions).pending_ack_internals(_name(tenant, namespace, topic), subName))
 
     @router.get(f"/transactionInBufferStats/{_TOPIC}/{_TXN}")
     async def in_buffer(
-        tenant: PathText, namespace: PathText, topic: PathText, mostSigBits: int, leastSigBits: int
+        tenant: PathText, namespace: PathText, topic: NameText, mostSigBits: int, leastSigBits: int
     ) -> Response:
         return answer(_views(transactions).in_buffer(_name(tenant, namespace, topic), TxnId(mostSigBits, leastSigBits)))
 
     @router.get(f"/pendingAckStats/{_TOPIC}/{{subName}}")
     async def pending_acks(
-        tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, lowWaterMarks: Flag = False
+        tenant: PathText, namespace: PathText, topic: NameText, subName: PathText, lowWaterMarks: Flag = False
     ) -> Response:
         name = _name(tenant, namespace, topic)
         return answer(_views(transactions).pending_acks(name, subName, low_water_marks=lowWaterMarks))
 
     @router.get(f"/transactionInPendingAckStats/{_TOPIC}/{{subName}}/{_TXN}")
     async def in_pending_acks(
-        tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, mostSigBits: int, leastSigBits: int
+        tenant: PathText, namespace: PathText, topic: NameText, subName: PathText, mostSigBits: int, leastSigBits: int
     ) -> Response:
         name = _name(tenant, namespace, topic)
         return answer(_views(transactions).in_pending_acks(name, subName, TxnId(mostSigBits, leastSigBits)))
 
     @router.get(f"/positionStatsInPendingAck/{_TOPIC}/{{subName}}/{{ledgerId}}/{{entryId}}")
     async def position(
-        tenant: PathText, namespace: PathText, topic: PathText, subName: PathText, ledgerId: int, entryId: int,
+        tenant: PathText, namespace: PathText, topic: NameText, subName: PathText, ledgerId: int, entryId: int,
         batchIndex: Annotated[int | None, RequestParameter(at_least=0, at_most=1 << 20)] = None,
     ) -> Response:  # fmt: skip
         name = _name(tenant, namespace, topic)

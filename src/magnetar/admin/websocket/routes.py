@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import done
-from magnetar.admin.http.parameters import PathText, topic_name
+from magnetar.admin.http.parameters import NameText, PathText, topic_name
 from magnetar.admin.http.peer import peer_of
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.later_modules import LaterModules
@@ -68,7 +68,7 @@ def routes(clients: InnerClientMaker, settings: Settings, permissions: Permissio
 
     @router.get("/ws/v2/producer" + _TOPIC)
     async def websocket_producer(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         return await sockets.produce(topic_name(domain, tenant, namespace, topic).fqn, request)
 
@@ -77,8 +77,8 @@ def routes(clients: InnerClientMaker, settings: Settings, permissions: Permissio
         domain: PathText,
         tenant: PathText,
         namespace: PathText,
-        topic: PathText,
-        subscription: PathText,
+        topic: NameText,
+        subscription: NameText,
         request: Request,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic).fqn
@@ -86,12 +86,12 @@ def routes(clients: InnerClientMaker, settings: Settings, permissions: Permissio
 
     @router.get("/ws/v2/reader" + _TOPIC)
     async def websocket_reader(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         return await sockets.read(topic_name(domain, tenant, namespace, topic).fqn, request)
 
     @router.get("/ws/v3/consumer/{subscription}")
-    async def websocket_consumer_of_topics(subscription: PathText, request: Request) -> Response:
+    async def websocket_consumer_of_topics(subscription: NameText, request: Request) -> Response:
         await sockets.asked(request)
         listed, pattern = request.query_params.get("topics"), request.query_params.get("topicsPattern")
         if listed and pattern:

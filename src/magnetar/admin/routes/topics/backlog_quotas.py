@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
-from magnetar.admin.http.parameters import NAMESPACE, TOPIC, Flag, PathText, namespace_name
+from magnetar.admin.http.parameters import NAMESPACE, TOPIC, Flag, NameText, PathText, namespace_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.topics.topic_policies import policy_topic
@@ -84,7 +84,7 @@ def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
 
     @router.get(TOPIC + "/backlogQuotaMap")
     async def get_quotas(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText,
         applied: Flag = False, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
@@ -99,7 +99,7 @@ def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
 
     @router.post(TOPIC + "/backlogQuota")
     async def set_quota(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request,
         isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
     ) -> Response:  # fmt: skip
         body = await json_body(request)
@@ -115,7 +115,7 @@ def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
 
     @router.delete(TOPIC + "/backlogQuota")
     async def remove_quota(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText,
         isGlobal: Flag = False, backlogQuotaType: QuotaType = "destination_storage",
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)

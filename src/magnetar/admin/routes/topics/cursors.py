@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, json_body, text_map_body
-from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import all_of, each_part, existing, parts_of
@@ -78,7 +78,7 @@ def _expiry_routes(
 ) -> None:
     @router.post(_PATH + "/expireMessages/{seconds}")
     async def expire(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, seconds: int
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText, seconds: int
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         parts_of(topics, resources, name)
@@ -92,8 +92,8 @@ def _expiry_routes(
         domain: PathText,
         tenant: PathText,
         namespace: PathText,
-        topic: PathText,
-        subscription: PathText,
+        topic: NameText,
+        subscription: NameText,
         request: Request,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
@@ -118,7 +118,7 @@ def _expire_all_route(
 ) -> None:
     @router.post(TOPIC + "/all_subscription/expireMessages/{seconds}")
     async def expire_all(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, seconds: int, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, seconds: int, request: Request
     ) -> Response:
         what = "Expire messages for all subscriptions"
         name = topic_name(domain, tenant, namespace, topic)
@@ -145,8 +145,8 @@ def _reset_routes(
         domain: PathText,
         tenant: PathText,
         namespace: PathText,
-        topic: PathText,
-        subscription: PathText,
+        topic: NameText,
+        subscription: NameText,
         request: Request,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
@@ -163,7 +163,7 @@ def _property_routes(
 ) -> None:
     @router.get(_PATH + "/properties")
     async def get_properties(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
     ) -> Response:
         found: dict[str, str] = {}
         async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
@@ -175,8 +175,8 @@ def _property_routes(
         domain: PathText,
         tenant: PathText,
         namespace: PathText,
-        topic: PathText,
-        subscription: PathText,
+        topic: NameText,
+        subscription: NameText,
         request: Request,
     ) -> Response:
         properties = await text_map_body(request)

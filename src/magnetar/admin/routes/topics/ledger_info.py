@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, object_body
-from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import each_part, existing, parts_of
@@ -22,7 +22,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
 
     @router.get(TOPIC + "/internal-info")
     async def get_managed_ledger_info(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         parts_of(topics, resources, name)
@@ -35,7 +35,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         return answer(found[name.fqn])
 
     @router.get(TOPIC + "/backlog")
-    async def get_backlog(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def get_backlog(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         resources.require_namespace(name)
         count = resources.partitioned.count(name)
@@ -46,7 +46,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
 
     @router.put(TOPIC + "/backlogSize")
     async def get_backlog_size(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         given = await object_body(request) or {}

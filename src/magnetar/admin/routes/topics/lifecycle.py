@@ -8,7 +8,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done
-from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicOperationsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import each_part, existing
@@ -26,7 +26,7 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
     partitioned = resources.partitioned
 
     @router.post(TOPIC + "/terminate")
-    async def terminate(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def terminate(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise NotAcceptableError("Need to provide a persistent topic name")
@@ -36,7 +36,7 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
 
     @router.post(TOPIC + "/terminate/partitions")
     async def terminate_partitions(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
@@ -52,7 +52,7 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
         return answer(ids)
 
     @router.delete(TOPIC + "/truncate")
-    async def truncate(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def truncate(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise PreconditionFailedError("unsupport truncate")
@@ -61,7 +61,7 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
         return done()
 
     @router.post(TOPIC + "/trim")
-    async def trim(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def trim(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
             raise NotAllowedError("Trim on a non-persistent topic is not allowed")

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, json_body
-from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import MessagesPort, StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
@@ -41,7 +41,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPor
 
     @router.get(TOPIC + "/subscription/{subscription}/position/{position}")
     async def peek(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, position: int
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText, position: int
     ) -> Response:
         name = stored("Peek messages", domain, tenant, namespace, topic)
         if position < 1:
@@ -50,7 +50,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPor
 
     @router.get(TOPIC + "/examinemessage")
     async def examine(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, initialPosition: str = "latest",
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, initialPosition: str = "latest",
         messagePosition: int = 1,
     ) -> Response:  # fmt: skip
         name = stored("Examine messages", domain, tenant, namespace, topic)
@@ -58,14 +58,14 @@ def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPor
 
     @router.get(TOPIC + "/ledger/{ledger}/entry/{entry}")
     async def by_id(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, ledger: int, entry: int
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, ledger: int, entry: int
     ) -> Response:
         name = stored("Get message by id", domain, tenant, namespace, topic)
         return _shown(await messages.message(name, Position(ledger, entry)))
 
     @router.post(TOPIC + "/subscription/{subscription}/analyzeBacklog")
     async def analyze(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText,
         request: Request,
     ) -> Response:  # fmt: skip
         name = stored("Analyze backlog", domain, tenant, namespace, topic)

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, object_body
-from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import OffloadsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import each_part, existing
@@ -29,7 +29,7 @@ def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources) -> 
 
     @router.put(TOPIC + "/offload")
     async def offload(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         given = await object_body(request) or {}
         until = Position(number(given.get("ledgerId"), '"ledgerId"'), number(given.get("entryId"), '"entryId"'))
@@ -38,16 +38,16 @@ def routes(topics: TopicsPort, offloads: OffloadsPort, resources: Resources) -> 
         return done()
 
     @router.get(TOPIC + "/offload")
-    async def status(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def status(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         return answer(offloads.status(one(domain, tenant, namespace, topic)))
 
     @router.get(TOPIC + "/offload/ledgers")
-    async def ledgers(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def ledgers(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         return answer(offloads.ledgers(one(domain, tenant, namespace, topic)))
 
     @router.post(TOPIC + "/offload/{ledger}")
     async def adopt(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, ledger: int, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, ledger: int, request: Request
     ) -> Response:
         name = (await object_body(request) or {}).get("name")
         if not isinstance(name, str):

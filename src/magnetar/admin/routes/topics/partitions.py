@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
-from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
+from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, NameText, PathText, namespace_name, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SchemasPort, TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_partitioned
@@ -49,7 +49,7 @@ def _read_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -
 
     @router.get(PATH)
     async def get_partitions(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, checkAllowAutoCreation: Flag = False
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, checkAllowAutoCreation: Flag = False
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         found = partitioned.get(name)
@@ -68,7 +68,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
 
     @router.put(PATH)
     async def create_partitioned(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         require_no_partition(name, strict=True)
@@ -86,7 +86,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
 
     @router.post(PATH)
     async def grow(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         require_no_partition(name)
@@ -101,7 +101,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
 
     @router.post(TOPIC + "/createMissedPartitions")
     async def create_missed_partitions(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         require_no_partition(name, strict=True)
@@ -115,7 +115,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
 
     @router.delete(PATH)
     async def delete_partitioned(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, force: Flag = False
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         require_no_partition(name)

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, json_body
-from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.permissions import change_grants, require_topic
@@ -35,14 +35,14 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> Rout
         return name
 
     @router.get(_PERMISSIONS)
-    async def get_permissions(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def get_permissions(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         """What is granted on the topic, by its namespace or for itself: lists of actions by role."""
         name = named(domain, tenant, namespace, topic)
         return answer(grants.of_topic(resources.namespaces.policies(name.namespace), name))
 
     @router.post(_PERMISSIONS + "/{role}")
     async def grant_permission(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, role: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, role: PathText, request: Request
     ) -> Response:
         """Grant actions on the topic and its partitions; they replace those that the role had there."""
         given, granted = grants.role_name(role), grants.actions(await json_body(request))
@@ -54,7 +54,7 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> Rout
 
     @router.delete(_PERMISSIONS + "/{role}")
     async def revoke_permission(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, role: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, role: PathText
     ) -> Response:
         """Revoke what the role was granted on the topic and on each of its partitions; the namespace's grants stay."""
         name = named(domain, tenant, namespace, topic)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from magnetar.admin.http.arguments import Together
 from magnetar.admin.http.bodies import answer, with_many
-from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, Flag, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, StatsOptions, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
@@ -42,7 +42,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
 
     @router.get(TOPIC + "/stats")
     async def get_stats(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, options: Options
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, options: Options
     ) -> Response:
         name = existing(topics, resources, topic_name(domain, tenant, namespace, topic))
         stats = await statistics.topic_stats(name, options)
@@ -50,7 +50,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         return with_many(stats, "subscriptions", subscriptions if isinstance(subscriptions, dict) else {})
 
     @router.get(TOPIC + "/internalStats")
-    async def get_internal_stats(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def get_internal_stats(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         name = existing(topics, resources, topic_name(domain, tenant, namespace, topic))
         return answer(await statistics.internal_stats(name))
 
@@ -59,7 +59,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         domain: PathText,
         tenant: PathText,
         namespace: PathText,
-        topic: PathText,
+        topic: NameText,
         options: Options,
         perPartition: Flag = True,
     ) -> Response:
@@ -78,7 +78,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
 
     @router.get(TOPIC + "/partitioned-internalStats")
     async def get_partitioned_internal_stats(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         found = _partitioned(resources, name)

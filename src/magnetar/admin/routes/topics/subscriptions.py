@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
-from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, Flag, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.cursors import parts_having
@@ -29,7 +29,7 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
     router = RouteGroup()
 
     @router.get(TOPIC + "/subscriptions")
-    async def list_subscriptions(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def list_subscriptions(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         names: dict[str, None] = {}
         async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             names.update(dict.fromkeys(await subscriptions.subscriptions_of(part)))
@@ -40,8 +40,8 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         domain: PathText,
         tenant: PathText,
         namespace: PathText,
-        topic: PathText,
-        subscription: PathText,
+        topic: NameText,
+        subscription: NameText,
         request: Request,
         replicated: Flag = False,
     ) -> Response:
@@ -64,8 +64,8 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         domain: PathText,
         tenant: PathText,
         namespace: PathText,
-        topic: PathText,
-        subscription: PathText,
+        topic: NameText,
+        subscription: NameText,
         force: Flag = False,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
@@ -94,7 +94,7 @@ def _replication_routes(
 
     @router.get(path)
     async def get_replicated_subscription_status(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
@@ -104,7 +104,7 @@ def _replication_routes(
 
     @router.post(path)
     async def set_replicated_subscription_status(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText,
         request: Request,
     ) -> Response:  # fmt: skip
         name = topic_name(domain, tenant, namespace, topic)
@@ -128,7 +128,7 @@ def _cursor_routes(
 
     @router.post(path + "/skip_all")
     async def skip_all(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         parts = await parts_having(topics, subscriptions, resources, name, subscription)
@@ -137,7 +137,7 @@ def _cursor_routes(
 
     @router.post(path + "/skip/{count}")
     async def skip(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, count: int
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText, count: int
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if resources.partitioned.count(name):
@@ -147,7 +147,7 @@ def _cursor_routes(
 
     @router.post(path + "/skipUnreadable")
     async def skip_unreadable(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
     ) -> Response:
         skipped = 0
         async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
@@ -156,7 +156,7 @@ def _cursor_routes(
 
     @router.post(path + "/resetcursor/{timestamp}")
     async def reset_cursor(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText, timestamp: int
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText, timestamp: int
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         parts = [part async for part in each_part(topics, resources, name)]

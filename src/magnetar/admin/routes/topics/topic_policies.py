@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, raw_body, wrong_method
-from magnetar.admin.http.parameters import TOPIC, Flag, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, Flag, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import TopicsPort
@@ -163,7 +163,7 @@ def policy_topic(
 def _read_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.get(_PATH)
     async def get_policy(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, policy: str,
         applied: Flag = False, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
@@ -190,7 +190,7 @@ def _read_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, s
 def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
     @router.post(_PATH)
     async def set_policy(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, policy: str, request: Request,
         isGlobal: Flag = False, messageTTL: str | None = None,
     ) -> Response:  # fmt: skip
         body: Json = await _in_query(policy, messageTTL, request) if policy == _QUERIED else await json_body(request)
@@ -200,7 +200,7 @@ def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
 
     @router.put(_PATH)
     async def put_policy(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, request: Request,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, policy: str, request: Request,
         isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
         body = await json_body(request)
@@ -209,7 +209,7 @@ def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
 
     @router.delete(_PATH)
     async def remove_policy(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, policy: str, isGlobal: Flag = False
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, policy: str, isGlobal: Flag = False
     ) -> Response:
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         if not POLICIES[policy].removable:
@@ -218,7 +218,7 @@ def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
         return done()
 
     @router.delete(TOPIC + "/policies")
-    async def remove_policies(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def remove_policies(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         await resources.topic_policies.delete(
             policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         )
@@ -297,7 +297,7 @@ def _dispatch_rate_routes(router: RouteGroup, topics: TopicsPort, resources: Res
 
     @router.get(path)
     async def get_dispatch_rate(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText,
         applied: Flag = False, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
@@ -308,7 +308,7 @@ def _dispatch_rate_routes(router: RouteGroup, topics: TopicsPort, resources: Res
 
     @router.post(path)
     async def set_dispatch_rate(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText,
         request: Request, isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
         body = await json_body(request)
@@ -318,7 +318,7 @@ def _dispatch_rate_routes(router: RouteGroup, topics: TopicsPort, resources: Res
 
     @router.delete(path)
     async def remove_dispatch_rate(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, subscription: PathText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText,
         isGlobal: Flag = False,
     ) -> Response:  # fmt: skip
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, text_map_body
-from magnetar.admin.http.parameters import TOPIC, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicOperationsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import check_properties, existing
@@ -40,12 +40,12 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
         return done()
 
     @router.get(path)
-    async def get_properties(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def get_properties(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         return answer(properties_of(topic_name(domain, tenant, namespace, topic)))
 
     @router.put(path)
     async def update_properties(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         added = await text_map_body(request)
@@ -57,7 +57,7 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
 
     @router.delete(path)
     async def remove_property(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, key: str | None = None
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, key: str | None = None
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         left = {} if key is None else {k: value for k, value in properties_of(name).items() if k != key}

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, listed, text_map_body
-from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, PathText, namespace_name, topic_name
+from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, NameText, PathText, namespace_name, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import MessagesPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundles import ring_of
@@ -99,7 +99,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
 
     @router.put(TOPIC)
     async def create_topic(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         properties = await text_map_body(request)
@@ -111,7 +111,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
 
     @router.delete(TOPIC)
     async def delete_topic(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, force: Flag = False
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, force: Flag = False
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not topics.topic_exists(name) and resources.partitioned.count(name):
@@ -130,7 +130,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, resources: Resources) -> 
         return done()
 
     @router.put(TOPIC + "/unload")
-    async def unload_topic(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def unload_topic(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
             await topics.unload_topic(part)
         return done()
@@ -145,13 +145,13 @@ def _shadow_routes(router: RouteGroup, topics: TopicsPort, resources: Resources)
     path = TOPIC + "/shadowTopics"
 
     @router.get(path)
-    async def get_shadow_topics(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def get_shadow_topics(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         parts_of(topics, resources, topic_name(domain, tenant, namespace, topic))
         return done(200)
 
     @router.put(path)
     async def set_shadow_topics(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, request: Request
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, request: Request
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         given = words()(await json_body(request) or [])
@@ -164,7 +164,7 @@ def _shadow_routes(router: RouteGroup, topics: TopicsPort, resources: Resources)
 
     @router.delete(path)
     async def remove_shadow_topics(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText
     ) -> Response:
         parts_of(topics, resources, topic_name(domain, tenant, namespace, topic))
         return done()
@@ -172,14 +172,14 @@ def _shadow_routes(router: RouteGroup, topics: TopicsPort, resources: Resources)
 
 def _message_id_routes(router: RouteGroup, topics: TopicsPort, messages: MessagesPort, resources: Resources) -> None:
     @router.get(TOPIC + "/lastMessageId")
-    async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: PathText) -> Response:
+    async def last_message_id(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         _check_stored(resources, name, "GetLastMessageId")
         return answer(await messages.last_message_id(existing(topics, resources, name)))
 
     @router.get(TOPIC + "/messageid/{timestamp}")
     async def message_id_since(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: PathText, timestamp: int
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, timestamp: int
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         _check_stored(resources, name, "Get message ID by timestamp")
