@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -313,6 +313,25 @@ def test_only_what_grants_has_what_is_open_judged_again(monkeypatch: pytest.Monk
         assert len(looked) == 3
         await resources.namespaces.delete(DEFAULT, has_topics=False)
         assert len(looked) == 4 and await alive(alice) and closed(alice) == ["producer 1"]
+
+    talk(simulation)
+
+
+def test_what_grants_of_tenants_and_namespaces_that_are_gone_is_forgotten() -> None:
+    """Names come and go for as long as a broker runs, and a new record is none of the old one."""
+
+    async def simulation(world: World) -> None:
+        resources = world.machine.broker.resources
+        judges: Any = cast(Any, world.machine.broker.service.grants_in_force).__self__
+        before = dict(judges._seen)
+        name = NamespaceName.parse("acme/orders")
+        for _ in range(2):
+            await resources.tenants.create("acme", {"adminRoles": ["owner"], "allowedClusters": ["standalone"]})
+            await resources.namespaces.create("acme", "orders")
+            assert judges._seen.keys() == {*before, "acme", name}
+            await resources.namespaces.delete(name, has_topics=False)
+            await resources.tenants.delete("acme", has_namespaces=False)
+            assert judges._seen == before
 
     talk(simulation)
 

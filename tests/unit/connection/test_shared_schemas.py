@@ -85,3 +85,16 @@ def test_a_topic_without_a_namesake_has_its_schemas_for_itself() -> None:
         assert await tried(one, c.CommandProducer(T, 1, 1, schema=SCHEMA))
 
     talk(simulation, topics={T: {"one": ["produce"]}})
+
+
+def test_a_namesake_may_be_a_partitioned_topic_of_which_no_partition_is_loaded() -> None:
+    """Its schemas are those of its name, whether anybody uses it now or not."""
+    name = "acme/orders/partitioned"
+
+    async def simulation(world: World) -> None:
+        await world.machine.broker.resources.partitioned.create(TopicName.parse(f"persistent://{name}"), 2)
+        one = await client_of("one")
+        assert await tried(one, c.CommandProducer(f"non-persistent://{name}", 1, 1))
+        assert not await tried(one, c.CommandGetOrCreateSchema(2, f"non-persistent://{name}", SCHEMA))
+
+    talk(simulation, topics={f"non-persistent://{name}": {"one": ["produce"]}})
