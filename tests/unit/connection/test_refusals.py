@@ -281,3 +281,22 @@ def test_without_transactions_there_is_no_coordinator_to_ask() -> None:
         assert (await client.partitions(ASSIGN_TOPIC + "-2")).error is E.TopicNotFound
 
     talk(simulation, Settings(transactionCoordinatorEnabled=False))
+
+
+@pytest.mark.parametrize("made", [None, True, False])
+def test_who_asks_whether_a_topic_is_there_is_no_trouble_and_who_wants_it_made_is(
+    made: bool | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Java consumers ask so for topics of earlier versions, whenever they begin."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        command = c.CommandPartitionedTopicMetadata(T, client.new_id(), metadata_auto_creation_enabled=made)
+        answer = await client.request(command, c.CommandPartitionedTopicMetadataResponse)
+        assert (answer.response, answer.error) == (c.MetadataType.Failed, E.TopicNotFound)
+        warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+        said = [one for one in warned if "PARTITIONED_METADATA" in one]
+        assert len(said) == (made is not False)
+        assert all("there is no such topic, and it is not to be created" in one for one in said)
+
+    talk(simulation, Settings(allowAutoTopicCreation=False))
