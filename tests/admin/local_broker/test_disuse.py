@@ -33,3 +33,28 @@ def test_a_crowd_of_unused_topics_is_named_by_its_first(tmp_path: Path, caplog: 
     said = [record.getMessage() for record in caplog.records if record.name == "magnetar.broker.upkeep.inactive_topics"]
     assert len(said) == NAMED_PER_PASS + 1
     assert said[-1].startswith(f"{crowd} unused topics were deleted")
+
+
+def test_retention_keeps_no_topic_that_is_empty(tmp_path: Path) -> None:
+    """As in Apache Pulsar: there is nothing to retain, be it for an hour or for ever (rule 4.7.3)."""
+
+    async def scenario(minutes: int, data: Path) -> None:
+        async with real_broker(data) as broker:
+            kept = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": -1}
+            assert (await broker.ask("POST", "/admin/v2/namespaces/public/default/retention", kept))[0] == 204
+            client = await broker.client()
+            producer = await client.producer("persistent://public/default/full")
+            await producer.receipt(producer.send(b"m"))
+            await producer.close()
+            service = broker.node.broker.service
+            assert (await broker.ask("PUT", f"{TOPIC}/empty"))[0] == 204
+            service.find(TopicName.parse("persistent://public/default/empty"))
+            disuse = broker.node.broker.upkeep.inactive_topics
+            await disuse.delete_topics()
+            for topic in service.topics.values():
+                topic.idle_since_ms = service.clock.now_ms() - 120_000
+            assert await disuse.delete_topics() == 1
+            assert list(service.topics) == ["persistent://public/default/full"]
+
+    for minutes in (60, -1):
+        asyncio.run(scenario(minutes, tmp_path / f"{minutes}"))
