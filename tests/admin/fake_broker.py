@@ -211,7 +211,7 @@ class FakeBroker:
     async def internal_stats(self, topic: TopicName) -> JsonObject:
         return {"state": "LedgerOpened", "numberOfEntries": 5}
 
-    def managed_ledger_info(self, topic: TopicName) -> JsonObject:
+    async def managed_ledger_info(self, topic: TopicName) -> JsonObject:
         return {"ledgers": [], "cursors": {}}
 
     async def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:

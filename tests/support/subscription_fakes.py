@@ -78,9 +78,9 @@ class FakeCursor:
         self.jumps = 0
         self.properties: dict[str, str] = {}
 
-    def acknowledged_ranges(self) -> Iterator[tuple[int, int]]:
+    def acknowledged_ranges(self, at: int = 0) -> Iterator[tuple[int, int]]:
         for ordinal in sorted(self.acked):
-            if ordinal > self.mark_delete:
+            if ordinal > self.mark_delete and ordinal >= at:
                 yield ordinal, ordinal + 1
 
     @property

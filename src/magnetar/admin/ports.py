@@ -236,7 +236,7 @@ class StatisticsPort(Protocol):
         """Ledgers and cursors of a topic."""
         ...
 
-    def managed_ledger_info(self, topic: TopicName) -> JsonObject:
+    async def managed_ledger_info(self, topic: TopicName) -> JsonObject:
         """Ledgers and cursors as their metadata has them."""
         ...
 

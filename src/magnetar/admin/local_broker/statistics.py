@@ -46,10 +46,10 @@ class LocalStatistics:
     async def internal_stats(self, topic: TopicName) -> JsonObject:
         if not topic.persistent:
             return nonpersistent_internal_stats(self._loaded.nonpersistent(topic))
-        return internal_stats(self._loaded.topic(topic))
+        return await internal_stats(self._loaded.topic(topic))
 
-    def managed_ledger_info(self, topic: TopicName) -> JsonObject:
-        return managed_ledger_info(self._loaded.topic(topic))
+    async def managed_ledger_info(self, topic: TopicName) -> JsonObject:
+        return await managed_ledger_info(self._loaded.topic(topic))
 
     async def offline_backlog(self, topic: TopicName, parts: Sequence[TopicName]) -> JsonObject:
         found = (self._loaded.topic(part) async for part in in_turns(parts, _PARTS_PER_TURN))

@@ -158,9 +158,9 @@ class Cursor:
         """Entries that are not acknowledged."""
         return max(self._log.end - 1 - self.acked.mark_delete - self.acked.above, 0)
 
-    def acknowledged_ranges(self) -> Iterator[tuple[int, int]]:
-        """What is acknowledged above the mark, ascending, half-open."""
-        return self.acked.ranges()
+    def acknowledged_ranges(self, at: int = 0) -> Iterator[tuple[int, int]]:
+        """What is acknowledged above the mark, from ordinal ``at`` on: ascending, half-open."""
+        return self.acked.ranges(at)
 
     @property
     def acknowledged_stretches(self) -> int:

@@ -168,12 +168,15 @@ class AckedSet(OrdinalBitmap):
             return min(ordinal, stop)
         return self.next_set(ordinal, stop)
 
-    def ranges(self) -> Iterator[tuple[int, int]]:
-        """The acknowledged ranges above the mark, ascending, half-open, not touching each other."""
+    def ranges(self, at: int = 0) -> Iterator[tuple[int, int]]:
+        """The acknowledged ranges above the mark, from ``at`` on: ascending, half-open, not touching each other."""
         start = stop = -1
-        for number in sorted(self._chunks):
+        first = at >> CHUNK_BITS
+        for number in sorted(self._chunks if not at else [number for number in self._chunks if number >= first]):
             base = number << CHUNK_BITS
             bits = int.from_bytes(self._chunks[number], "little")
+            if base < at:
+                bits = bits >> (at - base) << (at - base)
             offset = 0
             while bits:
                 skip = (bits & -bits).bit_length() - 1

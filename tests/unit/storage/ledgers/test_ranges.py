@@ -57,6 +57,8 @@ def test_behaves_like_a_set(operations: list[tuple[str, int | list[int]]]) -> No
         mark = next(i for i in range(10_000) if i not in model) - 1
         assert acked.mark_delete == mark
         assert acked.above == sum(1 for i in model if i > mark)
+        left = {one for start, stop in acked.ranges(n) for one in range(start, stop)}
+        assert left == {one for one in model if one > mark and one >= n}
         assert (n + 1 in acked) == (n + 1 in model)
         assert acked.next_missing(n) == next(i for i in range(n, 20_000) if i not in model)
         assert acked.next_present(n, n + 5000) == next((i for i in range(n, n + 5000) if i in model), n + 5000)

@@ -7,24 +7,29 @@ are kept in the journal here and have no ledgers of their own, hence the -1.
 from __future__ import annotations
 
 import datetime
+from typing import Final
 
+from magnetar.admin.local_broker.stats.acknowledged_stretches import stretches
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.compaction.compaction_cursor import VIEW_PROPERTY, ViewFacts
 from magnetar.model.ids import Position
 from magnetar.model.policies import JsonObject
+from magnetar.runtime.tasks import in_turns
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
+_SUBSCRIPTIONS_PER_TURN: Final = 50
 
-def internal_stats(topic: Topic) -> JsonObject:
+
+async def internal_stats(topic: Topic) -> JsonObject:
     """The answer to ``GET .../internalStats``."""
     cursors: JsonObject = {}
     waiting = 0
-    for name, subscription in topic.subscriptions.items():
+    async for name, subscription in in_turns(list(topic.subscriptions.items()), _SUBSCRIPTIONS_PER_TURN):
         waits = _waits(subscription, topic.log)
         waiting += waits
-        cursors[name] = _cursor(subscription, topic.log, waits)
+        cursors[name] = await _cursor(subscription, topic.log, waits)
     stored = log_stats(topic.log)
     stored.update(waitingCursorsCount=waiting, cursors=cursors)
     if topic.termination.terminated:
@@ -73,9 +78,11 @@ def _ledger(ledger: Ledger, *, open_: bool) -> JsonObject:
     }
 
 
-def _cursor(subscription: Subscription, log: ManagedLedger, waits: bool) -> JsonObject:
-    cursor, stats = subscription.cursor, subscription.stats()
-    holes = acknowledged_ranges(log, list(cursor.acknowledged_ranges()))
+async def _cursor(subscription: Subscription, log: ManagedLedger, waits: bool) -> JsonObject:
+    stats = subscription.stats()
+    holes: list[str] = []
+    async for some in stretches(subscription.cursor):
+        holes += acknowledged_ranges(log, some)
     return {
         "markDeletePosition": str(_before(log, stats.mark_delete + 1)),
         "readPosition": str(_place(log, stats.read_at)),

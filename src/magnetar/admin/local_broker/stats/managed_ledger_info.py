@@ -6,6 +6,9 @@ ledgers that are there, dates are those of the first and the last of them.
 
 from __future__ import annotations
 
+from typing import Final
+
+from magnetar.admin.local_broker.stats.acknowledged_stretches import stretches
 from magnetar.admin.local_broker.stats.internal_stats import instant
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
@@ -13,22 +16,29 @@ from magnetar.model.policies import JsonObject
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
+_STRETCHES_SHOWN: Final = 10_000
+"""So many of what is acknowledged one by one are in Apache Pulsar's metadata at most
+(managedLedgerMaxUnackedRangesToPersist); ``internalStats`` has all."""
 
-def managed_ledger_info(topic: Topic) -> JsonObject:
+
+async def managed_ledger_info(topic: Topic) -> JsonObject:
     """The answer to ``GET .../internal-info``."""
     log, now = topic.log, topic.clock.now_ms()
-    ledgers = log.table.ledgers
+    ledgers = list(log.table.ledgers)
     dates: JsonObject = {
         "version": len(ledgers),
         "creationDate": instant(ledgers[0].opened_ms),
         "modificationDate": instant(ledgers[-1].opened_ms),
     }
+    cursors = {}
+    for name, one in list(topic.subscriptions.items()):
+        cursors[name] = {**dates, **await _cursor(one, log)}
     last = topic.termination.last if topic.termination.terminated else None
     return {
         **dates,
         "ledgers": [_ledger(ledger, now) for ledger in ledgers],
         **({} if last is None else {"terminatedPosition": {"ledgerId": last.ledger, "entryId": last.entry}}),
-        "cursors": {name: {**dates, **_cursor(one, log)} for name, one in topic.subscriptions.items()},
+        "cursors": cursors,
     }
 
 
@@ -40,15 +50,18 @@ def _ledger(ledger: Ledger, now: int) -> JsonObject:
     }  # fmt: skip
 
 
-def _cursor(subscription: Subscription, log: ManagedLedger) -> JsonObject:
+async def _cursor(subscription: Subscription, log: ManagedLedger) -> JsonObject:
     marked = log.position(subscription.stats().mark_delete)
     holes: list[JsonObject] = []
-    for start, stop in subscription.cursor.acknowledged_ranges():
-        before, last = log.position(start - 1), log.position(stop - 1)
-        holes.append({
-            "from": {"ledgerId": before.ledger, "entryId": before.entry},
-            "to": {"ledgerId": last.ledger, "entryId": last.entry},
-        })  # fmt: skip
+    async for some in stretches(subscription.cursor):
+        for start, stop in some[: _STRETCHES_SHOWN - len(holes)]:
+            before, last = log.position(start - 1), log.position(stop - 1)
+            holes.append({
+                "from": {"ledgerId": before.ledger, "entryId": before.entry},
+                "to": {"ledgerId": last.ledger, "entryId": last.entry},
+            })  # fmt: skip
+        if len(holes) >= _STRETCHES_SHOWN:
+            break
     return {
         "cursorsLedgerId": -1,
         "markDelete": {"ledgerId": marked.ledger, "entryId": marked.entry},

@@ -29,7 +29,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         if not name.persistent:
             raise NotAllowedError(f"{name.fqn} has no ledgers: it is a non-persistent topic, which stores nothing")
         parts = each_part(topics, resources, name)
-        found = {part.fqn: statistics.managed_ledger_info(part) async for part in parts}
+        found = {part.fqn: await statistics.managed_ledger_info(part) async for part in parts}
         if resources.partitioned.count(name):
             return answer({"version": 0, "partitions": found})
         return answer(found[name.fqn])

@@ -1,0 +1,82 @@
+"""A subscription with very many single acknowledgements: its ledger's answers are made in turns."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from magnetar.admin.local_broker.stats import acknowledged_stretches, managed_ledger_info
+from magnetar.admin.local_broker.stats.acknowledged_stretches import PER_TURN, stretches
+from magnetar.storage.ledgers.cursor import Cursor
+from tests.admin.local_broker.test_ledger_info import P, prepared
+from tests.support.real_broker import RealBroker, run_on_broker
+from tests.support.subscription_fakes import FakeLog
+
+
+def with_holes(count: int) -> Cursor:
+    log = FakeLog()
+    log.end = 2 * count + 1
+    cursor = Cursor(cast("Any", log), 1, "s", -1, None)
+    cursor.acknowledge(list(range(1, 2 * count, 2)))
+    return cursor
+
+
+def test_others_have_a_turn_after_each_part() -> None:
+    async def main() -> None:
+        cursor = with_holes(5 * PER_TURN + 7)
+        turns, parts = 0, list[list[tuple[int, int]]]()
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.ensure_future(others())
+        async for some in stretches(cursor):
+            assert turns >= len(parts)
+            parts.append(some)
+        task.cancel()
+        assert [len(part) for part in parts] == [PER_TURN] * 5 + [7]
+        assert [one for part in parts for one in part] == list(cursor.acknowledged_ranges())
+
+    asyncio.run(main())
+
+
+def test_what_is_acknowledged_meanwhile_does_no_harm() -> None:
+    async def main() -> None:
+        cursor = with_holes(20 * PER_TURN)
+        seen = list[tuple[int, int]]()
+        async for some in stretches(cursor):
+            seen += some
+            cursor.acknowledge_until(2 * len(seen) + 9_000)  # of a chunk and more that were to come nothing is there
+            cursor.acknowledge([seen[-1][1], 2 * len(seen) + 9_500])
+        assert all(a < b <= c < d for (a, b), (c, d) in pairwise(seen))
+        assert len(seen) > PER_TURN
+
+    asyncio.run(main())
+
+
+def test_answers_are_the_same_in_parts_and_what_the_metadata_show_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        await prepared(broker)
+        whole = [
+            (await broker.ask("GET", P + "t/" + path))[1]["cursors"] for path in ("internalStats", "internal-info")
+        ]
+        monkeypatch.setattr(acknowledged_stretches, "PER_TURN", 1)
+        parts = [
+            (await broker.ask("GET", P + "t/" + path))[1]["cursors"] for path in ("internalStats", "internal-info")
+        ]
+        assert parts == whole
+        assert len(whole[1]["s"]["individualDeletedMessages"]) == 1
+        monkeypatch.setattr(managed_ledger_info, "_STRETCHES_SHOWN", 0)
+        (_, bounded) = await broker.ask("GET", P + "t/internal-info")
+        assert "individualDeletedMessages" not in bounded["cursors"]["s"]
+
+    run_on_broker(tmp_path, scenario)
