@@ -19,6 +19,7 @@ from magnetar.model.errors import (
     NotFoundError,
     PreconditionFailedError,
     ServiceNotReadyError,
+    SubscriptionExistsError,
     SubscriptionNotFoundError,
     TopicNotFoundError,
 )
@@ -235,7 +236,7 @@ class FakeBroker:
     ) -> None:
         subscriptions = self.topics.setdefault(topic, {})
         if name in subscriptions:
-            raise ConflictError("Subscription already exists for topic")
+            raise SubscriptionExistsError
         subscriptions[name] = start
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:

@@ -146,7 +146,7 @@ class SubscriptionsPort(Protocol):
     ) -> None:
         """Make a durable subscription that begins at ``start`` (ids.EARLIEST, ids.LATEST or a message).
 
-        A missing topic is created. Raises ConflictError "Subscription already exists for topic".
+        A missing topic is created. Raises SubscriptionExistsError.
         """
         ...
 

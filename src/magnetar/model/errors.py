@@ -195,6 +195,13 @@ class ConflictError(MagnetarError):
     status = 409
 
 
+class SubscriptionExistsError(ConflictError):
+    """REST only: the topic or partition has a subscription of that name."""
+
+    def __init__(self) -> None:
+        super().__init__("Subscription already exists for topic")
+
+
 class NotFoundError(MagnetarError):
     """REST only: tenant, namespace or other resource is missing."""
 

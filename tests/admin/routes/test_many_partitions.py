@@ -101,3 +101,16 @@ def test_many_members_come_in_pieces(members: int) -> None:
 
     assert json.loads(asyncio.run(run())) == {"a": 1, "m": "é", "parts": whole}
     assert turns >= members // 20 - 1
+
+
+def test_a_subscription_is_made_where_some_partitions_have_it() -> None:
+    """It is refused only if all have it, so that asking again finishes what stopped half way."""
+    made = world(Settings())
+    at_once(made.resources.partitioned.create(PARENT, 3))
+    for partition in PARENT.partitions(3):
+        made.broker.topics[partition] = {}
+    made.broker.topics[PARENT.partition(1)]["s"] = EARLIEST
+    assert made.rest.put(PT + "/subscription/s", json="latest").status_code == 204
+    assert all("s" in made.broker.topics[partition] for partition in PARENT.partitions(3))
+    refused = made.rest.put(PT + "/subscription/s", json="latest")
+    assert (refused.status_code, refused.json()["reason"]) == (409, "Subscription already exists for topic")

@@ -15,6 +15,7 @@ from magnetar.model.errors import (
     NotAllowedError,
     PreconditionFailedError,
     ServiceNotReadyError,
+    SubscriptionExistsError,
 )
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import TopicName
@@ -44,7 +45,7 @@ class LocalSubscriptions:
         found = self._service.topic_for(topic, create=True)
         await answered(found.when_durable)
         if name in found.subscriptions:
-            raise ConflictError("Subscription already exists for topic")
+            raise SubscriptionExistsError
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
         try:
             stored = {**properties, **(REPLICATED if replicated else {})}

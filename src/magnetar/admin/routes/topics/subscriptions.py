@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -18,10 +18,19 @@ from magnetar.admin.routes.topics.partitions import check_served
 from magnetar.admin.routes.topics.topics import all_of, each_part, existing
 from magnetar.admin.values.coercion import flag, number, require_users, texts
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionNotFoundError
+from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionExistsError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
 from magnetar.model.own_properties import OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX
 from magnetar.model.policies import Json
+
+
+async def _made(creation: Awaitable[None]) -> bool:
+    """Await it and return whether there was none before: some partitions may have the subscription already."""
+    try:
+        await creation
+    except SubscriptionExistsError:
+        return False
+    return True
 
 
 def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> RouteGroup:
@@ -53,10 +62,12 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         resources.require_namespace(name)
         count = resources.partitioned.count(name)
         check_served(name, count)
-        await all_of(
-            subscriptions.create_subscription(part, subscription, start, properties, replicated=replicated)
+        made = await all_of(
+            _made(subscriptions.create_subscription(part, subscription, start, properties, replicated=replicated))
             for part in (name.partitions(count) if count else [name])
         )
+        if not any(made):
+            raise SubscriptionExistsError
         return done()
 
     @router.delete(TOPIC + "/subscription/{subscription}")
