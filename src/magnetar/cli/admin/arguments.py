@@ -24,6 +24,11 @@ class UsageError(InvalidValueError):
     """The words are not those of the command; help says what it takes."""
 
 
+def empty_value(name: str) -> UsageError:
+    """What is wrong with a name that is empty, which a variable that is not set leaves."""
+    return UsageError(f"{name} is empty; is a variable not set?")
+
+
 class HelpWanted(Exception):
     """The words ask for help."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from magnetar.cli.admin.arguments import UsageError
+from magnetar.cli.admin.arguments import UsageError, empty_value
 from magnetar.cli.admin.request import CommandRequest, query_of, quoted, topic_path
 from magnetar.cli.admin.table import Command
 from magnetar.cli.admin.values import Value
@@ -51,8 +51,12 @@ class Call:
         return self.send("GET", path, query)
 
     def text(self, key: str) -> str:
-        """Return the value of a flag or argument that is a text; empty if it was not given."""
+        """Return the value of a flag or argument that is a text; empty if it was not given. Raises UsageError for an
+        empty one that was: without it many a command is about more, as about all subscriptions instead of one."""
         value = self.values.get(key)
+        if value == "":
+            names = next((flag.names for flag in self.command.flags if flag.key == key), (key.upper(),))
+            raise empty_value(max(names, key=len))
         return "" if value is None else str(value)
 
     def number(self, key: str) -> int | None:

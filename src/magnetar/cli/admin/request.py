@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
-from magnetar.cli.admin.arguments import UsageError
+from magnetar.cli.admin.arguments import UsageError, empty_value
 from magnetar.cli.admin.table import Command
 from magnetar.cli.admin.values import Value
 from magnetar.model.errors import MagnetarError
@@ -74,7 +74,10 @@ def topic_path(text: Value, marks: frozenset[str] = frozenset()) -> str:
 
 
 def quoted(text: Value) -> str:
-    """Return a text as one part of a path."""
+    """Return a text as one part of a path. Raises UsageError for an empty one, which would make it the path of another
+    route."""
+    if text == "":
+        raise empty_value("a name")
     return quote(str(text), safe="")
 
 
@@ -96,7 +99,12 @@ def _path_part(place: re.Match[str], value: Value, command: Command) -> str:
         return topic_path(value, command.marks)
     if kind == "tail":
         return topic_path(value).partition("/")[2]
-    return namespace_path(value) if kind == "namespace" else quoted(value)
+    if kind == "namespace":
+        return namespace_path(value)
+    if value == "":
+        flags = (flag.names for flag in command.flags if flag.key == place[1])
+        raise empty_value(max(next(flags, (place[1].upper(),)), key=len))
+    return quoted(value)
 
 
 def _query(template: str, values: Mapping[str, Value]) -> str:

@@ -25,6 +25,18 @@ RESET = ["topics", "reset-cursor", "t", "-s", "s"]
         (["namespaces", "policies", "t1/a/b"], "namespace 't1/a/b': a namespace is TENANT/NAMESPACE"),
         (["namespaces", "set-retention", "t1/a/b", "-s", "1", "-t", "1"], "a namespace is TENANT/NAMESPACE"),
         (["topics", "list", "t1/a/b"], "a namespace is TENANT/NAMESPACE"),
+        (["topics", "list", "t1/a", "--bundle", ""], "--bundle is empty; is a variable not set?"),
+        (["topics", "peek-messages", "t", "-s", "", "-n", "1"], "a name is empty; is a variable not set?"),
+        (["topics", "unsubscribe", "t", "-s", ""], "--subscription is empty"),
+        (["topics", "skip", "t", "-s", "", "-n", "1"], "--subscription is empty"),
+        (["topics", "clear-backlog", "t", "-s", ""], "--subscription is empty"),
+        (["namespaces", "clear-backlog", "t1/a", "-s", "", "--force"], "--sub is empty"),
+        (["namespaces", "clear-backlog", "t1/a", "-b", "", "--force"], "--bundle is empty"),
+        (["namespaces", "unsubscribe", "t1/a", "-s", ""], "--sub is empty"),
+        (["namespaces", "unload", "t1/a", "-b", ""], "--bundle is empty"),
+        (["namespaces", "grant-permission", "t1/a", "--role", "", "--actions", "produce"], "--role is empty"),
+        (["namespaces", "grant-subscription-permission", "t1/a", "-s", "", "-rs", "produce"], "--subscription is empty"),
+        (["topicPolicies", "remove-subscription-dispatch-rate", "t", "-s", ""], "--subscription is empty"),
     ],
 )
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
@@ -52,3 +64,10 @@ def test_a_list_of_topics_that_is_too_long_is_refused(
     listed.write_text("t-1\nt-1234567\n")
     assert run(["--admin-url", "http://127.0.0.1:1", "topics", "delete", "--from-file", str(listed)]) == 1
     assert "more than 10 bytes" in capsys.readouterr().err
+
+
+def test_nothing_is_asked_of_a_broker_where_a_name_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    """A variable that was not set cleared all subscriptions of a namespace instead of one, or granted an action to a
+    role whose name is the path's next word."""
+    assert run(["--admin-url", "http://127.0.0.1:1", "namespaces", "clear-backlog", "t1/a", "-s", "", "--force"]) == 1
+    assert "127.0.0.1" not in capsys.readouterr().err
