@@ -28,7 +28,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 
 from magnetar.config.advertised_listeners import advertised_listeners
 from magnetar.config.authorization_settings import contradiction
-from magnetar.config.properties import read_properties, words
+from magnetar.config.properties import properties_text, read_properties, shown_name, words
 from magnetar.config.protection import PROTECTIONS, sounds_protective
 from magnetar.config.setting_field import SettingInfo
 from magnetar.config.settings import Settings
@@ -233,8 +233,8 @@ def _from_file(file: Path | None) -> Iterable[GivenValue]:
     if file is None:
         return
     try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = properties_text(file)
+    except (OSError, ValueError) as error:
         raise InvalidValueError(f"{file}: cannot read the configuration: {error}") from error
     for line, key, value in read_properties(text):
         yield GivenValue(f"{file}:{line}", str(file), key, value)
@@ -262,15 +262,16 @@ def _from_flags(flags: Sequence[str]) -> Iterable[GivenValue]:
     for flag in flags:
         name, equals, value = flag.partition("=")
         if not equals:
-            # what follows the name may be a secret, after a colon or a blank
-            shown = _NAME.match(flag)
-            raise InvalidValueError(
-                f"--set {shown[0] if shown else ''}: expected name=value, for instance --set brokerServicePort=6650"
-            )
+            # it may be a secret, or a name that one follows after a colon or a blank
+            first = _NAME.match(flag.strip())
+            known = first is not None and (first[0] in setting_types() or first[0] in pulsar_settings())
+            shown = first[0] if first and known else "a text that is not shown, as it may be a secret"
+            raise InvalidValueError(f"--set {shown}: expected name=value, for instance --set brokerServicePort=6650")
         name = name.strip()
         # nor is the value shown of a name that is not known: it may be a misspelt secret's
         known = name in PROTECTIONS or (name in setting_types() and not is_secret(name))
-        where = f"--set {flag}" if known else f"--set {name}"
+        # with "==" behind it, which base64 ends with, it is no name
+        where = f"--set {flag}" if known else f"--set {shown_name(name if value.strip('=') else name + equals)}"
         yield GivenValue(where, "--set", name, value.strip())
 
 
@@ -279,11 +280,12 @@ def _check_unknown(given: GivenValue) -> None:
     near = get_close_matches(given.name, [*setting_types(), *pulsar_settings()], n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else "docs/settings.md lists the names"
     misspelt = get_close_matches(given.name, near, cutoff=_MISSPELT)
+    shown = f"{given.where}: {shown_name(given.name)}" if given.source != "--set" else given.where
     if misspelt or given.source == "--set":
-        raise InvalidValueError(f"{given.where}: {given.name}: no such setting; {hint}")
+        raise InvalidValueError(f"{shown}: no such setting; {hint}")
     if sounds_protective(given.name) and given.value.lower() not in ("", "false"):
         raise InvalidValueError(
-            f"{given.where}: {given.name}: no such setting, and by its name it protects, so that ignoring it could "
+            f"{shown}: no such setting, and by its name it protects, so that ignoring it could "
             f"open the broker. Leave it out if it need not; {hint}"
         )
 
@@ -388,8 +390,7 @@ def _unknown_notice(source: str, names: list[str]) -> str:
 
 def _listed(names: list[str]) -> str:
     more = len(names) - _NAMES_IN_NOTICE
-    shown = ", ".join(name[:_VALUE_SHOWN] for name in names[:_NAMES_IN_NOTICE])
-    return shown + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(shown_name, names[:_NAMES_IN_NOTICE])) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_choice(item: GivenValue) -> bool:

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
+
+BYTES_MAX: Final = 4 << 20
+"""No file of settings has so many; Apache Pulsar's own have a hundredth of it."""
 
 _KEY: Final = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 """Line ends of Java; Python's splitlines knows more, which may be part of a value or a comment."""
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
+_TOKEN: Final = re.compile(r"eyJ[\w.-]*", re.ASCII)
 _CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -25,10 +31,34 @@ class Property(NamedTuple):
     value: str
 
 
+def properties_text(path: Path) -> str:
+    """Read a file whole. Raises OSError, and ValueError for one that is too large or no UTF-8."""
+    with path.open("rb") as file:
+        content = file.read(BYTES_MAX + 1)
+    if len(content) > BYTES_MAX:
+        raise ValueError(f"it has more than {BYTES_MAX} bytes, which no file of settings has")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"line {line} is not UTF-8 (byte {content[error.start]:#04x})") from None
+
+
+def shown_name(name: str) -> str:
+    """Return a name that is not known as it may be shown: what does not look like a name may be a secret that stands in
+    the wrong place, as a token whose line was broken."""
+    if _PLAIN_NAME.fullmatch(name) and not _TOKEN.fullmatch(name):
+        return name
+    return f"a text of {len(name)} characters, which is not shown"
+
+
 def read_properties(text: str) -> Iterator[Property]:
-    """Yield all keys in their order; a key that comes twice is yielded twice (the later one counts)."""
+    """Yield all keys in their order; a key that comes twice is yielded twice (the later one counts).
+
+    A byte order mark, which editors of Windows write, is no part of the first key.
+    """
     begun, first = "", 0
-    for number, raw in enumerate(_LINE_END.split(text), 1):
+    for number, raw in enumerate(_LINE_END.split(text.removeprefix("\ufeff")), 1):
         line = raw.lstrip()
         if not begun and (not line or line[0] in "#!"):
             continue

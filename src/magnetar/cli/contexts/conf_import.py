@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 def import_client_conf(path: Path) -> tuple[Context, str]:
     """Return the context of a file, and a sentence about where its login comes from. Raises InvalidValueError."""
-    from magnetar.config.properties import read_properties
+    from magnetar.config.properties import properties_text, read_properties
 
     found = read_client_conf(os.fspath(path))
     urls = Context(service_url=found.broker_url or "", web_url=(found.rest_url or "").rstrip("/"))
     check_urls(urls.service_url, urls.web_url)
-    values = {one.key: one.value.strip() for one in read_properties(path.read_text())}
+    values = {one.key: one.value.strip() for one in read_properties(properties_text(path))}
     copied = replace(
         urls,
         auth_plugin=values.get("authPlugin", ""),

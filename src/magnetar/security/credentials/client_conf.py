@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from magnetar.config.properties import read_properties
+from magnetar.config.properties import properties_text, read_properties
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.credentials.method import CertificateFiles, ClientCredentials
 from magnetar.security.credentials.plugin import credentials_of
 from magnetar.security.credentials.secret import CredentialsError
-
-_BYTES_MAX: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +32,8 @@ class ClientConf:
 def read_client_conf(path: str) -> ClientConf:
     """Read a file. Raises InvalidValueError, which shows no value of it."""
     try:
-        with Path(path).open("rb") as file:
-            text = file.read(_BYTES_MAX).decode()
-    except (OSError, UnicodeDecodeError) as error:
+        text = properties_text(Path(path))
+    except (OSError, ValueError) as error:
         raise InvalidValueError(f"{path} cannot be read on this machine: {getattr(error, 'strerror', error)}") from None
     found = {one.key: one.value.strip() for one in read_properties(text) if one.value.strip()}
     if found.get("useKeyStoreTls", "false").lower() == "true":
