@@ -374,6 +374,10 @@ def _run() -> None:
     if arguments[:1] == ["admin"]:
         # its words are its own: the group above would take a "--" away
         importlib.import_module(_ADMIN).app(arguments[1:])
+    if arguments[:2] == ["completion", "words"]:
+        # so are those of a line that is being completed
+        completed = importlib.import_module(f"magnetar.{PASSED_ON['completion']}.command")
+        completed.app(arguments[1:], prog_name="magnetar completion")
     arguments = in_order(arguments)
     wrong = not_text(arguments, _BYTES_FOLLOW if arguments[:1] == ["produce"] else ())
     if wrong is None and arguments and arguments[0] not in _named():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shlex
 import shutil
@@ -13,7 +14,7 @@ import pytest
 import typer.main
 
 from magnetar.app import main
-from magnetar.cli.completion.candidates import COMMANDS, candidates, words_of
+from magnetar.cli.completion.candidates import COMMANDS, GROUPS, candidates, words_of
 
 
 def test_the_commands_are_those_of_the_program() -> None:
@@ -35,10 +36,44 @@ def test_the_commands_are_those_of_the_program() -> None:
         (["admin", "nothing", ""], []),
         (["contexts", "u"], ["use"]),
         (["completion", ""], ["bash", "fish", "zsh"]),
+        (["tokens", "create-"], ["create-key-pair", "create-secret-key"]),
+        (["help", "tok"], ["tokens"]),
     ],
 )
 def test_what_may_follow(words: list[str], offered: list[str]) -> None:
     assert candidates(words) == offered
+
+
+def test_the_commands_of_the_groups_are_those_of_the_program() -> None:
+    found: dict[str, set[str]] = {}
+    top = typer.main.get_command(main.app)
+    for name, command in getattr(top, "commands", {}).items():
+        package = main.PASSED_ON.get(name)
+        if package is not None:
+            command = typer.main.get_command(importlib.import_module(f"magnetar.{package}.command").app)
+        shown = {one for one, below in getattr(command, "commands", {}).items() if not below.hidden}
+        if shown:
+            found[name] = shown
+    assert {name: set(words) for name, words in GROUPS.items()} == found
+
+
+def test_names_of_contexts_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "magnetar" / "contexts.toml"
+    for before in (["contexts", "use"], ["contexts", "remove"], ["admin", "--context"], ["consume", "t", "--context"]):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("[contexts.dev]\n[contexts.prod]\n")
+        assert candidates([*before, ""]) == ["dev", "prod"]
+        file.write_text("no TOML [")
+        assert candidates([*before, ""]) == []
+
+
+def test_words_that_look_like_flags_are_words(program: Path) -> None:
+    """As zsh and fish hand them over, each by itself: a dash that was typed last was lost, and --help was obeyed."""
+    words = f"{shlex.quote(str(program))}/magnetar completion words -- admin topics stats t"
+    assert run("bash", f"{words} --get-p", program) == ["--get-precise-backlog"]
+    assert "--get-precise-backlog" in run("bash", f"{words} --", program)
+    assert run("bash", f"{words} --help", program) == ["--help"]
 
 
 def test_a_flag_is_offered_once() -> None:

@@ -11,8 +11,20 @@ COMMANDS: Final = (
     "permissions", "pipeline", "produce", "read", "rescue", "restore", "sql", "standalone", "tokens", "verify",
 )  # fmt: skip
 """The commands of ``magnetar``; those of ``admin`` are in its tables."""
-_SHELLS: Final = ("bash", "zsh", "fish")
-_CONTEXTS: Final = ("list", "add", "use", "show", "remove", "import")
+GROUPS: Final = {
+    "completion": ("bash", "zsh", "fish"),
+    "contexts": ("list", "add", "use", "show", "remove", "import"),
+    "explain": ("subscription",),
+    "jobs": ("audit", "compact", "compare", "offload", "replay", "report"),
+    "lake": ("compact", "history", "holding", "positions", "vacuum", "verify"),
+    "perf": ("consume", "produce", "read", "transaction"),
+    "permissions": ("explain", "self-test"),
+    "pipeline": ("check", "plan", "replay", "run", "status", "verify"),
+    "rescue": ("metadata",),
+    "tokens": ("create", "create-key-pair", "create-secret-key", "revoke", "show", "validate"),
+}
+"""The commands of the other groups: loading a group for its names takes too long for a key press."""
+_NAME_A_CONTEXT: Final = ("use", "show", "remove")
 
 
 def words_of(line: str) -> list[str]:
@@ -35,12 +47,25 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 def _possible(before: Sequence[str]) -> Iterable[str]:
     if not before:
+        return [*COMMANDS, "help"]
+    if before == ["help"]:
         return COMMANDS
+    if before[-1] == "--context" or (len(before) == 2 and before[0] == "contexts" and before[1] in _NAME_A_CONTEXT):
+        return _saved_contexts()
     if before[0] == "admin":
         return _admin(before[1:])
-    if len(before) == 1:
-        return {"completion": _SHELLS, "contexts": _CONTEXTS}.get(before[0], ())
-    return ()
+    return GROUPS.get(before[0], ()) if len(before) == 1 else ()
+
+
+def _saved_contexts() -> Iterable[str]:
+    """The names of the saved connections; none where the file of them cannot be read, which commands say."""
+    from magnetar.cli.contexts.context_file import read_contexts
+    from magnetar.model.errors import InvalidValueError
+
+    try:
+        return read_contexts().by_name
+    except InvalidValueError:
+        return ()
 
 
 def _admin(before: Sequence[str]) -> Iterable[str]:
