@@ -1,7 +1,16 @@
-"""``python -m magnetar`` is the command ``magnetar``."""
+"""The command ``magnetar``, and ``python -m magnetar``: what a Ctrl-C meets while the program is being loaded."""
 
 from __future__ import annotations
 
-from magnetar.app.main import main
 
-main()
+def main() -> None:
+    """Load the program and run it; a Ctrl-C before it has said what it does then ends it as a shell expects, quietly."""
+    try:
+        from magnetar.app.main import main as run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -6,13 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.support.standalone import ports
 
-_COMMANDS = (["--help"], ["--version"], ["completion", "bash"], ["pipeline", "--help"], ["admin", "--help"], ["config"])
+_COMMANDS = (
+    *(["--help"], ["--version"], ["completion", "bash"], ["pipeline", "--help"], ["admin", "--help"], ["config"]),
+    ["tokens", "create-secret-key"],
+)
+_SCRIPT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]["magnetar"]
+"""The function that the command ``magnetar`` calls."""
 _MAIN = "from magnetar.app.main import main; main()"
 
 
@@ -52,7 +58,25 @@ def test_ctrl_c_before_a_command_is_loaded_is_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (130, b"")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["completion", "bash"]], ids=" ".join)
+@pytest.mark.parametrize("module", ["magnetar.app.main", "typer", "magnetar.cli.tokens.command"])
+def test_ctrl_c_while_the_program_itself_is_loaded_is_no_traceback(module: str) -> None:
+    """What takes longest to load is what a Ctrl-C at once meets."""
+    program = f"""
+import signal, sys
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupted())
+from {_SCRIPT.partition(":")[0]} import {_SCRIPT.partition(":")[2]}
+main()
+"""
+    words = [sys.executable, "-c", program, "tokens", "--help"]
+    done = subprocess.run(words, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["completion", "bash"], ["tokens", "create-secret-key"]], ids=" ".join)
 def test_a_closed_pipe_ends_a_command_quietly(words: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -114,6 +114,17 @@ def directory_name(text: object) -> str:
     return name
 
 
+def file_name(text: object) -> Path:
+    """Read a parameter that names a file. Raises BadParameter for an empty one, and for what ends as a directory
+    does."""
+    name = str(text)
+    if not name:
+        raise typer.BadParameter("it is empty; is a variable not set?")
+    if name.endswith("/"):
+        raise typer.BadParameter(f"{name} is the name of a directory; name a file in it")
+    return Path(name)
+
+
 class PlainGroup(TyperGroup):
     """A group whose option ``--help`` is false, instead of unknown, where it is not given."""
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import resource
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -211,3 +215,73 @@ def test_revoking(tmp_path: Path) -> None:
     assert listed.read_text().splitlines()[:2] == ["jti 1", entry.strip()]
     assert len(RevocationList(str(listed))) == 3
     assert Identity("a", "token", fingerprint=entry.split()[1]) in RevocationList(str(listed))
+
+
+@pytest.mark.parametrize("place", [".", "..", "keys", "keys/.."])
+def test_a_directory_is_no_place_for_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """With --overwrite it ended in a traceback."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "keys").mkdir()
+    for more in ((), ("--overwrite",)):
+        assert "is a directory; name a file in it" in refused("create-secret-key", "-o", place, *more)
+    assert [path.name for path in tmp_path.iterdir()] == ["keys"]
+
+
+def test_an_empty_name_or_one_with_a_slash_at_its_end_is_no_file(tmp_path: Path) -> None:
+    for place, said in (("", "is a variable not set?"), (f"{tmp_path}/keys/", "is the name of a directory")):
+        for words in (
+            ("create-secret-key", "-o", place, "--overwrite"),
+            ("create-key-pair", "--output-private-key", place, "--output-public-key", f"{tmp_path}/p"),
+            ("revoke", PULSAR_TOKEN, "--list", place),
+        ):
+            result = called(*words)
+            assert result.exit_code == 2 and said in " ".join(result.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_device_is_not_replaced_by_a_key(tmp_path: Path) -> None:
+    """As root ``-o /dev/stdout --overwrite`` made that a file with a key."""
+    device, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(device)
+    link.symlink_to(device)
+    for place in (device, link):
+        assert "is no file that could be replaced" in refused("create-secret-key", "-o", str(place), "--overwrite")
+    assert device.is_fifo() and link.is_symlink()
+
+
+def test_what_the_disk_refuses_is_named_and_leaves_things_as_they_were(tmp_path: Path) -> None:
+    assert f"'{tmp_path}/none/key'" in refused("create-secret-key", "-o", f"{tmp_path}/none/key")
+    assert "'/dev/full'" in refused("revoke", PULSAR_TOKEN, "--list", "/dev/full")
+    listed = tmp_path / "revoked"
+    listed.write_text("sub alice\n")
+    with _files_of_at_most(40):
+        assert f"'{listed}'" in refused("revoke", PULSAR_TOKEN, "--list", str(listed))
+        assert listed.read_text() == "sub alice\n"
+
+
+def test_one_key_of_a_pair_does_not_stay_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(source: Path, place: Path) -> None:
+        if place.name == "public":
+            raise FileExistsError(17, "File exists", str(source), None, str(place))
+        source.rename(place)
+
+    monkeypatch.setattr("os.link", link)
+    words = ("--output-private-key", f"{tmp_path}/private", "--output-public-key", f"{tmp_path}/public", "-a", "ES256")
+    assert "has come into being meanwhile" in refused("create-key-pair", *words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_the_place_of_a_token_and_an_empty_id_are_named(tmp_path: Path) -> None:
+    (tmp_path / "alice.token").write_text(PULSAR_TOKEN)
+    assert "--token-file reads it" in refused("show", f"{tmp_path}/alice.token")
+    assert "--id is empty" in refused("create", "-s", "alice", "-sk", PULSAR_SECRET, "--id", "")
+
+
+@contextmanager
+def _files_of_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

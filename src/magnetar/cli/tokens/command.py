@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import typer
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, file_name, output_refused
 
 app = commands(
     "Keys and tokens, with the flags of Apache Pulsar's `pulsar tokens`.",
@@ -42,6 +42,8 @@ def _errors_reported() -> Iterator[None]:
     try:
         yield
     except (MagnetarError, OSError) as error:
+        if isinstance(error, BrokenPipeError) or output_refused(error):
+            raise  # the entry point says it, as for all commands
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None
 
@@ -52,7 +54,10 @@ def create_secret_key(
         Algorithm, typer.Option("--signature-algorithm", "-a", help="HS256, HS384 or HS512.")
     ] = "HS256",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write it to a new file, for its owner only.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", parser=file_name, help="Write it to a new file, for its owner only.", metavar="FILE"
+        ),
     ] = None,
     base64: Annotated[bool, typer.Option("--base64", "-b", help="Encode it in base64.")] = False,
     overwrite: Overwrite = False,
@@ -76,8 +81,18 @@ def create_secret_key(
     "--output-public-key public.key",
 )
 def create_key_pair(
-    private: Annotated[Path, typer.Option("--output-private-key", help="A new file for the private key (PKCS 8).")],
-    public: Annotated[Path, typer.Option("--output-public-key", help="A new file for the public key (X.509).")],
+    private: Annotated[
+        Path,
+        typer.Option(
+            "--output-private-key", parser=file_name, help="A new file for the private key (PKCS 8).", metavar="FILE"
+        ),
+    ],
+    public: Annotated[
+        Path,
+        typer.Option(
+            "--output-public-key", parser=file_name, help="A new file for the public key (X.509).", metavar="FILE"
+        ),
+    ],
     algorithm: Annotated[
         Algorithm, typer.Option("--signature-algorithm", "-a", help="RS, PS or ES with 256, 384 or 512.")
     ] = "RS256",
@@ -125,6 +140,8 @@ def create(
         if expiry is not None:
             claims["exp"] = SystemClock().now_ms() // 1000 + seconds_of(expiry, "--expiry-time")
         if token_id is not None:
+            if not token_id.strip():
+                raise InvalidValueError("--id is empty; is a variable not set?")
             claims["jti"] = token_id
         typer.echo(sign(claims, signer, headers or []))
 
@@ -175,11 +192,15 @@ def revoke(
     stdin: Stdin = False,
     file: File = None,
     listed: Annotated[
-        Path | None, typer.Option("--list", help="Add it to this file, a broker's tokenRevocationListFile.")
+        Path | None,
+        typer.Option(
+            "--list", parser=file_name, help="Add it to this file, a broker's tokenRevocationListFile.", metavar="FILE"
+        ),
     ] = None,
 ) -> None:
     """Print the entry of a token for a revocation list, or add it to one."""
     from magnetar.cli.tokens import input as source
+    from magnetar.cli.tokens.key_files import add_line
     from magnetar.security.tokens.validation import fingerprint, parse
 
     with _errors_reported():
@@ -187,13 +208,7 @@ def revoke(
         if listed is None:
             typer.echo(entry)
             return
-        with listed.open("a+b") as opened:
-            # in one write, and on a line of its own
-            opened.seek(0, 2)
-            if opened.tell():
-                opened.seek(-1, 2)
-                entry = entry if opened.read(1) == b"\n" else f"\n{entry}"
-            opened.write(f"{entry}\n".encode())
+        add_line(listed, entry)
 
 
 def _one_of(*options: tuple[str, str | None]) -> None:

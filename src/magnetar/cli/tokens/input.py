@@ -15,6 +15,10 @@ VARIABLE = "TOKEN"
 def token(argument: str | None, *, stdin: bool, file: Path | None) -> bytes:
     """The text of a token, wherever it stands. Raises InvalidValueError, OSError."""
     if argument is not None and argument != "-":
+        if len(argument) < 4096 and os.path.isfile(argument):
+            raise InvalidValueError(
+                f"{argument!r} is a file, and here the token itself is wanted; --token-file reads it"
+            )
         return argument.encode()
     if stdin or argument == "-":
         return sys.stdin.buffer.read(BYTES_MAX).strip()

@@ -1,7 +1,8 @@
-"""Files with keys: for their owner only, and never instead of another file."""
+"""Files with keys, for their owner only and never instead of another file, and lists of what is revoked."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,16 +21,13 @@ class KeyFile(NamedTuple):
 
 
 def write(files: Sequence[KeyFile], *, overwrite: bool) -> None:
-    """Write all of them or none. Raises InvalidValueError if one is there already, OSError."""
-    if not overwrite:
-        for file in files:
-            if os.path.lexists(file.path):
-                raise InvalidValueError(
-                    f"{file.path} exists already; --overwrite replaces it, and what it signed is lost"
-                )
+    """Write all of them or none, so that they last. Raises InvalidValueError if one is there already, OSError."""
+    for file in files:
+        _check_place(file.path, overwrite=overwrite)
     if len({os.path.abspath(file.path) for file in files}) < len(files):
         raise InvalidValueError("both keys would be written to the same file")
     drafts: list[Path] = []
+    written: list[Path] = []
     try:
         for file in files:
             drafts.append(_draft(file))
@@ -38,22 +36,83 @@ def write(files: Sequence[KeyFile], *, overwrite: bool) -> None:
                 draft.replace(file.path)
             else:
                 os.link(draft, file.path)
-    except FileExistsError as error:
-        raise InvalidValueError(f"{error.filename2 or error.filename} has come into being meanwhile") from error
+                written.append(file.path)
+        for directory in {file.path.parent for file in files}:
+            _make_durable(directory)
+    except BaseException as error:
+        for path in written:
+            with suppress(OSError):
+                path.unlink()
+        if isinstance(error, FileExistsError):
+            name = error.filename2 or error.filename
+            raise InvalidValueError(f"{name} has come into being meanwhile") from error
+        raise
     finally:
         for draft in drafts:
             with suppress(FileNotFoundError):
                 draft.unlink()
 
 
-def _draft(file: KeyFile) -> Path:
-    """The content beside its place."""
-    draft = file.path.with_name(f".{file.path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, file.mode)
+def add_line(path: Path, line: str) -> None:
+    """Add a line of its own to a file, so that it lasts; a disk that refuses it leaves the file as it was. Raises
+    OSError, which names the file."""
     try:
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(file.content)
-    except BaseException:
-        draft.unlink()
+        with path.open("a+b", buffering=0) as opened:
+            before = opened.seek(0, os.SEEK_END)
+            begin = b""
+            if before:
+                opened.seek(-1, os.SEEK_END)
+                begin = b"" if opened.read(1) == b"\n" else b"\n"
+            content = begin + f"{line}\n".encode()
+            try:
+                if opened.write(content) != len(content):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(opened.fileno())  # noqa: TID251  # a file of the user, no part of the store
+            except OSError:
+                with suppress(OSError):  # a device
+                    opened.truncate(before)
+                raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _check_place(path: Path, *, overwrite: bool) -> None:
+    """Raise InvalidValueError for what no key is written to; a device would be replaced by a file."""
+    if not path.name or path.is_dir():
+        raise InvalidValueError(f"{path} is a directory; name a file in it")
+    if not os.path.lexists(path):
+        return
+    if not overwrite:
+        raise InvalidValueError(f"{path} exists already; --overwrite replaces it, and what it signed is lost")
+    if path.exists() and not path.is_file():
+        raise InvalidValueError(f"{path} is no file that could be replaced")
+
+
+def _draft(file: KeyFile) -> Path:
+    """The content beside its place. Raises OSError, which names that place."""
+    draft = file.path.with_name(f".{os.getpid()}.{file.path.name}"[:255])
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, file.mode)
+        try:
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(file.content)
+                opened.flush()
+                os.fsync(descriptor)  # noqa: TID251  # a file of the user, no part of the store
+        except BaseException:
+            draft.unlink()
+            raise
+    except FileExistsError:
         raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(file.path)) from error
     return draft
+
+
+def _make_durable(directory: Path) -> None:
+    """Have the names in a directory last, where the file system can."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)  # noqa: TID251  # a file of the user, no part of the store
+        finally:
+            os.close(descriptor)

@@ -35,7 +35,10 @@ RESET = ["topics", "reset-cursor", "t", "-s", "s"]
         (["namespaces", "unsubscribe", "t1/a", "-s", ""], "--sub is empty"),
         (["namespaces", "unload", "t1/a", "-b", ""], "--bundle is empty"),
         (["namespaces", "grant-permission", "t1/a", "--role", "", "--actions", "produce"], "--role is empty"),
-        (["namespaces", "grant-subscription-permission", "t1/a", "-s", "", "-rs", "produce"], "--subscription is empty"),
+        (
+            ["namespaces", "grant-subscription-permission", "t1/a", "-s", "", "-rs", "produce"],
+            "--subscription is empty",
+        ),
         (["topicPolicies", "remove-subscription-dispatch-rate", "t", "-s", ""], "--subscription is empty"),
     ],
 )
