@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Load the program and run it; a Ctrl-C before it has said what it does then ends it as a shell expects, quietly."""
+    """Load the program and run it; a Ctrl-C meanwhile ends it quietly, as a shell expects."""
     try:
         from magnetar.app.main import main as run
     except KeyboardInterrupt:
