@@ -48,6 +48,22 @@ def test_what_is_no_policy_is_400(body: Any) -> None:
         offload_policies.checked(body, BUCKET)
 
 
+@pytest.mark.parametrize("driver", ["s3", "AWS-S3"])
+def test_the_case_of_a_driver_does_not_count(driver: str) -> None:
+    given = {**S3, "managedLedgerOffloadDriver": driver}
+    shown = offload_policies.shown(offload_policies.checked(given, BUCKET))
+    assert (shown["managedLedgerOffloadDriver"], shown["s3Driver"]) == (driver, True)
+    with pytest.raises(PreconditionFailedError, match="not that of offloadUrl"):
+        offload_policies.checked(given, FILES)
+
+
+@pytest.mark.parametrize("word", ["BOOKKEEPER_FIRST", "bookkeeper-first"])
+def test_priorities_are_shown_as_java_reads_them(word: str) -> None:
+    given = {**S3, "managedLedgerOffloadedReadPriority": word}
+    assert offload_policies.checked(given, BUCKET)["managedLedgerOffloadedReadPriority"] == "BOOKKEEPER_FIRST"
+    assert offload_policies.shown(given)["managedLedgerOffloadedReadPriority"] == "BOOKKEEPER_FIRST"
+
+
 def test_the_answer_has_pulsars_members() -> None:
     given: dict[str, Any] = {
         "managedLedgerOffloadDriver": "filesystem",

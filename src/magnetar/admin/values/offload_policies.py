@@ -34,7 +34,9 @@ _DRIVERS: Final[Mapping[str, tuple[str, ...]]] = {
     "aliyun-oss": (),
 }
 """Pulsar's drivers with the schemes of ``offloadUrl`` that mean the same."""
-_PRIORITIES: Final = ("tiered-storage-first", "bookkeeper-first")
+_PRIORITY: Final = "managedLedgerOffloadedReadPriority"
+_PRIORITIES: Final = ("TIERED_STORAGE_FIRST", "BOOKKEEPER_FIRST")
+"""As Java's clients write and read them; the command line's words (``bookkeeper-first``) mean the same."""
 _DEFAULTS: Final[Mapping[str, Json]] = {
     "offloadersDirectory": "./offloaders",
     "managedLedgerOffloadDriver": None,
@@ -42,7 +44,7 @@ _DEFAULTS: Final[Mapping[str, Json]] = {
     "managedLedgerOffloadReadThreads": 2,
     "managedLedgerOffloadPrefetchRounds": 1,
     **dict.fromkeys(THRESHOLDS),
-    "managedLedgerOffloadedReadPriority": None,
+    _PRIORITY: None,
     "managedLedgerExtraConfigurations": {},
     "s3ManagedLedgerOffloadMaxBlockSizeInBytes": 64 << 20,
     "s3ManagedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
@@ -75,8 +77,8 @@ def checked(value: Json, url: str) -> JsonObject:
     given = mapping(value)
     given = {**{new: given[old] for old, new in _OLD_NAMES.items() if given.get(old) is not None}, **given}
     found = {name: _member(name, given.get(name), default) for name, default in _DEFAULTS.items()}
-    driver, bucket = found["managedLedgerOffloadDriver"], found["managedLedgerOffloadBucket"]
-    if driver not in _DRIVERS:
+    driver, bucket = _driver(found["managedLedgerOffloadDriver"]), found["managedLedgerOffloadBucket"]
+    if driver is None:
         raise PreconditionFailedError(f"The driver is not supported, support value: {','.join(_DRIVERS)}")
     if driver != "filesystem" and not bucket:
         raise PreconditionFailedError("The bucket must be specified for namespace offload.")
@@ -86,7 +88,7 @@ def checked(value: Json, url: str) -> JsonObject:
                 f"{name} is refused: magnetar takes credentials and endpoints of the object store from the broker's "
                 "environment (docs/offload.md)"
             )
-    _require_place(str(driver), bucket, found["fileSystemURI"], url)
+    _require_place(driver, bucket, found["fileSystemURI"], url)
     return {name: item for name, item in found.items() if item is not None}
 
 
@@ -100,9 +102,20 @@ def _member(name: str, given: Json, default: Json) -> Json:
     if name == "managedLedgerExtraConfigurations":
         return {**coercion.texts(given)}
     text = coercion.text(given, f"a text as {name}")
-    if name == "managedLedgerOffloadedReadPriority" and text not in _PRIORITIES:
+    if name == _PRIORITY and (text := _priority(text)) not in _PRIORITIES:
         raise InvalidValueError(f"expected {' or '.join(_PRIORITIES)} as {name}")
     return text
+
+
+def _driver(said: Json) -> str | None:
+    """Return Pulsar's name of a driver, in whatever case it was said; None if there is none."""
+    if not isinstance(said, str):
+        return None
+    return next((name for name in _DRIVERS if name.lower() == said.lower()), None)
+
+
+def _priority(text: str) -> str:
+    return text.upper().replace("-", "_")
 
 
 def _require_place(driver: str, bucket: Json, directory: Json, url: str) -> None:
@@ -127,7 +140,9 @@ def _path(url: str) -> str:
 def shown(stored: Json) -> JsonObject:
     """A policy as GET answers it."""
     values = {**_DEFAULTS, **(stored if isinstance(stored, dict) else {})}
-    driver = values.get("managedLedgerOffloadDriver")
+    driver, priority = _driver(values.get("managedLedgerOffloadDriver")), values.get(_PRIORITY)
+    if isinstance(priority, str):  # earlier versions stored the command line's words
+        values[_PRIORITY] = _priority(priority)
     return {
         **{name: value for name, value in values.items() if value is not None},
         "s3Driver": driver in ("S3", "aws-s3"),
