@@ -53,15 +53,24 @@ class ServiceUrl(NamedTuple):
         """Return what the URL says. Raises InvalidValueError saying what is wrong with it."""
         name, separator, rest = url.strip().partition("://")
         if not separator:
-            raise InvalidValueError(f"service URL {url!r} has no scheme; write pulsar://host:6650")
+            raise InvalidValueError(f"service URL {shown_url(url)!r} has no scheme; write pulsar://host:6650")
         scheme = _SCHEMES.get(name)
         if scheme is None:
             raise InvalidValueError(
-                f"service URL {url!r}: unknown scheme {name!r}; write pulsar://host:6650, with TLS "
+                f"service URL {shown_url(url)!r}: unknown scheme {name!r}; write pulsar://host:6650, with TLS "
                 "pulsar+ssl://host:6651, or http://host:8080 or https://host:8443 for lookups by REST"
             )
         hosts = tuple(_parse_host(part, url, scheme) for part in rest.rstrip("/").split(","))
         return cls(hosts, scheme.tls, scheme.over_http)
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as an error may show it: a name and a password in front of the host are left out."""
+    before, at, after = url.rpartition("@")
+    if not at:
+        return url
+    scheme, separator, _ = before.partition("://")
+    return f"{scheme}://...@{after}" if separator else f"...@{after}"
 
 
 def parse_service_url(url: str) -> tuple[Address, ...]:
@@ -70,7 +79,7 @@ def parse_service_url(url: str) -> tuple[Address, ...]:
     if found.over_http:
         scheme = url.strip().partition("://")[0]
         raise InvalidValueError(
-            f"service URL {url!r}: unknown scheme {scheme!r}; write pulsar://host:6650, with TLS pulsar+ssl://host:6651"
+            f"service URL {shown_url(url)!r}: unknown scheme {scheme!r}; write pulsar://host:6650, with TLS pulsar+ssl://host:6651"
         )
     return found.addresses
 
@@ -83,5 +92,5 @@ def _parse_host(text: str, url: str, scheme: _Scheme) -> Address:
     elif ":" in text:
         host, _, port = text.partition(":")
     if not host or (port and not port.isdecimal()) or (port and not 0 < int(port) < 65_536):
-        raise InvalidValueError(f"service URL {url!r}: {text!r} is no host:port")
+        raise InvalidValueError(f"service URL {shown_url(url)!r}: {shown_url(text)!r} is no host:port")
     return Address(host, int(port) if port else scheme.port, scheme.tls)

@@ -64,3 +64,52 @@ def test_a_client_conf_becomes_a_context(tmp_path: Path, params: str, kept: dict
         assert "keep it" in said
     assert shown == {"web_url": "http://b:1", "service_url": shown["service_url"], **kept}
     assert "eyJ" not in (tmp_path / "config/magnetar/contexts.toml").read_text()
+
+
+def test_files_are_found_from_other_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was saved beside the file was not found by a command that ran elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    _run("add", "dev", "--trust", "ca.pem", "--certificate", "own.pem", "--key", "keys/own.key")
+    conf = "tlsTrustCertsFilePath=ca.pem\ntlsCertificateFilePath=own.pem\ntlsKeyFilePath=keys/own.key\n"
+    (tmp_path / "client.conf").write_text(conf)
+    _run("import", "prod", "client.conf")
+    for name in ("dev", "prod"):
+        shown = json.loads(_run("show", name, "--json"))
+        wanted = {"trust": "ca.pem", "certificate": "own.pem", "key": "keys/own.key"}
+        assert shown == {key: str(tmp_path / value) for key, value in wanted.items()}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("pulsar://user:hunter2@b:6650", "pulsar://user:hun/ter2@b:99999", "hunter2@b", "http://user:hunter2@b:1"),
+        "kafka://user:hunter2@b:1,user:hunter2@c:1",
+    ],
+)
+def test_a_password_in_a_url_is_not_shown(url: str) -> None:
+    for flag in ("--service-url", "--web-url"):
+        said = _run("add", "dev", flag, url, exit_code=1)
+        assert "hunter2" not in said and "hun/" not in said and "URL" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[contexts."a b"]', "'a b' is no name of a context"),
+        ('[contexts.dev]\ntoken = "eyJhbGci"', "context dev: token must be a reference"),
+        ('[contexts.dev]\nweb_url = "dev:8080"', "context dev: web URL 'dev:8080' is no address"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said_with_its_name(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "config/magnetar/contexts.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    found = _run("list", exit_code=1)
+    assert f"{file}: " in found and said in found and "eyJ" not in found
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "config/magnetar/contexts.toml"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b'\xef\xbb\xbf[contexts.dev]\r\nweb_url = "http://dev:8080"\r\n')
+    assert "dev" in _run("list")

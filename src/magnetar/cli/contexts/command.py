@@ -99,10 +99,11 @@ def add(
         "token": token,
         "auth_plugin": auth_plugin,
         "auth_params": auth_params,
+        # commands run in other directories
         "client_conf": client_conf and str(Path(client_conf).absolute()),
-        "trust": trust,
-        "certificate": certificate,
-        "key": key,
+        "trust": trust and str(Path(trust).absolute()),
+        "certificate": certificate and str(Path(certificate).absolute()),
+        "key": key and str(Path(key).absolute()),
         "allow_insecure": allow_insecure,
     }
     _save(name, _checked(lambda: context_of(name, given, "the command line")), now, force)

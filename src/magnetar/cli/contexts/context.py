@@ -80,8 +80,11 @@ def context_of(name: str, values: Any, where: str) -> Context:
         if type(value) is not type(field.default) or (isinstance(value, str) and len(value) > _TEXT_MAX):
             raise InvalidValueError(f"{where}: context {name}: {key} must be a {_kind(field.default)}")
     context = Context(**values)
-    check_urls(context.service_url, context.web_url)
-    _ = context.login().credentials
+    try:
+        check_urls(context.service_url, context.web_url)
+        _ = context.login().credentials
+    except InvalidValueError as error:
+        raise InvalidValueError(f"{where}: context {name}: {error}") from None
     return context
 
 
@@ -99,14 +102,17 @@ def check_web_url(url: str) -> str:
     """Return the address of a REST interface without a slash at its end. Raises InvalidValueError."""
     from urllib.parse import urlsplit
 
+    from magnetar.client.address import shown_url
+
+    shown = shown_url(url)[:200]
     example = "write http://host:8080, with TLS https://host:8443"
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise InvalidValueError(f"web URL {url[:200]!r} is no address; {example}") from None
+        raise InvalidValueError(f"web URL {shown!r} is no address; {example}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidValueError(f"web URL {url[:200]!r} is no address; {example}")
+        raise InvalidValueError(f"web URL {shown!r} is no address; {example}")
     if parts.username is not None or parts.query or parts.fragment:
         raise InvalidValueError(f"the web URL holds more than a host, a port and a path; {example}")
     return url.rstrip("/")

@@ -99,7 +99,7 @@ def read_contexts(environment: Mapping[str, str] = os.environ) -> Contexts:
     if len(content) > _BYTES_MAX:
         raise InvalidValueError(f"{path} has more than {_BYTES_MAX} bytes, which no file of contexts has")
     try:
-        document = tomllib.loads(content.decode())
+        document = tomllib.loads(content.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidValueError(f"{path} is no TOML: {error}; mend it or remove it") from None
     return _checked(path, document)
@@ -112,7 +112,11 @@ def _checked(path: Path, document: dict[str, object]) -> Contexts:
     tables = document.get("contexts", {})
     if not isinstance(tables, dict):
         raise InvalidValueError(f"{path}: contexts is no table")
-    found = {check_context_name(name): context_of(name, values, str(path)) for name, values in tables.items()}
+    try:
+        names = [check_context_name(name) for name in tables]
+    except InvalidValueError as error:
+        raise InvalidValueError(f"{path}: {error}") from None
+    found = {name: context_of(name, tables[name], str(path)) for name in names}
     current = document.get("current")
     if current is not None and current not in found:
         raise InvalidValueError(f"{path}: current names {current!r}, which is no context of the file")
