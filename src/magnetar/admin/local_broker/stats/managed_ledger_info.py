@@ -23,7 +23,7 @@ _STRETCHES_SHOWN: Final = 10_000
 
 async def managed_ledger_info(topic: Topic) -> JsonObject:
     """The answer to ``GET .../internal-info``."""
-    log, now = topic.log, topic.clock.now_ms()
+    log = topic.log
     ledgers = list(log.table.ledgers)
     dates: JsonObject = {
         "version": len(ledgers),
@@ -36,17 +36,17 @@ async def managed_ledger_info(topic: Topic) -> JsonObject:
     last = topic.termination.last if topic.termination.terminated else None
     return {
         **dates,
-        "ledgers": [_ledger(ledger, now) for ledger in ledgers],
+        "ledgers": [_ledger(ledger) for ledger in ledgers],
         **({} if last is None else {"terminatedPosition": {"ledgerId": last.ledger, "entryId": last.entry}}),
         "cursors": cursors,
     }
 
 
-def _ledger(ledger: Ledger, now: int) -> JsonObject:
+def _ledger(ledger: Ledger) -> JsonObject:
     counts: JsonObject = {} if not ledger.closed_ms else {"entries": ledger.entries, "size": ledger.bytes}
     copied = ledger.offload is not None
     return {
-        "ledgerId": ledger.id, **counts, "timestamp": ledger.closed_ms or now, "isOffloaded": copied,
+        "ledgerId": ledger.id, **counts, "timestamp": ledger.closed_ms, "isOffloaded": copied,
     }  # fmt: skip
 
 
