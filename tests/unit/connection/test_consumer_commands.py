@@ -334,6 +334,21 @@ def test_what_a_closed_consumer_had_goes_to_another_and_its_subscription_stays()
     talk(simulation)
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_cursor_that_is_not_durable_goes_with_its_last_consumer(durable: bool) -> None:
+    """And no sooner (rule 4.3.2)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        consumers = [await client.subscribe(T, "s", c.SubType.Shared, durable=durable) for _ in range(2)]
+        await consumers[0].close()
+        assert "s" in (await stats(world))["subscriptions"]
+        await consumers[1].close()
+        assert ("s" in (await stats(world))["subscriptions"]) is durable
+
+    talk(simulation)
+
+
 @pytest.mark.parametrize("ack_set", [(), (0b100,)])
 def test_acknowledgements_of_two_ledgers_in_one_command_have_one_answer_when_all_are_durable(
     ack_set: tuple[int, ...],

@@ -168,6 +168,8 @@ def test_a_watch_gets_no_more_updates() -> None:
         await bob.producer(f"{T}2")
         await bob.hear(c.CommandWatchTopicUpdate, where=lambda one: one.new_topics == (f"{T}2",))
         assert await alive(alice) and not alice.heard(c.CommandWatchTopicUpdate)
+        held = {one.session.caller.role: list(one.session.watches) for one in world.machine.broker.connections}
+        assert held == {"alice": [], "bob": [5]}
 
     talk(simulation)
 

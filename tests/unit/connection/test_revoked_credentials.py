@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.connection.credential_checks import REFRESH, CredentialChecks
+from magnetar.broker.connection.credential_checks import CredentialChecks
 from magnetar.broker.connection.handlers import subscribe_command
 from magnetar.broker.connection.listener import Connections
 from magnetar.broker.connection.login import Login
@@ -70,11 +70,12 @@ def test_the_credentials_that_would_be_asked_for_again_are_those_that_expire(ove
                 assert not asked and not transport.closing
             elif not seconds:
                 (challenge,) = asked
-                assert challenge.challenge == c.AuthData("word", REFRESH)
+                assert challenge.challenge == c.AuthData("word", b"PulsarAuthRefresh"), "what clients look for"
                 assert challenge.protocol_version == (15 if forwarded else 21)
                 assert not transport.closing
             else:
                 assert transport.closing, "it did not answer by the next pass"
+                assert service.said == [], "time passes for everybody: no fault of the client"
         hang_up(client)
 
     asyncio.run(scenario())
