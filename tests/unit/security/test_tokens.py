@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -181,6 +182,20 @@ def test_time() -> None:
                 identify(claims, rule, now, "x")
     assert identify({"sub": "a"}, rules, 1e12, "x").expires_at is None
     assert identify({"sub": "a", "exp": 100.5}, rules, 100.2, "x").expires_at == 100.5
+
+
+@pytest.mark.parametrize("skew", [0, 60])
+def test_the_setting_says_how_far_clocks_may_differ(skew: int) -> None:
+    token = signed({"sub": "a", "exp": 1000}).encode()
+    for seconds, counts in ((999, True), (1000 + skew - 1, True), (1000 + skew, False)):
+        clock = SimpleNamespace(now_ms=lambda seconds=seconds: seconds * 1000)
+        settings = Settings(tokenSecretKey=inline(SECRET), tokenAllowedClockSkewSeconds=skew)
+        provider = TokenProvider.of(settings, clock)
+        if counts:
+            assert at_once(provider.authenticate(Credentials(token))).expires_at == 1000 + skew
+            continue
+        with pytest.raises(AuthenticationError, match="has expired"):
+            at_once(provider.authenticate(Credentials(token)))
 
 
 @pytest.mark.parametrize("skew", [0, 5])
