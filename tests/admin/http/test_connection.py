@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from magnetar.admin.http import connection
 from magnetar.admin.http import server as http_server
@@ -37,7 +37,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 Scenario = Callable[[int, ConnectionLimit], Awaitable[None]]
 
 
-def served(scenario: Scenario, most: int = 0) -> None:
+def served(scenario: Scenario, most: int = 0, application: ASGIApp = application) -> None:
     async def main() -> None:
         listening = listen("127.0.0.1", 0, 128)
         connection_limit = ConnectionLimit(most, 0, Descriptors(65_536, lambda: 30))
@@ -199,3 +199,39 @@ def test_a_start_and_a_stop_without_clients_wait_for_no_clock(monkeypatch: pytes
     served(scenario)
     assert [delay for delay in slept if delay] == []
     assert set(dates) == {0}, "each renews the date"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "line"),
+    [
+        (404, b'{"reason": "Namespace not found"}', b"HTTP/1.1 404 Namespace not found"),
+        (412, '{"reason": "a\\r\\nset-cookie: b \u00e4"}'.encode(), b"HTTP/1.1 412 a  set-cookie: b"),
+        (409, b'{"reason": "' + b"x" * 900 + b'"}', b"HTTP/1.1 409 " + b"x" * 200),
+        (404, b'{"reason": ""}', b"HTTP/1.1 404 Not Found"),
+        (404, b"no JSON", b"HTTP/1.1 404 Not Found"),
+        (404, b"[1]", b"HTTP/1.1 404 Not Found"),
+        (404, b"", b"HTTP/1.1 404 Not Found"),
+        (200, b'{"reason": "all is well"}', b"HTTP/1.1 200 OK"),
+    ],
+)
+def test_a_refusal_names_its_reason_in_the_status_line(status: int, body: bytes, line: bytes) -> None:
+    """As in Apache Pulsar: Java clients that look topics up over HTTP show no other words of it."""
+
+    async def refusing(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(b"GET /a HTTP/1.1\r\nhost: a\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.split(b"\r\n")[0] == line
+            assert b"set-cookie" not in b"".join(head.split(b"\r\n")[1:])
+            assert await reader.readexactly(len(body)) == body
+        writer.write(b"HEAD /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 %d " % status)
+        writer.close()
+
+    served(scenario, application=refusing)

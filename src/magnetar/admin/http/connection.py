@@ -35,6 +35,9 @@ HEAD_MAX: Final = 64 << 10
 """Bytes of a request line with its headers that may wait for the rest: a token alone may have 32 KiB."""
 HEAD_LINES_MAX: Final = 1000
 """Lines of a head that may wait for the rest: all of them are read at once when it is whole, some 10 µs for each."""
+_BODY_MAX: Final = 64 << 10
+_PHRASE_MAX: Final = 200
+"""Characters of a refusal's reason that its status line has."""
 _SLICE: Final = 2048
 """Bytes that are handled at once of what has many lines."""
 _LINES_AT_ONCE: Final = 340
@@ -61,6 +64,23 @@ class _Requests(h11.Connection):
 
     status: int
     """Of the answer to what was refused."""
+    _refusal: h11.Response | None = None
+    """The head of an answer that refuses: it waits for its body, whose reason it names."""
+
+    @override
+    def send(self, event: h11.Event) -> bytes | None:  # type: ignore[override]  # h11 names two shapes
+        """Name the reason of a refusal in its status line, as Apache Pulsar does: clients that look topics up over
+        HTTP show that line, and nothing of the body."""
+        if isinstance(event, h11.Response) and event.status_code >= 400:
+            self._refusal = event
+            return b""
+        head, self._refusal = self._refusal, None
+        if head is None or not isinstance(event, h11.Data | h11.EndOfMessage):
+            return super().send(event)
+        body = bytes(event.data) if isinstance(event, h11.Data) else b""
+        phrase = _phrase(body) or head.reason
+        first = super().send(h11.Response(status_code=head.status_code, headers=head.headers, reason=phrase))
+        return (first or b"") + (super().send(event) or b"")
 
     @override
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
@@ -70,6 +90,16 @@ class _Requests(h11.Connection):
             error.__traceback__ = None
             self.status = error.error_status_hint
             raise
+
+
+def _phrase(body: bytes) -> bytes:
+    """The reason in the body of a refusal, as a status line may have it; empty: none."""
+    try:
+        reason = json.loads(body)["reason"] if len(body) <= _BODY_MAX else ""
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return b""
+    said = "".join([c if " " <= c <= "~" else " " for c in str(reason)[:_PHRASE_MAX]])
+    return said.strip().encode()
 
 
 class HttpConnection(H11Protocol):
