@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar.storage.log.records import RecordKind, as_json, record_start
+from magnetar.storage.log.records import RecordKind, as_json, from_json, record_start
 
 _ACKS: Final = struct.Struct("<QQqII")
 _U32: Final = struct.Struct("<I")
@@ -71,6 +70,6 @@ def cursor_record(name: str, properties: dict[str, Any], state: CursorState) -> 
 def parse_cursor_record(body: bytes, at: int = 0) -> tuple[str, dict[str, Any], CursorState, int]:
     """Name, properties, state, and where it ends."""
     (size,) = _U32.unpack_from(body, at)
-    about = json.loads(body[at + 4 : at + 4 + size])
+    about = from_json(body[at + 4 : at + 4 + size])
     state, end = parse_cursor_state(body, at + 4 + size)
     return about["name"], about["properties"], state, end

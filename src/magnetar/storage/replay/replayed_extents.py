@@ -50,7 +50,8 @@ class ReplayedExtents:
         _require_place(managed, head)
         self._missing(managed, managed.end, head.ordinal)
         counts = records.extent_counts(raw)
-        size = records.extent_payload_size(raw)
+        tables = head.entries if counts is None else 2 * head.entries
+        size = len(raw.body) - records.EXTENT_HEAD_SIZE - 4 * tables
         managed.replay_extent(segment, head, counts, size, offset, length)
 
     def _placed_again(self, managed: ManagedLedger, extent: ExtentPlace) -> bool:

@@ -30,7 +30,7 @@ async def managed_ledger_info(topic: Topic) -> JsonObject:
         "creationDate": instant(ledgers[0].opened_ms),
         "modificationDate": instant(ledgers[-1].opened_ms),
     }
-    cursors = {}
+    cursors: JsonObject = {}
     for name, one in list(topic.subscriptions.items()):
         cursors[name] = {**dates, **await _cursor(one, log)}
     last = topic.termination.last if topic.termination.terminated else None
