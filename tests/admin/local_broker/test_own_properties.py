@@ -134,3 +134,16 @@ def test_properties_that_an_older_version_let_in_are_removed_one_by_one(tmp_path
         assert await broker.ask("GET", f"{path}/properties") == (200, {"pulsar.topic.b": "2", "mine": "3"})
 
     run_on_broker(tmp_path, act)
+
+
+def test_new_partitions_have_the_subscriptions_with_their_properties(tmp_path: Path) -> None:
+    async def act(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", f"{TOPIC}/parts/partitions", 1))[0] == 204
+        assert (await broker.ask("PUT", f"{TOPIC}/parts/subscription/s?replicated=true"))[0] == 204
+        path = f"{TOPIC}/parts/subscription/s/properties"
+        assert (await broker.ask("PUT", path, {"mine": "1"}))[0] == 204
+        assert (await broker.ask("POST", f"{TOPIC}/parts/partitions", 2))[0] == 204
+        stats = (await broker.ask("GET", f"{TOPIC}/parts-partition-1/stats"))[1]["subscriptions"]["s"]
+        assert (stats["subscriptionProperties"], stats["isReplicated"]) == ({"mine": "1"}, True)
+
+    run_on_broker(tmp_path, act)

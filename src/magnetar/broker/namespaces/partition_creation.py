@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.partitioned import PartitionedTopics
@@ -76,16 +76,18 @@ class PartitionCreator:
     def _whole(self, partition: TopicName, like: ManagedLedger | None) -> None:
         self._enter(partition)
         made = self._store.unopened_log(partition.fqn)
-        for subscription in () if like is None else list(like.cursors):
+        for subscription, cursor in () if like is None else list(like.cursors.items()):
             if subscription not in made.cursors and subscription != COMPACTION_SUBSCRIPTION:
-                self._subscribe(partition, made, subscription)
+                self._subscribe(partition, made, subscription, {**cursor.properties})
 
-    def _subscribe(self, partition: TopicName, made: ManagedLedger, subscription: str) -> None:
+    def _subscribe(
+        self, partition: TopicName, made: ManagedLedger, subscription: str, properties: dict[str, Any]
+    ) -> None:
         topic = self._loaded.get(partition.fqn)
         if topic is None:
-            made.open_cursor(subscription, made.first)
+            made.open_cursor(subscription, made.first, properties=properties)
         elif subscription not in topic.subscriptions:
-            topic.create_subscription(subscription, made.first)
+            topic.create_subscription(subscription, made.first, properties=properties)
 
     async def make_durably(self, name: TopicName, first: int, end: int) -> None:
         """Create partitions as :meth:`make` does, some at a time.
