@@ -300,3 +300,27 @@ def test_who_asks_whether_a_topic_is_there_is_no_trouble_and_who_wants_it_made_i
         assert all("there is no such topic, and it is not to be created" in one for one in said)
 
     talk(simulation, Settings(allowAutoTopicCreation=False))
+
+
+@pytest.mark.parametrize("made", [True, False])
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+def test_a_partition_of_nothing_is_there_only_where_it_may_be_made(domain: str, made: bool) -> None:
+    """The answer was 0 partitions, so clients went on to a topic that is not there (rules 2.7, 2.8, 2.13)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        parted = TopicName.parse(f"{domain}://public/default/parted")
+        await world.machine.broker.resources.partitioned.create(parted, 2)
+
+        async def asked(local: str) -> tuple[int | None, ServerError | None]:
+            command = c.CommandPartitionedTopicMetadata(
+                f"{domain}://public/default/{local}", client.new_id(), metadata_auto_creation_enabled=made
+            )
+            answer = await client.request(command, c.CommandPartitionedTopicMetadataResponse)
+            return answer.partitions, answer.error
+
+        assert await asked("none-partition-0") == (None, E.TopicNotFound)
+        assert [await asked(f"parted-partition-{n}") for n in (0, 1)] == [(0, None)] * 2
+        assert await asked("parted-partition-2") == (None, E.TopicNotFound)
+
+    talk(simulation, Settings(allowAutoTopicCreation=not made))

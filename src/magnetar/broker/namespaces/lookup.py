@@ -79,7 +79,9 @@ async def partition_count(
     require_namespace(resources, name)
     if name.is_partition:
         partitions = resources.partitioned.count(name.parent)
-        if partitions and name.partition_index >= partitions:
+        # a partition of nothing is a topic like any other
+        there = name.partition_index < partitions if partitions else exists or (may_create and auto.allowed)
+        if not there:
             raise TopicNotFoundError("")
         return 0
     partitions = resources.partitioned.count(name)
