@@ -150,7 +150,7 @@ class Stage:
         if topic is None:
             return {}
         stats = await self.ports().statistics.topic_stats(name, StatsOptions())
-        internal = internal_stats(topic)
+        internal = await internal_stats(topic)
         short = name.local_name
         seen: Sight = {
             f"{short} counters": {word: stats[word] for word in _COUNTED},

@@ -5,7 +5,7 @@ Java admin client. Their published classes run unchanged here; what starts the b
 `magnetar standalone` with the test's configuration. A test that asks for the inside of the broker is left out.
 
 - `class_path`   gets the published tests and what they need, compiles `java/`, and lists the classes
-- `test_class`   runs one class in a process of its own, and reads its verdicts
+- `class_run`    runs one class in a process of its own, and reads its verdicts
 - `__main__`     the command line
 
 `java/` is what stands in the broker's place: `StandIn` changes the methods that make a broker and those that create

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from tools.apache_tests.class_path import ClassPath
-from tools.apache_tests.test_class import ROOT, run
+from tools.apache_tests.class_run import ROOT, run
 
 SECONDS = 600.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tools.apache_tests.class_path import ARTIFACTS, SOURCES, with_a_broker
-from tools.apache_tests.test_class import Verdict, verdicts
+from tools.apache_tests.class_run import Verdict, verdicts
 
 LISTING = """Compiled from "MockedPulsarServiceBaseTest.java"
 public abstract class org.apache.pulsar.broker.auth.MockedPulsarServiceBaseTest extends org.apache.TestRetrySupport {
