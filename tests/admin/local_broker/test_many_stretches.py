@@ -11,10 +11,26 @@ import pytest
 
 from magnetar.admin.local_broker.stats import acknowledged_stretches, managed_ledger_info
 from magnetar.admin.local_broker.stats.acknowledged_stretches import PER_TURN, stretches
+from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.cursor import Cursor
-from tests.admin.local_broker.test_ledger_info import P, prepared
 from tests.support.real_broker import RealBroker, run_on_broker
 from tests.support.subscription_fakes import FakeLog
+
+P = "/admin/v2/persistent/public/default/"
+T = "persistent://public/default/t"
+
+
+async def prepared(broker: RealBroker) -> None:
+    """Topic ``t``, of whose four messages subscription ``s`` has acknowledged the second and the fourth."""
+    producer = await (await broker.client()).producer(T)
+    await broker.ask("PUT", P + "t/subscription/s", "earliest")
+    for _ in range(4):
+        await producer.receipt(producer.send(b"x" * 10))
+    consumer = await (await broker.client()).subscribe(T, "s", c.SubType.Shared)
+    consumer.flow(10)
+    got = [await consumer.receive() for _ in range(4)]
+    for one in (got[1], got[3]):
+        await consumer.ack(one.message_id)
 
 
 def with_holes(count: int) -> Cursor:
@@ -74,7 +90,7 @@ def test_answers_are_the_same_in_parts_and_what_the_metadata_show_is_bounded(
             (await broker.ask("GET", P + "t/" + path))[1]["cursors"] for path in ("internalStats", "internal-info")
         ]
         assert parts == whole
-        assert len(whole[1]["s"]["individualDeletedMessages"]) == 1
+        assert len(whole[1]["s"]["individualDeletedMessages"]) == 2
         monkeypatch.setattr(managed_ledger_info, "_STRETCHES_SHOWN", 0)
         (_, bounded) = await broker.ask("GET", P + "t/internal-info")
         assert "individualDeletedMessages" not in bounded["cursors"]["s"]
