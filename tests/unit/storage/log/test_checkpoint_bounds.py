@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.log import records
+from magnetar.storage.log import cursor_records, records
 from magnetar.storage.log.checkpoint import decode, encode
 from magnetar.storage.log.checkpoint_head import format_in
 from magnetar.storage.log.log_image import encode as log_blob
@@ -58,3 +58,22 @@ def test_a_ledger_has_eight_values_or_more() -> None:
         assert log.about["ledgers"] == [ledger]
     with pytest.raises(records.RecordError, match="a log in the checkpoint has a ledger or a span that is none"):
         decode(encode(HEAD, [log_blob({**LOG, "ledgers": [LEDGER[:-1]]}, [], [])]))
+
+
+def test_a_cursor_has_no_more_ranges_than_the_log_had_entries() -> None:
+    """A bitmap of 2**36 ordinals takes 2 GB; 2**32 may be lost entries, which no ledger counts."""
+    lost, many = 1 << 32, 1 << 35
+    for entries, acked, good in (
+        (0, lost - 1, True),
+        (0, lost, False),
+        (many, many + 1, True),
+        (many, many + lost, False),
+    ):
+        log = {**LOG, "end": 1 << 40, "ledgers": [[1, 0, 0, 1000, 2000, entries, entries, 100]]}
+        state = cursor_records.CursorState(1, 1, -1, [(2, acked + 2)], [])
+        data = encode(HEAD, [log_blob(log, [cursor_records.cursor_record("s", {}, state)], [])])
+        if good:
+            assert decode(data).logs[0].cursors[0].state == state
+        else:
+            with pytest.raises(records.RecordError, match="more ranges than there can be"):
+                decode(data)
