@@ -324,3 +324,13 @@ def test_a_partition_of_nothing_is_there_only_where_it_may_be_made(domain: str, 
         assert await asked("parted-partition-2") == (None, E.TopicNotFound)
 
     talk(simulation, Settings(allowAutoTopicCreation=not made))
+
+
+def test_a_partition_of_nothing_that_may_be_made_has_no_partitions_of_its_own() -> None:
+    """The client opens it then, and it becomes a topic like any other (rule 2.13)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        assert (await client.partitions(f"{T}-partition-5")).partitions == 0
+
+    talk(simulation)
