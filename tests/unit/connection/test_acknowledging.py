@@ -103,3 +103,23 @@ def test_what_is_asked_for_again_comes_with_the_epoch_that_was_said(ids: bool) -
         assert (await consumer.receive()).consumer_epoch == 5
 
     talk(simulation)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("received", [0, 2])
+def test_an_acknowledgement_of_what_is_not_there_yet_takes_nothing_away(received: int, batched: bool) -> None:
+    """The entry that will have this id is delivered, and counts (rule 5.7.4)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s", c.SubType.Shared)
+        last = [await producer.publish(b"x") for _ in range(2)][-1]
+        assert await entries_of(consumer, received) == list(range(received))
+        consumer.ack_unconfirmed(last._replace(entry=last.entry + 1))
+        await again(client)
+        await (batch(producer, 3) if batched else producer.publish(b"x"))
+        assert (await stats(world))["subscriptions"]["s"]["msgBacklog"] == 3
+        assert await entries_of(consumer, 3 - received) == list(range(received, 3))
+
+    talk(simulation)
