@@ -143,6 +143,7 @@ def test_where_keys_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("file://host/key", "names the host 'host'"),
         ("file:///does/not/exist", "cannot read /does/not/exist: No such file"),
         ("/does/not/exist.key", "neither a file nor base64"),
+        ("nofile", "no file has this name"),
         ("/etc/no/such/key/that/looks/like/base64/of/thirty/six/bytes", "there is no file /etc/no/such"),
         ("data:;base64,???", "is not base64"),
         ("data:abc", "malformed data: URL"),

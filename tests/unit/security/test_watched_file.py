@@ -62,3 +62,10 @@ def test_a_file_may_be_as_large_as_it_was_said_and_not_a_byte_more(tmp_path: Pat
             file.changed()
     write(path, "ok", 4_000)
     assert file.changed() == Reading("ok", False)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    """The first user of a password file could not log in, and the first entry of a revocation list was none."""
+    path = tmp_path / "file"
+    path.write_bytes(b"\xef\xbb\xbfsub alice\n")
+    assert WatchedFile(str(path), 100).changed() == Reading("sub alice\n", True)

@@ -42,7 +42,7 @@ class WatchedFile:
             data = file.read(self._bytes_max + 1)
         if len(data) > self._bytes_max:
             raise ValueError(f"more than {self._bytes_max} bytes")
-        text = data.decode()
+        text = data.decode("utf-8-sig")  # editors of Windows write a byte order mark in front
         # what was written meanwhile has another stamp and is read next time
         self._seen, self._settled = stamp, settled
         return Reading(text, settled)

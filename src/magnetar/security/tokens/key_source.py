@@ -18,6 +18,8 @@ from urllib.parse import unquote
 from magnetar.model.errors import InvalidValueError
 
 BYTES_MAX: Final = 1 << 20
+_KEY_BYTES_MIN: Final = 16
+"""No key and no password file is shorter; such a text is the name of a file that is missing."""
 _DATA: Final = re.compile(r"data:[^;,]*(?:;charset=[^;,]*)?(;base64)?,(.*)", re.DOTALL)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
@@ -45,6 +47,10 @@ def read_key(where: str, what: str) -> bytes:
     if _is_path(path):
         raise InvalidValueError(f"{what}: there is no file {path}")
     if _BASE64.fullmatch(place) and (found := _decoded(place)):
+        if len(found) < _KEY_BYTES_MIN:
+            raise InvalidValueError(
+                f"{what}: no file has this name, and as base64 it is only {len(found) * 8} bits, which is no key"
+            )
         return found
     raise InvalidValueError(
         f"{what}: neither a file nor base64; expected file:///path, a path, data:;base64,... or base64"
