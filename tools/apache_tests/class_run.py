@@ -80,6 +80,9 @@ def run(class_path: ClassPath, name: str, results: Path, seconds: float, sources
 def _bounded(command: Sequence[str], place: Path, short: Path, seconds: float, sources: Path) -> bool:
     with short.with_suffix(".out").open("wb") as out, short.with_suffix(".err").open("wb") as err:
         environment = {**os.environ, "PYTHONPATH": str(sources)}
+        environment.pop(
+            "PYTHONDONTWRITEBYTECODE", None
+        )  # each test starts a broker, which would compile what it imports
         # a session of its own, so that its brokers end with it
         process = subprocess.Popen(
             command,

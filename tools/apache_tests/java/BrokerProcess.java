@@ -30,7 +30,8 @@ public class BrokerProcess {
     private static final Set<String> LEFT_OUT = Set.of("metadataStoreUrl", "configurationMetadataStoreUrl", "brokerServicePort",
             "brokerServicePortTls", "webServicePort", "webServicePortTls", "brokerShutdownTimeoutMs",
             "loadBalancerOverrideBrokerNicSpeedGbps", "bookkeeperClientExposeStatsToPrometheus",
-            "numExecutorThreadPoolSize", "advertisedAddress", "bindAddress", "managedLedgerCacheSizeMB");
+            "numExecutorThreadPoolSize", "advertisedAddress", "bindAddress", "managedLedgerCacheSizeMB",
+            "forceDeleteNamespaceAllowed", "forceDeleteTenantAllowed");
     private static final long START_MS_MAX = 120_000;
     private static final long END_S_MAX = 20;
     private static final List<BrokerProcess> ALL = new ArrayList<>();
@@ -40,26 +41,36 @@ public class BrokerProcess {
     }
 
     final Path data;
-    final int port = free();
-    final int portTls = free();
-    final int http = free();
-    final int https = free();
+    final int port;
+    final int portTls;
+    final int http;
+    final int https;
     final boolean tls;
     private final ServiceConfiguration conf;
     private final Map<String, String> atStart;
     private final Process process;
 
-    /** Starts it on `data`, or on a new directory without the tenant "public" if that is null: the tests create it. */
-    BrokerProcess(ServiceConfiguration conf, Path data) throws Exception {
+    /**
+     * Starts it with the data and the ports of `before`, or, if that is null, on a new directory without the tenant "public":
+     * the tests create it.
+     */
+    BrokerProcess(ServiceConfiguration conf, BrokerProcess before) throws Exception {
         this.conf = conf;
         this.atStart = settings(conf);
-        this.data = data != null ? data : Files.createTempDirectory("broker").resolve("data");
+        this.data = before != null ? before.data : Files.createTempDirectory("broker").resolve("data");
+        this.port = before != null ? before.port : free();
+        this.portTls = before != null ? before.portTls : free();
+        this.http = before != null ? before.http : free();
+        this.https = before != null ? before.https : free();
         this.tls = !Objects.toString(conf.getTlsCertificateFilePath(), "").isEmpty() || conf.isTlsEnabledWithKeyStore();
         List<String> lines = new ArrayList<>();
         atStart.forEach((name, value) -> lines.add(name + "=" + value));
         lines.add("brokerServicePort=" + port);
         lines.add("webServicePort=" + http);
         lines.add("advertisedAddress=localhost");
+        // what a test leaves behind is deleted by force, which its own broker does not ask to be allowed
+        lines.add("forceDeleteNamespaceAllowed=true");
+        lines.add("forceDeleteTenantAllowed=true");
         if (tls) {
             lines.add("brokerServicePortTls=" + portTls);
             lines.add("webServicePortTls=" + https);
@@ -81,7 +92,7 @@ public class BrokerProcess {
             Thread.sleep(50);
         }
         System.err.println("broker " + process.pid() + " on " + this.data + " with " + lines);
-        if (data == null) {
+        if (before == null) {
             withoutPublic();
         }
     }

@@ -89,7 +89,7 @@ public class StandIn {
                 throw new SkipException("INSIDE a second broker");
             }
             boolean again = field(builder.getClass(), "otherContextToClose").get(builder) != null && living != null;
-            living = new BrokerProcess(conf, again ? living.data : null);
+            living = new BrokerProcess(conf, again ? living : null);
             if (!again) {
                 THERE.addAll(Set.of(conf.getClusterName(), "pulsar", "pulsar/system"));
             }
