@@ -10,6 +10,7 @@ import pytest
 
 from magnetar.broker.upkeep.inactive_topics import NAMED_PER_PASS
 from magnetar.model.names import TopicName
+from tests.admin.local_broker.test_compaction import compact, publish
 from tests.support.real_broker import TOPIC, real_broker
 
 
@@ -58,3 +59,27 @@ def test_retention_keeps_no_topic_that_is_empty(tmp_path: Path) -> None:
 
     for minutes in (60, -1):
         asyncio.run(scenario(minutes, tmp_path / f"{minutes}"))
+
+
+def test_retention_keeps_what_only_the_compacted_view_holds(tmp_path: Path) -> None:
+    """The log is empty, and compacted readers still get the last value of every key: it is kept like the log."""
+
+    async def scenario() -> None:
+        async with real_broker(tmp_path / "data") as broker:
+            kept = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+            assert (await broker.ask("POST", "/admin/v2/namespaces/public/default/retention", kept))[0] == 204
+            await publish(broker, ("k", "v"))
+            await compact(broker)
+            assert (await broker.ask("DELETE", f"{TOPIC}/t/truncate"))[0] == 204
+            service = broker.node.broker.service
+            (topic,) = service.topics.values()
+            assert topic.log.first == topic.log.end
+            disuse = broker.node.broker.upkeep.inactive_topics
+            await disuse.delete_topics()
+            topic.idle_since_ms = service.clock.now_ms() - 120_000
+            assert await disuse.delete_topics() == 0
+            kept["retentionTimeInMinutes"], kept["retentionSizeInMB"] = 1, 1
+            assert (await broker.ask("POST", "/admin/v2/namespaces/public/default/retention", kept))[0] == 204
+            assert await disuse.delete_topics() == 1, "retention ends"
+
+    asyncio.run(scenario())

@@ -2,9 +2,10 @@
 
 A topic is in use while it has a producer, or a subscription (mode delete_when_no_subscriptions) or a connected
 consumer or a backlog (mode delete_when_subscriptions_caught_up). After ``max_inactive_s`` without use it is deleted,
-but not while retention keeps what it holds: a topic without entries is kept by none. Only loaded topics are looked
-at: a partition that was made and never used is none of them. A subscription is in use while it has a consumer; its
-time begins with its last progress, or, as that is not kept across restarts, when its topic was loaded.
+but not while retention keeps what it holds: a topic without entries, in its log or its compacted view, is kept by
+none. Only loaded topics are looked at: a partition that was made and never used is none of them. A subscription is in
+use while it has a consumer; its time begins with its last progress, or, as that is not kept across restarts, when its
+topic was loaded.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def _in_use(topic: Topic, *, caught_up_is_enough: bool) -> bool:
 
 
 def _retained(topic: Topic, idle_ms: int) -> bool:
-    if topic.log.end == topic.log.first:
+    viewed = topic.compactor is not None and topic.compactor.view is not None
+    if topic.log.end == topic.log.first and not viewed:
         return False
     minutes = topic.policies.retention.minutes
     return minutes < 0 or idle_ms < minutes * 60_000
