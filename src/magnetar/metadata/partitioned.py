@@ -68,7 +68,7 @@ class PartitionedTopics:
         """The caller has seen that no plain topic of this name exists; ``to_make``: and calls :meth:`made` later."""
         if partitions <= 0:
             raise NotAcceptableError("Number of partitions should be more than 0")
-        self._check_maximum(partitions)
+        self.check_maximum(partitions)
         require_no_partition(topic)
         record = _to_json(topic, PartitionedTopic(partitions, dict(properties or {})), 0 if to_make else None)
         await self._records.create(_key(topic), record, "This topic already exists")
@@ -86,7 +86,7 @@ class PartitionedTopics:
                 raise UnprocessableError(
                     f"Desired partitions {partitions} can't be less than the current partitions {found.partitions}."
                 )
-            self._check_maximum(partitions)
+            self.check_maximum(partitions)
             unmade = self._unmade.get(topic, found.partitions if partitions > found.partitions else None)
             return _to_json(topic, PartitionedTopic(partitions, found.properties), unmade)
 
@@ -146,7 +146,8 @@ class PartitionedTopics:
             raise NotFoundError(f"Topic {topic.fqn} not found.")
         return found
 
-    def _check_maximum(self, partitions: int) -> None:
+    def check_maximum(self, partitions: int) -> None:
+        """Raise NotAcceptableError for more partitions than a topic may have."""
         if self.max_partitions and partitions > self.max_partitions:
             raise NotAcceptableError(f"Number of partitions should be less than or equal to {self.max_partitions}")
         if partitions > PARTITIONS_MAX:

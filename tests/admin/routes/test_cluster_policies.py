@@ -115,12 +115,18 @@ def test_replication_to_another_cluster_is_refused_wherever_it_is_asked_for(two:
     topic = "/admin/v2/persistent/ref/main/t/replication"
     other: list[tuple[str, str, object]] = [
         ("POST", path, ["standalone", "c2"]),
-        ("POST", topic, ["c2"]),
+        ("POST", topic, ["standalone", "c2"]),
         ("PUT", NS + "/ref/new", {"replication_clusters": ["standalone", "c2"]}),
     ]
     for method, where, named in other:
         status, reason = said(two, method, where, named)
         assert (status, "no message would arrive in cluster c2" in reason) == (501, True), where
+    for nothing in (None, []):
+        assert said(two, "POST", topic, nothing) == (412, "ClusterIds should not be null or empty")
+    status, reason = said(two, "POST", topic, ["c2"])
+    assert (status, "Can not remove local cluster" in reason) == (412, True)
+    status, reason = said(two, "POST", topic + "?isGlobal=true", ["standalone"])
+    assert (status, "namespace-level replication is not enabled" in reason) == (412, True)
     assert said(two, "GET", path) == (200, ["standalone"])
     assert said(two, "GET", NS + "/ref/new")[0] == 404
     assert two.get(topic).content == b""

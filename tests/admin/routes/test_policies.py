@@ -326,6 +326,10 @@ def test_quotas_of_a_topic(rest: RestClient, broker: FakeBroker) -> None:
     nothing = {"limit": -1, **quota(-1, -1)}
     assert rest.get(quotas + "Map").json() == {}
     assert rest.get(quotas + "Map?applied=true").json() == {"destination_storage": nothing, "message_age": nothing}
+    assert rest.post(NAMESPACE + "/backlogQuota", json=quota(30, 10)).status_code == 204
+    shown = rest.get(quotas + "Map?applied=true").json()
+    assert shown == {"destination_storage": {"limit": 30, **quota(30, 10)}, "message_age": nothing}
+    assert rest.delete(NAMESPACE + "/backlogQuota").status_code == 204
     assert rest.post(quotas + "?backlogQuotaType=message_age", json=quota(-1, 600)).status_code == 204
     refused = rest.post(kept, json={"retentionTimeInMinutes": 10, "retentionSizeInMB": 1000})
     assert refused.json()["reason"] == (

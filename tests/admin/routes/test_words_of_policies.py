@@ -11,8 +11,9 @@ import pytest
 from magnetar.admin_api.models.record import ApiModel
 from magnetar.admin_api.operation import Operation
 from magnetar.admin_api.operations.catalogue import OPERATIONS
+from magnetar.config.settings import Settings
 from magnetar.model.policies import Json
-from tests.admin.conftest import World
+from tests.admin.conftest import World, world
 
 
 def _with_other_words(kind: Any, example: Json) -> Iterator[Json]:
@@ -74,3 +75,17 @@ def test_an_unknown_type_of_topics_is_refused_where_they_are_created(own_world: 
     mode = {"inactive_topic_policies": {"inactiveTopicDeleteMode": "bogus"}}
     refused = own_world.rest.request("PUT", path + "2", json=mode)
     assert (refused.status_code, "inactiveTopicDeleteMode" in refused.json()["reason"]) == (400, True)
+
+
+def test_topics_are_created_with_no_more_partitions_than_one_may_have() -> None:
+    rest = world(Settings(maxNumPartitionsPerPartitionedTopic=10)).rest
+    path = "/admin/v2/namespaces/ref/main/autoTopicCreation"
+    ten = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 10}
+    assert rest.post(path, json=ten).status_code == 204
+    refused = rest.post(path, json={**ten, "defaultNumPartitions": 11})
+    assert (refused.status_code, refused.json()["reason"]) == (
+        406,
+        "Number of partitions should be less than or equal to 10",
+    )
+    assert rest.get(path).json() == ten
+    assert rest.post(path, json={**ten, "allowAutoTopicCreation": False, "defaultNumPartitions": 11}).is_success

@@ -1,6 +1,7 @@
 """One set of statistics for a partitioned topic, from those of its partitions (rule 11.4.12).
 
-Numbers add up; averages are averaged; points in time and names of single clients are left out, as in Pulsar.
+Numbers add up; averages are averaged; the beginning of the backlog is the earliest of all, and its age the greatest.
+Other points in time and names of single clients are left out, as in Pulsar.
 Publishers and consumers are matched by their place in the lists, subscriptions by name.
 """
 
@@ -21,9 +22,13 @@ _PUBLISHER: Final = (
 _NOT_OF_CONSUMERS: Final = frozenset({"address", "connectedSince", "clientVersion", "metadata"})
 _AVERAGED: Final = frozenset({"averageMsgSize"})
 _FIRST: Final = frozenset({"producerId", "backlogQuotaLimitSize", "backlogQuotaLimitTime"})
-_EARLIEST: Final = frozenset({"topicCreationTimeStamp"})
+_EARLIEST: Final = frozenset(
+    {"earliestMsgPublishTimeInBacklog", "earliestMsgPublishTimeInBacklogs", "topicCreationTimeStamp"}
+)
 _LATEST: Final = frozenset({"lastPublishTimeStamp"})
-"""These two are members of later versions of Pulsar, which are of the whole topic."""
+"""This one and topicCreationTimeStamp are members of later versions of Pulsar, which are of the whole topic."""
+_AGE: Final = "oldestBacklogMessageAgeSeconds"
+_AGE_OF: Final = "oldestBacklogMessageSubscriptionName"
 _NEVER: Final = "1970-01-01T00:00:00Z"
 
 
@@ -34,10 +39,12 @@ class PartitionedStats:
         self._topic = _Together()
         self._publishers = _ByPlace()
         self._subscriptions: dict[str, tuple[_Together, _ByPlace]] = {}
+        self._oldest: JsonObject = {}
 
     def add(self, part: JsonObject) -> None:
         """The topic statistics of one more partition."""
         self._topic.add(part)
+        self._note_oldest(part)
         self._publishers.add(part.get("publishers"))
         for name, subscription in _object(part.get("subscriptions")).items():
             known = self._subscriptions.get(name)
@@ -46,9 +53,15 @@ class PartitionedStats:
             known[0].add(_object(subscription))
             known[1].add(_object(subscription).get("consumers"))
 
+    def _note_oldest(self, part: JsonObject) -> None:
+        """Keeps the greatest age of a backlog, together with the subscription whose backlog it is."""
+        age, greatest = part.get(_AGE), self._oldest.get(_AGE, 0)
+        if isinstance(age, int) and isinstance(greatest, int) and age > greatest:
+            self._oldest = {_AGE: age, _AGE_OF: part.get(_AGE_OF)}
+
     def as_json(self) -> JsonObject:
         """The topic statistics of all partitions together."""
-        result = self._topic.as_json()
+        result = {**self._topic.as_json(), **self._oldest}
         result["publishers"] = [
             {key: value for key, value in same.items() if key in _PUBLISHER} for same in self._publishers.as_json()
         ]

@@ -184,6 +184,8 @@ async def _set(
     value = about.check(body) if body is not None or policy == "dispatcherPauseOnAckStatePersistent" else None
     if policy == "replication":
         require_replicable(resources, settings.clusterName, name, value)
+    if policy == "autoTopicCreation":
+        _check_partitions(resources, value)
     await _store(resources, settings, name, about.key, value)
     await topics.policies_in_force()
     return done(about.status)
@@ -215,6 +217,12 @@ async def _store(resources: Resources, settings: Settings, name: NamespaceName, 
         return {field: value}
 
     await resources.namespaces.change(name, changed)
+
+
+def _check_partitions(resources: Resources, value: Json) -> None:
+    """Raise NotAcceptableError if topics were created with more partitions than one may have."""
+    if isinstance(value, dict) and value["allowAutoTopicCreation"] and value.get("topicType") == "partitioned":
+        resources.partitioned.check_maximum(v.whole(value["defaultNumPartitions"]))
 
 
 # rules between policies ----------------------------------------------------------------------------------------------

@@ -91,9 +91,12 @@ def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
         found = quotas_of(name, is_global=isGlobal)
         if not found and applied:
             holds = topics.policies_of(name)
+            of_namespace = resources.namespaces.policies(name.namespace).get(_MAP)
             found = {
                 "destination_storage": _shown("limitSize", holds.size_quota),
                 "message_age": _shown("limitTime", holds.age_quota),
+                **(of_namespace if isinstance(of_namespace, dict) else {}),
+                **quotas_of(name, is_global=True),
             }
         return answer(found)
 

@@ -18,7 +18,7 @@ from magnetar.admin.http.parameters import TOPIC, Flag, NameText, PathText, topi
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import TopicsPort
-from magnetar.admin.routes.namespaces.replication import require_replicable
+from magnetar.admin.routes.namespaces.replication import require_replicable_topic
 from magnetar.admin.routes.topics.topics import parts_of
 from magnetar.admin.values import offload_policies
 from magnetar.admin.values import policy_values as v
@@ -259,8 +259,8 @@ async def _set(
         )
     if policy == "retention":
         _check_retention(topics, name, value)
-    if policy == "replication" and value is not None:
-        require_replicable(resources, settings.clusterName, name.namespace, value)
+    if policy == "replication":
+        require_replicable_topic(resources, settings.clusterName, name.namespace, value, is_global=is_global)
     await resources.topic_policies.update(name, policy, value, is_global=is_global)
     return done()
 
