@@ -33,7 +33,7 @@ class Replay:
         self._factory = factory
         self.logs = ReplayedLogs(found, factory)
         self._extents = ReplayedExtents(found, self.logs)
-        self._cursors = ReplayedCursors(found, factory)
+        self._cursors = ReplayedCursors(found, factory, self.logs)
         self.sequence = -1
         """The number of the block whose records are being applied."""
 

@@ -9,7 +9,7 @@ from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log import cursor_records
 from magnetar.storage.replay.recovered import CURSOR, LogFactory, Recovered
-from magnetar.storage.replay.replayed_logs import require_ordinal
+from magnetar.storage.replay.replayed_logs import ReplayedLogs, require_ordinal
 
 log = logging.getLogger(__name__)
 
@@ -17,14 +17,16 @@ log = logging.getLogger(__name__)
 class ReplayedCursors:
     """The cursors of a start, while it replays."""
 
-    def __init__(self, found: Recovered, factory: LogFactory) -> None:
+    def __init__(self, found: Recovered, factory: LogFactory, logs: ReplayedLogs) -> None:
         self._found = found
         self._factory = factory
+        self._logs = logs
         self._shared: set[tuple[int, int]] = set()
         """Ids that several cursors of one log have, which very old versions could give: nobody knows whose a record
         without a name is, so it counts for none of them."""
         self.oldest = 0
-        """The highest id that the checkpoint knows: every later cursor was made in a record that is replayed."""
+        """The highest id that the checkpoint knows. Every later cursor was made in a record that is replayed. So may an
+        earlier one have been that is unknown; else it was deleted, and the checkpoint knew."""
         self._nameless: set[tuple[int, int]] = set()
         """Cursors that entries were acknowledged on, and whose making no record says."""
 
@@ -54,6 +56,7 @@ class ReplayedCursors:
         self._found.know(CURSOR, state.cursor)
         if managed is not None:
             _require_ranges(managed, state)
+            self._nameless.discard((managed.id, state.cursor))
             self.whole(managed, name, properties, state)
 
     def acknowledged(self, state: cursor_records.CursorState) -> None:
@@ -64,7 +67,7 @@ class ReplayedCursors:
         if known is not None and key not in self._shared:
             _require_ranges(self._found.logs[state.log], state)
             known.replay(state)
-        elif known is None and state.cursor > self.oldest and state.log in self._found.logs:
+        elif known is None and state.log in self._found.logs and (self._logs.damaged or state.cursor > self.oldest):
             self._nameless.add(key)
 
     def deleted(self, managed: ManagedLedger, cursor_id: int) -> None:

@@ -130,6 +130,44 @@ def test_a_subscription_that_only_lost_checkpoints_of_older_versions_named_is_mi
     run(main())
 
 
+@pytest.mark.parametrize("moved_after", [False, True], ids=["lost", "moved after"])
+def test_a_subscription_whose_making_a_checkpoint_left_out_and_a_damaged_block_held_is_missed(
+    monkeypatch: pytest.MonkeyPatch, moved_after: bool
+) -> None:
+    """Its number is none after those that the checkpoint knows: it was given already. A seek says its name again."""
+
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        other, managed = store.open_log("other"), store.open_log("a")
+        async with store.keeper.no_checkpoint():
+            await append(store, managed, *numbered(0, 3))
+            while store.journal.segment < 2:
+                await append(store, other, *numbered(0, 1, 100))
+            flush = store.journal._flush
+            monkeypatch.setattr(store.journal, "_flush", lambda: None)  # the disk takes its time
+            cursor = managed.open_cursor("sub-that-is-lost", 0)
+        await settled()
+        assert checkpoint_names(files.names())
+        monkeypatch.setattr(store.journal, "_flush", flush)
+        flush()
+        await store.journal.drain()
+        cursor.acknowledge([0])
+        await store.journal.drain()
+        if moved_after:
+            cursor.reset(2)
+        await append(store, other, b"so that it is no torn end")
+        files = await killed(store, files)
+        files.flip_bit(segment_name(2), snapshot(files)[segment_name(2)].index(b"sub-that-is-lost"))
+        store = opened(files)
+        named = [text for text in store.damage if f"says the name of subscription {cursor.id}," in text]
+        found = store.open_log("a").cursors.get("sub-that-is-lost")
+        assert (len(named), found and found.mark_delete) == ((0, 1) if moved_after else (1, None)), store.damage
+        await store.close()
+
+    run(main())
+
+
 def test_nothing_is_said_of_what_was_deleted() -> None:
     """Whatever checkpoint a start begins with."""
 
