@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.ledger import Ledger
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log import checkpoint, judged_records, records
 from magnetar.storage.log.records import RecordKind
 from magnetar.storage.log.segment import Span
@@ -36,6 +37,8 @@ class Replay:
         self._cursors = ReplayedCursors(found, factory, self.logs)
         self.sequence = -1
         """The number of the block whose records are being applied."""
+        self._deleted_copies: set[str] = set()
+        """Keys of objects that are gone, and were not written again."""
 
     def image(self, image: checkpoint.Checkpoint) -> None:
         """Take a checkpoint."""
@@ -86,8 +89,9 @@ class Replay:
     def _rare(self, kind: int, fields: dict[str, Any]) -> None:
         if kind == RecordKind.COPY_DELETED:
             self._factory.discarded.pop(fields["key"], None)
+            self._deleted_copies.add(fields["key"])
         elif kind == RecordKind.COPY_BEGUN:
-            self._factory.copy_discarded(Offload.from_list(fields["offload"]))
+            self._factory.copy_discarded(self._copy(fields["offload"]))
         else:
             self.found.know(LOG, fields["log"])
             if kind == RecordKind.LEDGER:
@@ -105,18 +109,36 @@ class Replay:
         elif kind == RecordKind.LEDGER:
             self.logs.ledger(managed, fields)
         elif kind == RecordKind.OFFLOADED:
-            managed.apply_offload(fields["ledger"], Offload.from_list(fields["offload"]))
+            managed.apply_offload(fields["ledger"], self._copy(fields["offload"]))
         elif kind == RecordKind.TRIMMED:
             require_ordinal(managed, fields["ordinal"])
             managed.replay_trim(fields["ordinal"], fields.get("bytes") or 0)
         elif kind == RecordKind.CURSOR_DELETED:
             self._cursors.deleted(managed, fields["cursor"])
 
+    def _let_go_deleted_copies(self, managed: ManagedLedger) -> None:
+        """A copy is deleted when its ledger was trimmed. If the kill came before the record of the trim, and the
+        checkpoint that knew of it cannot be read any more, the record of the deletion is all that says so."""
+        for ledger in list(managed.table.ledgers):
+            copy = ledger.offload
+            if copy is not None and copy.key in self._deleted_copies:
+                ledger.offload = None
+                if copy.released:
+                    managed.replay_trim(ledger.end, 0)
+
+    def _copy(self, values: list[Any]) -> Offload:
+        """A copy that is there, or is being written."""
+        copy = Offload.from_list(values)
+        self._deleted_copies.discard(copy.key)
+        return copy
+
     def settle(self) -> None:
         """After the last record: name what is missing, forget what was begun and never became durable."""
         self.logs.part_names()
         self._cursors.part_ids()
         for managed in self.found.logs.values():
+            if self._deleted_copies:
+                self._let_go_deleted_copies(managed)
             for ledger in managed.table.ledgers:
                 if ledger.offload is not None:
                     # a checkpoint may know of a trim that the kill prevented

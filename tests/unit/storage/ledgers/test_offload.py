@@ -9,6 +9,7 @@ import pytest
 
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError
 from magnetar.runtime.clock import SystemClock
+from magnetar.storage.backends.file_names import checkpoint_names
 from magnetar.storage.ledgers.archive import ArchivedEntries, Offload
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
@@ -288,6 +289,45 @@ def test_a_topic_that_was_deleted_while_its_ledgers_were_recorded_leaves_no_obje
         await store.close()
         store = opened(files)
         assert set(store.discarded) == {old.key, new.key}
+        await store.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("released", [True, False])
+def test_a_trim_that_only_a_lost_checkpoint_knew_is_one_where_the_copy_was_deleted_for_it(
+    monkeypatch: pytest.MonkeyPatch, released: bool
+) -> None:
+    """The kill came after the checkpoint and before the record of the trim: the copy is deleted, and no span waits."""
+
+    async def main() -> None:
+        files = disk()
+        store, managed = await filled(files, 0)
+        other = store.open_log("other")
+        async with store.keeper.no_checkpoint():
+            await append(store, other, b"keeps the first segment")
+            await append(store, managed, *numbered(0, 12))
+            await record(managed, 0, copy_of(managed, 0)._replace(released=released))
+            while store.journal.segment < 2:
+                await append(store, other, *numbered(0, 1, 100))
+            with monkeypatch.context() as slow:
+                slow.setattr(store.journal, "_flush", lambda: None)  # the disk takes its time
+                managed.trim(10)
+        await settled()
+        files = files.reopened()
+        store = opened(files)
+        assert found(store).first == 10
+        (copy,) = store.discarded.values()
+        del COPIES.held[copy.name]
+        store.copy_deleted(copy)
+        await store.journal.drain()
+        files = await killed(store, files)
+        for name in checkpoint_names(files.names()):
+            files.flip_bit(name, 20)
+        store = opened(files)
+        assert store.damage == []
+        assert (found(store).first, store.discarded) == (10, {})
+        assert await read(found(store), 10) == numbered(10, 12)
         await store.close()
 
     run(main())
