@@ -56,8 +56,13 @@ async def asked(
 ) -> tuple[int, Any]:
     """Ask; ``before`` is awaited when the route waits for the body. Returns status and answer."""
     sent: list[Any] = []
+    received = False
 
     async def receive() -> Any:
+        nonlocal received
+        if received:
+            await asyncio.Event().wait()  # the client stays until it has its answer
+        received = True
         await before()
         return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode(), "more_body": False}
 

@@ -63,6 +63,28 @@ def test_others_have_a_turn_after_each_part() -> None:
     asyncio.run(main())
 
 
+def test_others_have_a_turn_after_many_that_fill_no_part() -> None:
+    """Thousands of subscriptions may each have a little less than a part."""
+
+    async def main() -> None:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.ensure_future(others())
+        for number in range(10):
+            cursor = with_holes(PER_TURN - 1)
+            assert [len(part) async for part in stretches(cursor)] == [PER_TURN - 1]
+            assert turns > number
+        task.cancel()
+
+    asyncio.run(main())
+
+
 def test_what_is_acknowledged_meanwhile_does_no_harm() -> None:
     async def main() -> None:
         cursor = with_holes(20 * PER_TURN)

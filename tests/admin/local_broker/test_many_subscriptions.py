@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from magnetar.admin.local_broker.stats.internal_stats import internal_stats
+from magnetar.admin.local_broker.stats.managed_ledger_info import managed_ledger_info
 from magnetar.admin.local_broker.stats.topic_stats import topic_stats
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.topic.throughput import UNSEEN
+from magnetar.broker.topic.topic import Topic
 from tests.support.topic_bench import TopicBench, simulated
 
 SUBSCRIPTIONS = 1_000
@@ -19,20 +25,29 @@ class NoRates:
         return UNSEEN.rate
 
 
-def test_others_have_turns_between_subscriptions(tmp_path: Path) -> None:
+async def statistics(topic: Topic) -> Any:
+    rates: Any = NoRates()
+    return await topic_stats(topic, rates, StatsOptions(), "b:1")
+
+
+@pytest.mark.parametrize(
+    ("ask", "member"),
+    [(statistics, "subscriptions"), (internal_stats, "cursors"), (managed_ledger_info, "cursors")],
+)
+def test_others_have_turns_between_subscriptions(
+    tmp_path: Path, ask: Callable[[Topic], Awaitable[Any]], member: str
+) -> None:
     async def main() -> None:
         bench = TopicBench(tmp_path)
         for number in range(SUBSCRIPTIONS):
             bench.topic.create_subscription(f"s{number}", 0)
         await bench.durable()
-        rates: Any = NoRates()
-        asking = asyncio.create_task(topic_stats(bench.topic, rates, StatsOptions(), "b:1"))
+        asking = asyncio.ensure_future(ask(bench.topic))
         turns = 0
         while not asking.done():
             turns += 1
             await asyncio.sleep(0)
-        shown: Any = (await asking)["subscriptions"]
-        assert len(shown) == SUBSCRIPTIONS
+        assert len((await asking)[member]) == SUBSCRIPTIONS
         assert turns >= SUBSCRIPTIONS // 50
 
     simulated(main)

@@ -82,7 +82,8 @@ def test_the_first_error_is_raised_when_those_that_began_have_ended() -> None:
 
 
 @pytest.mark.parametrize("members", [0, 1, 20, 21, 100])
-def test_many_members_come_in_pieces(members: int) -> None:
+@pytest.mark.parametrize("given", [True, False])
+def test_many_members_come_in_pieces(members: int, given: bool) -> None:
     whole = {f"n{i}é": {"i": i, "text": '"}\ud800' if i == 3 else "}"} for i in range(members)}
     turns = 0
 
@@ -94,7 +95,7 @@ def test_many_members_come_in_pieces(members: int) -> None:
                 turns += 1
 
         task = asyncio.get_running_loop().create_task(others())
-        made = with_many({"a": 1, "parts": whole, "m": "é"}, "parts", whole)
+        made = with_many({"a": 1, "parts": whole, "m": "é"}, "parts", whole if given else None)
         sent = b"".join([bytes(piece) async for piece in made.pieces]) if isinstance(made, Streamed) else made.body  # type: ignore[arg-type]
         task.cancel()
         return bytes(sent)

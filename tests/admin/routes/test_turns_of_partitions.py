@@ -11,6 +11,7 @@ from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.ids import EARLIEST
 from magnetar.model.names import TopicName
+from magnetar.model.policies import JsonObject
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import asked
@@ -57,5 +58,32 @@ def test_others_have_turns_between_partitions(method: str, path: str, body: obje
             await asyncio.sleep(0)
         assert (await asking)[0] in (200, 204)
         assert turns >= PARTITIONS // 50
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", ["/internalStats", "/internal-info"])
+def test_an_answer_about_many_subscriptions_is_sent_in_pieces(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them may have a hundred thousand acknowledged ranges to be written."""
+    many: JsonObject = {"state": "", "cursors": {f"s{number}": {} for number in range(2_000)}}
+
+    async def found(broker: FakeBroker, topic: TopicName) -> JsonObject:
+        return many
+
+    async def run() -> None:
+        monkeypatch.setattr(FakeBroker, "internal_stats", found)
+        monkeypatch.setattr(FakeBroker, "managed_ledger_info", found)
+        settings = Settings()
+        resources = Resources(MemoryMetadataStore(), settings)
+        await resources.ensure_defaults()
+        broker = FakeBroker(resources, settings)
+        broker.topics[TOPIC] = {}
+        asking = asyncio.create_task(asked(create_app(broker.ports(), resources, settings), "GET", PATH + path, None))
+        turns = 0
+        while not asking.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert await asking == (200, many)
+        assert turns >= 2_000 // 20
 
     asyncio.run(run())

@@ -173,8 +173,16 @@ async def _streamed(pieces: Iterable[Sequence[str]]) -> AsyncIterator[str]:
     yield "[]" if before == "[" else "]"
 
 
-def with_many(head: Mapping[str, object], name: str, members: Mapping[str, object]) -> Response:
-    """A JSON object, of which ``name`` has ``members``: many are sent piece by piece, as of a list, and come last."""
+def with_many(head: Mapping[str, object], name: str, members: Mapping[str, object] | None = None) -> Response:
+    """A JSON object, of which ``name`` has ``members``: many are sent piece by piece, as of a list, and come last.
+
+    None: those that ``head`` has under that name, if there are any.
+    """
+    if members is None:
+        own = head.get(name)
+        if not isinstance(own, Mapping):
+            return answer(head)
+        members = own
     if len(members) <= _MEMBERS_PER_PIECE:
         return answer({**head, name: members})
     return Streamed(_many(head, name, members), media_type="application/json")

@@ -11,6 +11,8 @@ from magnetar.broker.topic.ports import SubscriptionCursor
 
 PER_TURN: Final = 2000
 """So many are listed before others have a turn."""
+_FEW: Final = 40
+"""After so many others need no turn yet: thousands of subscriptions may have a few each."""
 
 
 async def stretches(cursor: SubscriptionCursor) -> AsyncIterator[list[tuple[int, int]]]:
@@ -18,7 +20,8 @@ async def stretches(cursor: SubscriptionCursor) -> AsyncIterator[list[tuple[int,
     at = 0
     while some := list(islice(cursor.acknowledged_ranges(at), PER_TURN)):
         yield some
+        if len(some) > _FEW:
+            await asyncio.sleep(0)
         if len(some) < PER_TURN:
             return
         at = some[-1][1]
-        await asyncio.sleep(0)

@@ -19,14 +19,14 @@ from magnetar.runtime.tasks import in_turns
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
-_SUBSCRIPTIONS_PER_TURN: Final = 50
+SUBSCRIPTIONS_PER_TURN: Final = 50
 
 
 async def internal_stats(topic: Topic) -> JsonObject:
     """The answer to ``GET .../internalStats``."""
     cursors: JsonObject = {}
     waiting = 0
-    async for name, subscription in in_turns(list(topic.subscriptions.items()), _SUBSCRIPTIONS_PER_TURN):
+    async for name, subscription in in_turns(list(topic.subscriptions.items()), SUBSCRIPTIONS_PER_TURN):
         waits = _waits(subscription, topic.log)
         waiting += waits
         cursors[name] = await _cursor(subscription, topic.log, waits)

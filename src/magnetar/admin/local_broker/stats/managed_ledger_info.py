@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.admin.local_broker.stats.acknowledged_stretches import stretches
-from magnetar.admin.local_broker.stats.internal_stats import instant
+from magnetar.admin.local_broker.stats.internal_stats import SUBSCRIPTIONS_PER_TURN, instant
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject
+from magnetar.runtime.tasks import in_turns
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
@@ -31,7 +32,7 @@ async def managed_ledger_info(topic: Topic) -> JsonObject:
         "modificationDate": instant(ledgers[-1].opened_ms),
     }
     cursors: JsonObject = {}
-    for name, one in list(topic.subscriptions.items()):
+    async for name, one in in_turns(list(topic.subscriptions.items()), SUBSCRIPTIONS_PER_TURN):
         cursors[name] = {**dates, **await _cursor(one, log)}
     last = topic.termination.last if topic.termination.terminated else None
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from magnetar.admin.http.bodies import answer, object_body
+from magnetar.admin.http.bodies import answer, object_body, with_many
 from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, TopicsPort
@@ -31,8 +31,8 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         parts = each_part(topics, resources, name)
         found = {part.fqn: await statistics.managed_ledger_info(part) async for part in parts}
         if resources.partitioned.count(name):
-            return answer({"version": 0, "partitions": found})
-        return answer(found[name.fqn])
+            return with_many({"version": 0}, "partitions", found)
+        return with_many(found[name.fqn], "cursors")
 
     @router.get(TOPIC + "/backlog")
     async def get_backlog(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:

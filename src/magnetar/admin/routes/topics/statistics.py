@@ -8,7 +8,7 @@ from typing import Annotated
 from starlette.responses import Response
 
 from magnetar.admin.http.arguments import Together
-from magnetar.admin.http.bodies import answer, with_many
+from magnetar.admin.http.bodies import with_many
 from magnetar.admin.http.parameters import TOPIC, Flag, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, StatsOptions, TopicsPort
@@ -45,14 +45,12 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, options: Options
     ) -> Response:
         name = existing(topics, resources, topic_name(domain, tenant, namespace, topic))
-        stats = await statistics.topic_stats(name, options)
-        subscriptions = stats.get("subscriptions")
-        return with_many(stats, "subscriptions", subscriptions if isinstance(subscriptions, dict) else {})
+        return with_many(await statistics.topic_stats(name, options), "subscriptions")
 
     @router.get(TOPIC + "/internalStats")
     async def get_internal_stats(domain: PathText, tenant: PathText, namespace: PathText, topic: NameText) -> Response:
         name = existing(topics, resources, topic_name(domain, tenant, namespace, topic))
-        return answer(await statistics.internal_stats(name))
+        return with_many(await statistics.internal_stats(name), "cursors")
 
     @router.get(TOPIC + "/partitioned-stats")
     async def get_partitioned_stats(
