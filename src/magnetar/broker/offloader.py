@@ -101,6 +101,12 @@ class Offloader:
         """When a run of the topic failed last since this broker was started; 0: never."""
         return self._failed_ms.get(name.fqn, 0)
 
+    def forget(self, name: TopicName) -> None:
+        """The topic is deleted: another one of its name begins anew."""
+        self._statuses.pop(name.fqn, None)
+        self._failed_ms.pop(name.fqn, None)
+        self._not_before.pop(name.fqn, None)
+
     def begin(self, topic: Topic, until: Position) -> None:
         """Copy every ledger that lies wholly before ``until``. Raises ConflictError while there is a run."""
         if self.status(topic.name).status == "RUNNING":
@@ -133,6 +139,9 @@ class Offloader:
             raise
         else:
             self._statuses[name] = OffloadStatus("SUCCESS", "", first_unoffloaded(topic.log))
+        finally:
+            if topic.log.deleted:
+                self.forget(topic.name)
 
     async def adopt(self, topic: Topic, ledger_id: int, name: str) -> Offload:
         """Record a copy that a job wrote to the object store; no error if it was adopted already.

@@ -343,6 +343,7 @@ class BrokerService:
         topic.close()
         if topic.compactor is not None:
             topic.compactor.forget()
+        self.offloader.forget(name)
         self._leaving.add(name.fqn)
         try:
             # first: a topic of this name that comes later must not find any of it after a crash in between

@@ -259,6 +259,10 @@ def test_policies_begin_offloading_and_without_a_store_nothing_begins(tmp_path: 
         assert answer["status"] == "ERROR" and "offloadUrl" in answer["lastError"]
         assert (await broker.stats("t"))["lastOffloadFailureTimeStamp"] > 0
         assert await values(broker, 150) == [value(i) for i in range(150)]
+        assert (await broker.ask("DELETE", f"{URL}?force=true"))[0] == 204
+        await publish(broker, 0, 1)
+        assert (await finished(broker))["status"] == "NOT_RUN", "another topic of that name"
+        assert (await broker.stats("t"))["lastOffloadFailureTimeStamp"] == 0
 
     run(tmp_path, scenario)
     run(tmp_path, without, offloadUrl="")
