@@ -121,6 +121,7 @@ def test_replication_to_another_cluster_is_refused_wherever_it_is_asked_for(two:
     for method, where, named in other:
         status, reason = said(two, method, where, named)
         assert (status, "no message would arrive in cluster c2" in reason) == (501, True), where
+    nothing: list[str] | None
     for nothing in (None, []):
         assert said(two, "POST", topic, nothing) == (412, "ClusterIds should not be null or empty")
     status, reason = said(two, "POST", topic, ["c2"])
