@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -105,8 +106,8 @@ def fake_service(**settings: Any) -> BrokerService:
                 warning=lambda kind, message, *args, extra=None: complaints.append(message % args)
             ),
             said=complaints,
-            pending_publishes_high=chosen.maxPendingPublishRequestsPerConnection,
-            pending_publishes_low=chosen.maxPendingPublishRequestsPerConnection // 2,
+            pending_publishes_high=chosen.maxPendingPublishRequestsPerConnection or sys.maxsize,
+            pending_publishes_low=(chosen.maxPendingPublishRequestsPerConnection or sys.maxsize) // 2,
             pending_bytes_high=chosen.maxMessagePublishBufferSizeInMB << 20,
             producer_left=lambda producer: None,
             authentication=None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
@@ -45,7 +46,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.system_topics import ASSIGN_TOPIC, is_heartbeat, is_system_topic
+from magnetar.model.system_topics import ASSIGN_TOPIC, is_heartbeat, is_reserved, is_system_topic
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.eager import run_eagerly
@@ -101,9 +102,9 @@ class BrokerService:
         self.web_service_url = ""
         self.web_service_url_tls = ""
         self.surroundings = Surroundings()
-        self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection
+        self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection or sys.maxsize
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
-        self.pending_publishes_low = settings.maxPendingPublishRequestsPerConnection // 2
+        self.pending_publishes_low = self.pending_publishes_high // 2
         self._dispatch = dispatch_settings(settings)
         self._publishing = publish_settings(settings)
         self.policies = EffectivePolicies(resources, settings)
@@ -239,7 +240,11 @@ class BrokerService:
             partitions = self.resources.partitioned.count(name.parent)
             if partitions:
                 return name.partition_index < partitions and not self.resources.partitioned.leaving(name.parent)
-        if not create or is_system_topic(name) or not self.policies.auto_topic_creation(name.namespace).allowed:
+        if not create or not self.policies.auto_topic_creation(name.namespace).allowed:
+            return False
+        if is_reserved(name):
+            raise NotAllowedError(f"Can not create transaction system topic {name.fqn}")
+        if is_system_topic(name):
             return False
         if not self.room_for(name.namespace, 1):
             raise NotAllowedError("Exceed maximum number of topics in namespace.")

@@ -155,9 +155,9 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
     maxPendingPublishRequestsPerConnection: int = _setting(
         1000,
         "Messages of one connection that may wait for the disk; at the limit we stop reading from its socket, "
-        "and go on at half of it.",
+        "and go on at half of it. 0: no limit but `maxMessagePublishBufferSizeInMB`.",
         "Server",
-        1,
+        0,
         _INT_MAX,
     )
     maxMessagePublishBufferSizeInMB: int = _setting(

@@ -16,6 +16,7 @@ from magnetar.testing.rawclient import RawClientError, payload_of
 from tests.support.real_broker import TOPIC, RealBroker, run_on_broker
 
 T = "persistent://public/default/t"
+PENDING_ACK = "a__transaction_pending_ack"
 URL = f"{TOPIC}/t"
 NAMESPACE = "/admin/v2/namespaces/public/default"
 
@@ -275,13 +276,24 @@ def test_system_topics_are_not_for_clients(tmp_path: Path) -> None:
     """System topics cannot be created over REST and are listed only if asked for (rule 8.2)."""
 
     async def scenario(broker: RealBroker) -> None:
-        assert (await broker.ask("PUT", f"{TOPIC}/__change_events")) == (409, {"reason": "This topic already exists"})
-        status, said = await broker.ask("PUT", f"{TOPIC}/a__transaction_pending_ack")
-        assert (status, said) == (400, {"reason": "Cannot create topic in system topic format!"})
+        events, pending = (f"persistent://public/default/{name}" for name in ("__change_events", PENDING_ACK))
+        own = {"reason": f"{events} is a system topic, which only the broker makes"}
+        for path in ("", "/partitions"):
+            assert (await broker.ask("PUT", f"{TOPIC}/__change_events{path}", 2 if path else None)) == (409, own)
+            status, said = await broker.ask("PUT", f"{TOPIC}/{PENDING_ACK}{path}", 2 if path else None)
+            assert (status, said) == (400, {"reason": "Cannot create topic in system topic format!"})
+        # as Apache Pulsar 4.0.8 answers (probe system-topics)
+        never = f"Can not create transaction system topic {pending}"
+        assert (await broker.ask("PUT", f"{TOPIC}/{PENDING_ACK}/subscription/s")) == (409, {"reason": never})
         client = await broker.client()
-        for name in ("__change_events", "a__transaction_pending_ack"):
-            error = await refused(client.producer(f"persistent://public/default/{name}"))
-            assert error.code is ServerError.TopicNotFound
+        for opened in (client.producer(pending), client.subscribe(pending, "s")):
+            error = await refused(opened)
+            assert (error.code, error.message) == (ServerError.NotAllowedError, never)
+        assert (await refused(client.producer(events))).code is ServerError.TopicNotFound
+        answer = await client.partitions(events)
+        assert answer.error is ServerError.TopicNotFound
+        assert answer.message == f"Topic {events} not found: it is a system topic, which only the broker makes"
+        assert (await client.partitions(pending)).partitions == 0
         await client.close()
 
     run_on_broker(tmp_path, scenario)
@@ -295,6 +307,7 @@ def test_topics_per_namespace(tmp_path: Path) -> None:
         assert await broker.ask("PUT", f"{TOPIC}/pt/partitions", 2) == (412, full)
         assert (await broker.ask("PUT", f"{TOPIC}/u"))[0] == 204
         assert await broker.ask("PUT", f"{TOPIC}/v") == (409, full)
+        assert await broker.ask("PUT", f"{TOPIC}/v/subscription/s") == (409, full)
         client = await broker.client()
         await refused(client.producer("persistent://public/default/w"))
         await client.close()

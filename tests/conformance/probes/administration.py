@@ -179,3 +179,15 @@ def brokers_of_nowhere(broker: Broker) -> Json:
         path: [answer.status, answer.told().get("reason") if answer.status in (400, 409, 412) else "-"]
         for path, answer in answers.items()
     }
+
+
+@probe("11.2.3")
+def roles_of_tenants(broker: Broker) -> Json:
+    """Administrators of a new tenant that are no names of roles, and what is kept of them."""
+    found: list[Json] = []
+    for number, roles in enumerate(([""], ["a", ""], [" "], [" a"], ["a,b"], ["b", "a", "b"])):
+        path = f"tenants/{broker.local(str(number))}"
+        made = broker.rest("PUT", path, {"adminRoles": roles, "allowedClusters": ["standalone"]}).told()
+        kept = broker.rest("GET", path)
+        found.append([roles, made, sorted(kept.body["adminRoles"]) if kept.status == 200 else kept.status])
+    return found

@@ -204,3 +204,16 @@ def partition_beyond_the_count(broker: Broker) -> Json:
         }
         for number, name in enumerate(names)
     }
+
+
+@probe("2.1", "2.9")
+def names_with_a_cluster(broker: Broker) -> Json:
+    """Topics and namespaces of the v1 form, with a cluster between tenant and namespace."""
+    wire = broker.wire()
+    topic = f"persistent://public/standalone/{broker.local('ns')}/t"
+    return {
+        "PARTITIONED_METADATA": broker.say(wire.request("PARTITIONED_METADATA", topic=topic)),
+        "LOOKUP": broker.say(wire.request("LOOKUP", topic=topic)),
+        "PRODUCER": broker.say(open_producer(wire, topic)),
+        "namespace": broker.rest("PUT", f"/admin/namespaces/public/standalone/{broker.local('made')}").told(),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pulsar  # type: ignore[import-untyped]  # the official client carries no types
 
@@ -185,3 +186,31 @@ def change_events(broker: Broker) -> Json:
         "lists": [said(broker.rest("GET", path)) for path in (f"persistent/{space}", f"namespaces/{space}/topics")],
         "deleted": said(broker.rest("DELETE", f"namespaces/{space}")),
     }
+
+
+@probe("8.1", "8.2")
+def system_topics(broker: Broker) -> Json:
+    """Names of the broker's own topics where there are none yet: looked up, opened and made."""
+    found: dict[str, Json] = {}
+    for name in ("__change_events", "__transaction_buffer_snapshot", "t-s__transaction_pending_ack"):
+        for what, question in _OPENED.items():
+            space = f"public/{broker.local(str(len(found)))}"
+            broker.rest("PUT", f"namespaces/{space}", {})
+            found[f"{name}, {what}"] = question(broker, f"{space}/{name}")
+    return found
+
+
+def _opened(broker: Broker, name: str, kind: str, **fields: Json) -> Json:
+    wire, topic = broker.wire(), f"persistent://{name}"
+    wire.request("LOOKUP", topic=topic)
+    return broker.say(wire.request(kind, topic=topic, **fields))
+
+
+_OPENED: dict[str, Callable[[Broker, str], Json]] = {
+    "partitions": lambda broker, name: _opened(broker, name, "PARTITIONED_METADATA"),
+    "producer": lambda broker, name: _opened(broker, name, "PRODUCER", producer_id=1),
+    "consumer": lambda broker, name: _opened(broker, name, "SUBSCRIBE", consumer_id=1, subscription="s", subType=0),
+    "PUT": lambda broker, name: said(broker.rest("PUT", f"persistent/{name}")),
+    "PUT partitions": lambda broker, name: said(broker.rest("PUT", f"persistent/{name}/partitions", 2)),
+    "PUT subscription": lambda broker, name: said(broker.rest("PUT", f"persistent/{name}/subscription/s")),
+}

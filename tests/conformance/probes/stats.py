@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.conformance.answers import Json, select, shape
 from tests.conformance.probe import Broker, probe
 from tests.conformance.roles import ack, open_producer, place, produce, produce_batch, subscribe, take
+from tests.conformance.security_stage import Stage
+from tests.conformance.tokens import SUPERUSER
 
 TOPIC = (
     "msgInCounter", "bytesInCounter", "msgOutCounter", "bytesOutCounter", "storageSize", "backlogSize",
@@ -124,3 +126,33 @@ def internal_stats(broker: Broker) -> Json:
     cursor = stats["cursors"]["s"]
     holes = cursor["individuallyDeletedMessages"].replace(str(place(got[0])["ledgerId"]), "L0")
     return {"exact": exact, "shape": shape({**stats, "cursors": {"s": cursor}}), "holes": holes}
+
+
+@probe("5.10.2", "11.4.11", profile="security")
+def stats_roles(broker: Broker) -> Json:
+    """The role behind a consumer in statistics: its own, that of the proxy before it, and none of a producer."""
+    stage = Stage(broker, "t", "p-t")
+    wires = {
+        "ns-consumer": stage.login("ns-consumer"),
+        "proxy": stage.login("proxy", original_principal="ns-consumer"),
+    }
+    said: dict[str, Json] = {}
+    for domain in ("persistent", "non-persistent"):
+        name = stage.name("t", domain)
+        sender = stage.login("ns-producer")
+        opened = stage.producer(sender, name, producer_name=f"of-{domain}").kind
+        joined = [
+            stage.consumer(wire, name, role, consumer_id).kind
+            for consumer_id, (role, wire) in enumerate(wires.items(), 2 * len(said))
+        ]
+        found = stage.rest("GET", f"{name.replace('://', '/')}/stats", SUPERUSER).body
+        consumers = {key: each["consumers"][0].get("appId") for key, each in sorted(found["subscriptions"].items())}
+        said[domain] = [opened, joined, consumers, ["appId" in each for each in found["publishers"]]]
+    stage.consumer(wires["ns-consumer"], stage.name("p-t-partition-0"), "s", 9)
+    path = f"{stage.name('p-t').replace('://', '/')}/partitioned-stats?perPartition=true"
+    found = stage.rest("GET", path, SUPERUSER).body
+    part = found["partitions"][stage.name("p-t-partition-0")]
+    said["together, of the partition"] = [
+        each["subscriptions"]["s"]["consumers"][0].get("appId") for each in (found, part)
+    ]
+    return said

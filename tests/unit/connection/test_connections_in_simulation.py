@@ -94,6 +94,26 @@ def test_a_closed_connection_that_takes_nothing_gives_its_messages_back() -> Non
     run_seed(simulation, 1, storage=StoreSettings())
 
 
+def test_no_limit_of_pending_messages() -> None:
+    """maxPendingPublishRequestsPerConnection=0 is no limit, as in Apache Pulsar 4.0.8 (asked on 28 November 2026: its
+    connections compare the count with the setting, which a count of 1 or more never equals)."""
+
+    async def simulation(world: World) -> None:
+        await world.boot()
+        client = await connected()
+        producer = await client.producer(T)
+        world.loop.disk_delay_s = (40.0, 40.0)
+        for _ in range(3000):
+            producer.send(b"x")
+        await asyncio.sleep(1)
+        (listener,) = world.machine.broker.connections
+        assert listener.session.pending_publishes == 3000, "all of them have been read"
+        await asyncio.sleep(200)
+        assert len(client.heard(c.CommandSendReceipt)) == 3000
+
+    run_seed(simulation, 1, settings=Settings(maxPendingPublishRequestsPerConnection=0))
+
+
 def test_a_client_that_we_do_not_read_is_not_silent() -> None:
     """A connection whose messages wait for a slow disk longer than two keep-alive intervals is not closed for
     silence."""

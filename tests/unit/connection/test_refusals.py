@@ -297,7 +297,7 @@ def test_who_asks_whether_a_topic_is_there_is_no_trouble_and_who_wants_it_made_i
         warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
         said = [one for one in warned if "PARTITIONED_METADATA" in one]
         assert len(said) == (made is not False)
-        assert all("there is no such topic, and it is not to be created" in one for one in said)
+        assert all("not found, and it is not to be created" in one for one in said)
 
     talk(simulation, Settings(allowAutoTopicCreation=False))
 

@@ -42,7 +42,10 @@ class LocalSubscriptions:
     async def create_subscription(
         self, topic: TopicName, name: str, start: Position, properties: Mapping[str, str], *, replicated: bool
     ) -> None:
-        found = self._service.topic_for(topic, create=True)
+        try:
+            found = self._service.topic_for(topic, create=True)
+        except NotAllowedError as refused:
+            raise ConflictError(str(refused)) from None  # 409 here, NotAllowedError on the wire
         await answered(found.when_durable)
         if name in found.subscriptions:
             raise SubscriptionExistsError

@@ -19,7 +19,7 @@ _PUBLISHER: Final = (
     "producerId",
     "supportsPartialProducer",
 )
-_NOT_OF_CONSUMERS: Final = frozenset({"address", "connectedSince", "clientVersion", "metadata"})
+_NOT_OF_CONSUMERS: Final = frozenset({"appId", "address", "connectedSince", "clientVersion", "metadata"})
 _AVERAGED: Final = frozenset({"averageMsgSize"})
 _FIRST: Final = frozenset({"producerId", "backlogQuotaLimitSize", "backlogQuotaLimitTime"})
 _EARLIEST: Final = frozenset(

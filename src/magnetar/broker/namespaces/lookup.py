@@ -21,7 +21,7 @@ from magnetar.model.errors import (
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import PARTITIONS_MAX, AutoTopicCreation
 from magnetar.model.sorted_names import checksum_of, hex_digest
-from magnetar.model.system_topics import ASSIGN_TOPIC, is_system_topic
+from magnetar.model.system_topics import ASSIGN_TOPIC, is_reserved, is_system_topic
 from magnetar.model.topic_pattern import TopicPattern
 
 
@@ -35,9 +35,18 @@ class TopicList(NamedTuple):
     changed: bool
 
 
+class NoSuchTopicError(TopicNotFoundError):
+    """There is no such topic in a namespace that exists, and this question does not create it."""
+
+
 def require_namespace(resources: Resources, name: TopicName) -> None:
     """Check that the namespace exists. Raises TopicNotFoundError (rule 2.9)."""
     if not resources.namespaces.takes_topics(name.namespace):
+        if name.namespace.cluster is not None:
+            raise TopicNotFoundError(
+                f"Namespace {name.namespace} not found: names of the v1 form, with a cluster between tenant and "
+                "namespace, are not served by magnetar; leave the cluster out"
+            )
         raise TopicNotFoundError("Namespace not found")
 
 
@@ -82,7 +91,7 @@ async def partition_count(
         # a partition of nothing is a topic like any other
         there = name.partition_index < partitions if partitions else exists or (may_create and auto.allowed)
         if not there:
-            raise TopicNotFoundError("")
+            raise NoSuchTopicError(f"Topic {name.fqn} not found, and it is not to be created")
         return 0
     partitions = resources.partitioned.count(name)
     if partitions > PARTITIONS_MAX:
@@ -95,8 +104,13 @@ async def partition_count(
     if name.fqn == ASSIGN_TOPIC:
         # without transactions there is none, and this is how Apache Pulsar's standalone lets a client see it
         return 0
-    if not (may_create and auto.allowed) or is_system_topic(name):
-        raise TopicNotFoundError("")
+    if not (may_create and auto.allowed):
+        raise NoSuchTopicError(f"Topic {name.fqn} not found, and it is not to be created")
+    if is_reserved(name):
+        # PRODUCER and SUBSCRIBE say why it may not be made, as those of Apache Pulsar do
+        return 0
+    if is_system_topic(name):
+        raise TopicNotFoundError(f"Topic {name.fqn} not found: it is a system topic, which only the broker makes")
     if auto.partitions:
         if not room(name.namespace, auto.partitions):
             raise NotAllowedError("Exceed maximum number of topics in namespace.")

@@ -138,6 +138,7 @@ def consumer_shown(stats: ConsumerStats, rate: Throughput, *, key_shared: bool) 
     """One member of ``consumers`` in the answer to ``GET .../stats``."""
     of_keys: JsonObject = {}
     draining: JsonObject = {}
+    role = stats.info.get("role")
     if key_shared:
         of_keys["keyHashRangeArrays"] = [[low, high] for low, high in stats.key_hash_ranges]
         draining["drainingHashes"] = [
@@ -145,6 +146,7 @@ def consumer_shown(stats: ConsumerStats, rate: Throughput, *, key_shared: bool) 
             for one in stats.draining_hashes
         ]
     return {
+        **({} if role is None else {"appId": role}),
         **delivered(rate, stats),
         "consumerName": stats.name,
         "availablePermits": stats.available_permits,

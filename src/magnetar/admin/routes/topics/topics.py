@@ -214,7 +214,7 @@ def check_not_system(topic: TopicName) -> None:
     if is_reserved(topic):
         raise InvalidValueError("Cannot create topic in system topic format!")
     if is_system_topic(topic):
-        raise ConflictError("This topic already exists")
+        raise ConflictError(f"{topic.fqn} is a system topic, which only the broker makes")
 
 
 def _check_creatable(topics: TopicsPort, resources: Resources, topic: TopicName) -> None:

@@ -94,17 +94,16 @@ def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMet
 
 
 def _refused(session: Session, command: c.CommandPartitionedTopicMetadata, error: MagnetarError) -> None:
-    """Log the refusal with its reason; the text of Pulsar's answer is empty for a topic that is not there.
+    """Log the refusal with its reason.
 
     Whether a topic exists is an ordinary question of a client that does not want it made: every Java consumer with a
     retry topic or a dead letter policy asks so for the topics that earlier versions of it had.
     """
-    reason = str(error) or "there is no such topic, and it is not to be created"
-    if reason != str(error) and command.metadata_auto_creation_enabled is False:
-        text = "%s: PARTITIONED_METADATA of %.500s: %s"
-        log.debug(text, session.address, command.topic, reason, extra=session.known)
+    if isinstance(error, lookup.NoSuchTopicError) and command.metadata_auto_creation_enabled is False:
+        text = "%s: PARTITIONED_METADATA of %.500s: %.4500s"
+        log.debug(text, session.address, command.topic, error, extra=session.known)
     else:
-        session.complain(error.code.name, "PARTITIONED_METADATA of %s refused: %s", command.topic, reason)
+        session.complain(error.code.name, "PARTITIONED_METADATA of %s refused: %s", command.topic, error)
 
 
 def topics_of_namespace(session: Session, command: c.CommandGetTopicsOfNamespace) -> Iterator[int]:

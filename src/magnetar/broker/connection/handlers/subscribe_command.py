@@ -239,6 +239,7 @@ class _Joining:
             "address": self._session.address,
             "connectedSince": self._session.service.timestamp(),
             "clientVersion": self._session.client_version,
+            "role": self._session.caller.role,
             "metadata": dict(self._command.metadata),
             "takesAnySchema": takes_any_schema(self._command.schema),
         }
