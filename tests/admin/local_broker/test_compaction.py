@@ -20,10 +20,9 @@ from magnetar.protocol.entries import (
 )
 from magnetar.testing.rawclient import RawClientError, RawConsumer, payload_of
 from tests.admin.conftest import World
-from tests.support.real_broker import TOPIC, RealBroker, Scenario, real_broker
+from tests.support.compacted_by_rest import URL, T, compact, finished, publish
+from tests.support.real_broker import RealBroker, Scenario, real_broker
 
-T = "persistent://public/default/t"
-URL = f"{TOPIC}/t"
 EARLIEST = c.MessageIdData(-1, -1)
 
 
@@ -33,29 +32,6 @@ def run(path: Path, scenario: Scenario, **settings: Any) -> None:
             await scenario(broker)
 
     asyncio.run(on_a_broker())
-
-
-async def publish(broker: RealBroker, *messages: tuple[str, str], topic: str = T) -> list[c.MessageIdData]:
-    client = await broker.client()
-    producer = await client.producer(topic)
-    ids = [await producer.publish(value.encode(), key=key) for key, value in messages]
-    await client.close()
-    return ids
-
-
-async def compact(broker: RealBroker, url: str = URL) -> None:
-    assert (await broker.ask("PUT", f"{url}/compaction"))[0] == 204
-    await finished(broker, url)
-
-
-async def finished(broker: RealBroker, url: str = URL) -> None:
-    while True:
-        status, answer = await broker.ask("GET", f"{url}/compaction")
-        assert status == 200
-        if answer["status"] != "RUNNING":
-            assert answer == {"status": "SUCCESS", "lastError": ""}
-            return
-        await asyncio.sleep(0.01)
 
 
 async def reader(broker: RealBroker, name: str = "r", start: c.MessageIdData = EARLIEST, **options: Any) -> RawConsumer:

@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.broker.upkeep.inactive_topics import NAMED_PER_PASS
 from magnetar.model.names import TopicName
-from tests.admin.local_broker.test_compaction import compact, publish
+from tests.support.compacted_by_rest import compact, publish
 from tests.support.real_broker import TOPIC, real_broker
 
 
