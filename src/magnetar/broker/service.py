@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import logging
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
@@ -102,7 +101,7 @@ class BrokerService:
         self.web_service_url = ""
         self.web_service_url_tls = ""
         self.surroundings = Surroundings()
-        self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection or sys.maxsize
+        self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection or 1 << 62
         self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
         self.pending_publishes_low = self.pending_publishes_high // 2
         self._dispatch = dispatch_settings(settings)
