@@ -55,8 +55,7 @@ class Call:
         empty one that was: without it many a command is about more, as about all subscriptions instead of one."""
         value = self.values.get(key)
         if value == "":
-            names = next((flag.names for flag in self.command.flags if flag.key == key), (key.upper(),))
-            raise empty_value(max(names, key=len))
+            raise empty_value(self.command.word(key))
         return "" if value is None else str(value)
 
     def number(self, key: str) -> int | None:
@@ -81,7 +80,7 @@ class Call:
     @property
     def subscription(self) -> str:
         """The subscription of the command below its topic, as a path has it."""
-        return f"{self.topic}/subscription/{quoted(self.values['subscription'])}"
+        return f"{self.topic}/subscription/{quoted(self.text('subscription'))}"
 
     def show(self, kind: str, value: Any) -> None:
         """Print an answer in the way that a row of the table names."""

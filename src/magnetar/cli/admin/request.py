@@ -102,8 +102,7 @@ def _path_part(place: re.Match[str], value: Value, command: Command) -> str:
     if kind == "namespace":
         return namespace_path(value)
     if value == "":
-        flags = (flag.names for flag in command.flags if flag.key == place[1])
-        raise empty_value(max(next(flags, (place[1].upper(),)), key=len))
+        raise empty_value(command.word(place[1]))
     return quoted(value)
 
 

@@ -103,6 +103,10 @@ class Command:
     def hidden(self) -> bool:
         return "hidden" in self.marks
 
+    def word(self, key: str) -> str:
+        """What help calls the flag or argument of that key."""
+        return next((max(flag.names, key=len) for flag in self.flags if flag.key == key), key.upper())
+
 
 @cache
 def commands_of(group: str) -> dict[str, Command]:

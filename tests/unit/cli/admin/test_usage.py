@@ -26,7 +26,7 @@ RESET = ["topics", "reset-cursor", "t", "-s", "s"]
         (["namespaces", "set-retention", "t1/a/b", "-s", "1", "-t", "1"], "a namespace is TENANT/NAMESPACE"),
         (["topics", "list", "t1/a/b"], "a namespace is TENANT/NAMESPACE"),
         (["topics", "list", "t1/a", "--bundle", ""], "--bundle is empty; is a variable not set?"),
-        (["topics", "peek-messages", "t", "-s", "", "-n", "1"], "a name is empty; is a variable not set?"),
+        (["topics", "peek-messages", "t", "-s", "", "-n", "1"], "--subscription is empty; is a variable not set?"),
         (["topics", "unsubscribe", "t", "-s", ""], "--subscription is empty"),
         (["topics", "skip", "t", "-s", "", "-n", "1"], "--subscription is empty"),
         (["topics", "clear-backlog", "t", "-s", ""], "--subscription is empty"),
