@@ -5,12 +5,25 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.apache_tests.class_path import ClassPath
 from tools.apache_tests.class_run import ROOT, run
 
 SECONDS = 600.0
+
+
+def chosen(names: Sequence[str], parts: Sequence[str]) -> list[str]:
+    """The classes whose names contain a part, or all; of a class that parts name with methods only these."""
+    found = []
+    for name in names:
+        if not parts or any(part in name for part in parts if "#" not in part):
+            found.append(name)
+            continue
+        methods = [part.split("#", 1) for part in parts if "#" in part]
+        found += [f"{name}#{method}" for kind, method in methods if f".{name}".endswith(f".{kind}")]
+    return found
 
 
 def main() -> int:
@@ -28,26 +41,22 @@ def main() -> int:
     given = parser.parse_args()
     class_path = ClassPath()
     class_path.prepare()
-    methods = dict(part.split("#", 1) for part in given.parts if "#" in part)
-    parts = [part.partition("#")[0] for part in given.parts]
-    names = [name for name in class_path.test_classes() if not parts or any(part in name for part in parts)]
+    names = chosen(class_path.test_classes(), given.parts)
     if not names:
-        parser.error(f"no test class has {' or '.join(parts)} in its name; --list prints them")
+        parser.error(f"no test class has {' or '.join(given.parts)} in its name; --list prints them")
     total: Counter[str] = Counter()
     unfinished = 0
     for name in names:
-        method = next((method for part, method in methods.items() if name.endswith(part)), "")
-        chosen = f"{name}#{method}" if method else name
         if given.list:
-            print(chosen)
+            print(name)
             continue
-        found, ended = run(class_path, chosen, given.results.resolve(), given.seconds, given.sources.resolve())
+        found, ended = run(class_path, name, given.results.resolve(), given.seconds, given.sources.resolve())
         counts = Counter(verdict.word for verdict in found)
         total += counts
         unfinished += not ended
         state = "" if ended else f", not at its end after {given.seconds:g} s"
         print(
-            f"{chosen}: {', '.join(f'{n} {word}' for word, n in sorted(counts.items())) or 'nothing'}{state}",
+            f"{name}: {', '.join(f'{n} {word}' for word, n in sorted(counts.items())) or 'nothing'}{state}",
             flush=True,
         )
         for verdict in found:

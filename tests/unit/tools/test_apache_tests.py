@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tools.apache_tests.__main__ import chosen
 from tools.apache_tests.class_path import ARTIFACTS, SOURCES, with_a_broker
 from tools.apache_tests.class_run import Verdict, verdicts
 
@@ -50,3 +51,12 @@ def test_the_stand_in_says_the_words_that_the_verdicts_have() -> None:
         for word in re.findall(r'"(PASS|FAIL|SKIP|SETUP|INSIDE|REFUSED)"', path.read_text())
     }
     assert said == {"PASS", "FAIL", "SKIP", "SETUP", "INSIDE", "REFUSED"}
+
+
+def test_all_methods_of_a_class_that_are_named_are_chosen_and_no_other_class() -> None:
+    names = ["org.OneTest", "org.OneTestOfMore", "org.AnOneTest", "org.Other"]
+    assert chosen(names, []) == names
+    assert chosen(names, ["OneTest#a", "OneTest#b"]) == ["org.OneTest#a", "org.OneTest#b"]
+    assert chosen(names, ["OneTest#a", "Oth"]) == ["org.OneTest#a", "org.Other"]
+    assert chosen(names, ["OneTest", "OneTest#a"]) == names[:3]
+    assert chosen(names, ["org.Other#a"]) == ["org.Other#a"]
