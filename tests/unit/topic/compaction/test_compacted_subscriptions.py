@@ -91,3 +91,55 @@ def test_who_comes_back_after_a_compaction_reads_the_view(tmp_path: Path) -> Non
             await story()
 
     asyncio.run(bounded())
+
+
+@pytest.mark.parametrize("way", ["the next one takes over", "it asks again", "a seek"])
+def test_what_is_read_again_is_read_from_the_view(tmp_path: Path, way: str) -> None:
+    """Also for a consumer that has waited: what was compacted after it had been sent is not sent once more."""
+
+    async def story() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store.open()
+        topic = loaded(store)
+        topic.create_subscription("s", 0)
+        subscription = topic.subscriptions["s"]
+        connections = []
+        for number, name in enumerate("ab"):
+            topic.read_by(subscription, compacted=True)
+            connections.append(EntryConnection())
+            consumer = subscription.add_consumer(
+                connections[-1], name=name, consumer_id=number, sub_type=SubType.Failover
+            )
+            subscription.flow(consumer, 10)
+        active = subscription.active_consumer
+        assert active is not None
+        connections.sort(key=lambda one: one is not active.connection)
+        for value in ("0", "1", "2"):
+            await publish(topic, ("k", value))
+            subscription.pump.turn()
+        await until(connections[0], 3)
+        await compact(topic)
+        await publish(topic, ("k", "3"))
+        subscription.pump.turn()
+        await until(connections[0], 4)
+        reads = connections[1]
+        if way == "it asks again":
+            reads = connections[0]
+            reads.entries.clear()
+            reads.got.clear()
+            subscription.flow(active, 10)
+            subscription.redeliver(active, None)
+        elif way == "a seek":
+            subscription.seek_to(0)
+        else:
+            subscription.remove_consumer(active)
+        await until(reads, 2)
+        assert [payload_of(entry) for entry in reads.entries][:2] == [b"2", b"3"]
+        topic.close()
+        await store.close()
+
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await story()
+
+    asyncio.run(bounded())

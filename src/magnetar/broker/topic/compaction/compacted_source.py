@@ -46,8 +46,8 @@ class CompactedSource:
         """The one that is being read."""
         self._at = 0
         """Nothing below this is wanted unless the reader goes back."""
-        self._raw_from: int | None = None
-        """The ordinal from which on the log itself is being read."""
+        self._raw = False
+        """Whether the log itself is being read."""
         self._window: list[StoredRun] = []
         """What the last read of the view brought: all that stays in ``[_window_from, _window_to)``."""
         self._window_from = self._window_to = 0
@@ -117,24 +117,23 @@ class CompactedSource:
     def _choose(self, start: int) -> CompactedView | None:
         """What ``start`` is to be read from; None is the log."""
         log, view = self.log, self._view
-        if self._raw_from is not None and start >= max(self._raw_from, log.first):
+        back, self._at = start < self._at, start
+        if not back and self._raw and start >= log.first:
             return None
-        if view is not None and start >= self._at:
+        if not back and view is not None:
             if start < view.horizon:
-                self._at = start
                 return view
             if start >= log.first:
                 self._leave()
-                self._raw_from = start
+                self._raw = True
                 return None
         self._leave()
-        self._raw_from = None
         current = self._views.view
-        if current is None or start >= current.horizon:
-            self._raw_from = start
+        self._raw = current is None or start >= current.horizon
+        if self._raw or current is None:
             return None
         current.pins += 1
-        self._view, self._at = current, start
+        self._view = current
         return current
 
     def last_compacted(self, shown: int, done: LastDone) -> bool:
@@ -170,7 +169,7 @@ class CompactedSource:
     def release(self) -> None:
         """Nothing is read here now: a view that was replaced need not be kept for this."""
         self._leave()
-        self._raw_from = None
+        self._raw = False
 
     def _leave(self) -> None:
         view, self._view = self._view, None
