@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
@@ -69,7 +69,11 @@ def request_of(
         raise AdminInvalidRequestError(0, str(error), operation.method, operation.path, "") from error
     path = operation.path
     for part, value in parts.items():
-        path = path.replace(f"{{{part}}}", quote(str(value), safe=""))
+        # Apache Pulsar's broker reads a subscription below its topic twice, as Java's client writes it
+        text = (
+            quote_plus(str(value), safe="") if f"/{{topic}}/subscription/{{{part}}}" in operation.path else str(value)
+        )
+        path = path.replace(f"{{{part}}}", quote(text, safe=""))
     given = [(key, item) for key, value in query.items() if value is not None for item in _items(value)]
     return AdminRequest(operation, path + (f"?{urlencode(given)}" if given else ""), _body(operation, body))
 

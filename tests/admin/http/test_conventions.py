@@ -240,14 +240,17 @@ def test_a_client_that_leaves_is_one_line_and_seldom(own_world: World, caplog: p
 
 
 def test_a_space_as_java_writes_it() -> None:
-    """Java's clients write a space in a topic's or subscription's name as ``+``, and a plus as ``%2B``."""
+    """Java's clients write a space in a name as ``+``, a plus as ``%2B``, and quote that again for a subscription."""
     made, base = world(Settings()), "/admin/v2/persistent/ref/main/"
     made.broker.topics[TopicName.parse("ref/main/plain")] = {"s1": EARLIEST}
     rest = made.rest
     assert rest.put(base + "a+b%2Bc/partitions", json=2).status_code == 204
     assert rest.get(base + "partitioned").json() == ["persistent://ref/main/a b+c"]
     assert rest.get(base + "a%20b%2Bc/partitions").json()["partitions"] == 2
-    assert rest.put(base + "plain/subscription/s+1").status_code == 204
-    assert sorted(rest.get(base + "plain/subscriptions").json()) == ["s 1", "s1"]
-    assert rest.delete(base + "plain/subscription/s%2B1").status_code == 404
-    assert rest.delete(base + "plain/subscription/s+1").status_code == 204
+    for written in ("s%2B1", "s%252B%2526%252F%2525"):
+        assert rest.put(base + "plain/subscription/" + written).status_code == 204
+    assert sorted(rest.get(base + "plain/subscriptions").json()) == ["s 1", "s+&/%", "s1"]
+    assert rest.delete(base + "plain/subscription/s%252B1").status_code == 404
+    for written in ("s+1", "s%2B%26%2F%25"):
+        assert rest.put(base + "plain/subscription/" + written).status_code in (204, 409)
+    assert rest.delete(base + "plain/subscription/s%2B1").status_code == 204

@@ -86,6 +86,7 @@ class _Guarded:
 
     def __init__(self, route: RestRoute, rows: Mapping[str, RoutePermission], authorizer: Authorizer) -> None:
         self._handle = route.handle
+        self._path = route.path_format
         self._rows = rows
         self._authorizer = authorizer
 
@@ -111,7 +112,7 @@ class _Guarded:
         await self._handle(scope, received, send)
 
     def _check(self, scope: Scope, row: RoutePermission) -> tuple[Access, ...]:
-        accesses = tuple(row.accesses(target_of(scope.get("path_params", {}))))
+        accesses = tuple(row.accesses(target_of(scope.get("path_params", {}), self._path)))
         _require(self._authorizer, scope, accesses, recorded=row.recorded)
         return accesses
 
@@ -126,9 +127,9 @@ def request_of(scope: Scope) -> str:
     return f"{scope['method']} {scope['path'][:500]}"
 
 
-def target_of(parameters: Mapping[str, str]) -> RequestTarget:
-    """What the parameters of a path name. Raises PreconditionFailedError for a name that is none."""
-    parts = path_parts(parameters)
+def target_of(parameters: Mapping[str, str], route: str = "") -> RequestTarget:
+    """What the parameters of a route's path name. Raises PreconditionFailedError for a name that is none."""
+    parts = path_parts(parameters, route)
     tenant = parts.get("tenant", "")
     namespace = topic = None
     if "namespace" in parts:

@@ -18,7 +18,11 @@ from magnetar.model.names import NamespaceName, TopicName, is_valid_entity
 
 PathText = Annotated[str, RequestParameter(read=unquote)]
 NameText = Annotated[str, RequestParameter(read=unquote_plus)]
-"""The name of a topic, or of a subscription of topics: ``+`` is a space there, as Java's clients write it."""
+"""The name of a topic: ``+`` is a space there, as Java's clients write it."""
+SubscriptionText = Annotated[str, RequestParameter(read=lambda text: unquote_plus(unquote(text)))]
+"""The name of a topic's subscription, which Java's clients quote twice, and Apache Pulsar's broker reads so."""
+QUOTED_TWICE: Final = "/{topic}/subscription/{subscription}"
+"""Where a path has such a name."""
 Flag = Annotated[bool, RequestParameter(read=lambda text: text.lower() == "true")]
 
 TOPIC: Final = "/admin/v2/{domain:domain}/{tenant}/{namespace}/{topic}"
@@ -29,11 +33,14 @@ NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
 register_words("domain", ("persistent", "non-persistent"))
 
 
-def path_parts(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters of a path by their names, decoded as the routes decode them."""
+def path_parts(parameters: Mapping[str, str], route: str = "") -> dict[str, str]:
+    """Return the parameters of a path by their names, decoded as the route decodes them, whose path is ``route``."""
     of_namespace = "namespace" in parameters and "topic" not in parameters
     names = () if of_namespace else ("topic", "subscription")
-    return {name: unquote_plus(text) if name in names else unquote(text) for name, text in parameters.items()}
+    parts = {name: unquote_plus(text) if name in names else unquote(text) for name, text in parameters.items()}
+    if QUOTED_TWICE in route:
+        parts["subscription"] = unquote_plus(unquote(parameters["subscription"]))
+    return parts
 
 
 def namespace_name(tenant: str, namespace: str) -> NamespaceName:

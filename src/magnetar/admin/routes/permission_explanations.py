@@ -101,16 +101,19 @@ def _asked(operation: str, of: AskedObject) -> tuple[tuple[Access, ...], str]:
         raise InvalidValueError(
             f"{method} {path[:200]} is no request that this broker answers; see docs/permissions.md"
         )
-    row, parameters = found
-    return tuple(row.accesses(target_of(parameters))), _besides(row.inside)
+    row, parameters, route = found
+    return tuple(row.accesses(target_of(parameters, route))), _besides(row.inside)
 
 
 def _besides(inside: str) -> str:
     return f"asked besides: {inside}" if inside else ""
 
 
-def _row(method: str, path: str) -> tuple[RoutePermission, dict[str, str]] | None:
-    """The row of the permission table for a request: of several that match, that with the fewest parameters."""
+def _row(method: str, path: str) -> tuple[RoutePermission, dict[str, str], str] | None:
+    """The row of the permission table for a request: of several that match, that with the fewest parameters.
+
+    With the parameters, and the path of the route.
+    """
     matching: list[tuple[int, Route, dict[str, str]]] = []
     for route in ROUTE_PERMISSIONS:
         if route[0] == method and route[1] != "/{path}":
@@ -120,7 +123,7 @@ def _row(method: str, path: str) -> tuple[RoutePermission, dict[str, str]] | Non
     if not matching:
         return None
     _, route, parameters = min(matching, key=lambda one: (one[0], one[1]))
-    return ROUTE_PERMISSIONS[route], parameters
+    return ROUTE_PERMISSIONS[route], parameters, route[1]
 
 
 def _pattern(template: str) -> str:

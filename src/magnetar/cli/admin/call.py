@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import quote_plus
 
 from magnetar.cli.admin.arguments import UsageError, empty_value
 from magnetar.cli.admin.request import CommandRequest, query_of, quoted, topic_path
@@ -79,8 +80,8 @@ class Call:
 
     @property
     def subscription(self) -> str:
-        """The subscription of the command below its topic, as a path has it."""
-        return f"{self.topic}/subscription/{quoted(self.text('subscription'))}"
+        """The subscription of the command below its topic, as a path has it: quoted twice, as the broker reads it."""
+        return f"{self.topic}/subscription/{quoted(quote_plus(self.text('subscription')))}"
 
     def show(self, kind: str, value: Any) -> None:
         """Print an answer in the way that a row of the table names."""

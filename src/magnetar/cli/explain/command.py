@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import typer
 
@@ -53,7 +53,7 @@ def subscription(
             raise InvalidValueError("give either --key or --hash: a key has a hash of its own")
         parsed = TopicName.parse(topic)
         base = f"/admin/v2/{parsed.domain}/{parsed.namespace}/{quote(parsed.local_name, safe='')}"
-        base += f"/subscription/{quote(name, safe='')}"
+        base += f"/subscription/{quote(quote_plus(name), safe='')}"
         flags = ConnectionFlags(web_url=admin_url, token=token, client_conf=client_conf, context=context)
         broker = connection(flags).rest(_PATIENCE_S)
         if key is None and hash_value is None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, json_body, text_map_body
-from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, SubscriptionText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import all_of, each_part, existing, parts_of
@@ -78,7 +78,12 @@ def _expiry_routes(
 ) -> None:
     @router.post(_PATH + "/expireMessages/{seconds}")
     async def expire(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText, seconds: int
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: NameText,
+        subscription: SubscriptionText,
+        seconds: int,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         parts_of(topics, resources, name)
@@ -93,7 +98,7 @@ def _expiry_routes(
         tenant: PathText,
         namespace: PathText,
         topic: NameText,
-        subscription: NameText,
+        subscription: SubscriptionText,
         request: Request,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
@@ -146,7 +151,7 @@ def _reset_routes(
         tenant: PathText,
         namespace: PathText,
         topic: NameText,
-        subscription: NameText,
+        subscription: SubscriptionText,
         request: Request,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
@@ -163,7 +168,7 @@ def _property_routes(
 ) -> None:
     @router.get(_PATH + "/properties")
     async def get_properties(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: SubscriptionText
     ) -> Response:
         found: dict[str, str] = {}
         async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
@@ -176,7 +181,7 @@ def _property_routes(
         tenant: PathText,
         namespace: PathText,
         topic: NameText,
-        subscription: NameText,
+        subscription: SubscriptionText,
         request: Request,
     ) -> Response:
         properties = await text_map_body(request)

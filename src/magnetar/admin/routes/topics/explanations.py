@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from magnetar.admin.http.arguments import RequestParameter
 from magnetar.admin.http.bodies import answer
-from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, SubscriptionText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
@@ -23,7 +23,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
 
     @router.get(TOPIC + "/subscription/{subscription}/explain")
     async def explain(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: SubscriptionText
     ) -> Response:
         name = _served(topics, resources, topic_name(domain, tenant, namespace, topic))
         return answer(await statistics.explain(name, subscription))
@@ -34,7 +34,7 @@ def routes(topics: TopicsPort, statistics: StatisticsPort, resources: Resources)
         tenant: PathText,
         namespace: PathText,
         topic: NameText,
-        subscription: NameText,
+        subscription: SubscriptionText,
         hash_value: Annotated[int | None, RequestParameter(name="hash")] = None,
         key: str | None = None,
     ) -> Response:

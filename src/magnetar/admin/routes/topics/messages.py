@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, json_body
-from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, NameText, PathText, SubscriptionText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import MessagesPort, StatisticsPort, TopicsPort
 from magnetar.admin.routes.topics.topics import existing
@@ -41,7 +41,12 @@ def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPor
 
     @router.get(TOPIC + "/subscription/{subscription}/position/{position}")
     async def peek(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText, position: int
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: NameText,
+        subscription: SubscriptionText,
+        position: int,
     ) -> Response:
         name = stored("Peek messages", domain, tenant, namespace, topic)
         if position < 1:
@@ -65,7 +70,7 @@ def routes(topics: TopicsPort, messages: MessagesPort, statistics: StatisticsPor
 
     @router.post(TOPIC + "/subscription/{subscription}/analyzeBacklog")
     async def analyze(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: SubscriptionText,
         request: Request,
     ) -> Response:  # fmt: skip
         name = stored("Analyze backlog", domain, tenant, namespace, topic)

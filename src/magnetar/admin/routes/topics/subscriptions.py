@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
-from magnetar.admin.http.parameters import TOPIC, Flag, NameText, PathText, topic_name
+from magnetar.admin.http.parameters import TOPIC, Flag, NameText, PathText, SubscriptionText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import SubscriptionsPort, TopicsPort
 from magnetar.admin.routes.topics.cursors import parts_having
@@ -50,7 +50,7 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         tenant: PathText,
         namespace: PathText,
         topic: NameText,
-        subscription: NameText,
+        subscription: SubscriptionText,
         request: Request,
         replicated: Flag = False,
     ) -> Response:
@@ -76,7 +76,7 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         tenant: PathText,
         namespace: PathText,
         topic: NameText,
-        subscription: NameText,
+        subscription: SubscriptionText,
         force: Flag = False,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
@@ -105,7 +105,7 @@ def _replication_routes(
 
     @router.get(path)
     async def get_replicated_subscription_status(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: SubscriptionText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if not name.persistent:
@@ -115,7 +115,7 @@ def _replication_routes(
 
     @router.post(path)
     async def set_replicated_subscription_status(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText,
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: SubscriptionText,
         request: Request,
     ) -> Response:  # fmt: skip
         name = topic_name(domain, tenant, namespace, topic)
@@ -139,7 +139,7 @@ def _cursor_routes(
 
     @router.post(path + "/skip_all")
     async def skip_all(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: SubscriptionText
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         parts = await parts_having(topics, subscriptions, resources, name, subscription)
@@ -148,7 +148,12 @@ def _cursor_routes(
 
     @router.post(path + "/skip/{count}")
     async def skip(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText, count: int
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: NameText,
+        subscription: SubscriptionText,
+        count: int,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         if resources.partitioned.count(name):
@@ -158,7 +163,7 @@ def _cursor_routes(
 
     @router.post(path + "/skipUnreadable")
     async def skip_unreadable(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText
+        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: SubscriptionText
     ) -> Response:
         skipped = 0
         async for part in each_part(topics, resources, topic_name(domain, tenant, namespace, topic)):
@@ -167,7 +172,12 @@ def _cursor_routes(
 
     @router.post(path + "/resetcursor/{timestamp}")
     async def reset_cursor(
-        domain: PathText, tenant: PathText, namespace: PathText, topic: NameText, subscription: NameText, timestamp: int
+        domain: PathText,
+        tenant: PathText,
+        namespace: PathText,
+        topic: NameText,
+        subscription: SubscriptionText,
+        timestamp: int,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         parts = [part async for part in each_part(topics, resources, name)]
