@@ -16,10 +16,16 @@ from magnetar.admin.http.router import register_words
 from magnetar.model.errors import InvalidTopicNameError, PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName, is_valid_entity
 
+
+def read_twice(text: str) -> str:
+    """Return a name of a path as it was before it was quoted as a form's value and then as a part of a path."""
+    return unquote_plus(unquote(text))
+
+
 PathText = Annotated[str, RequestParameter(read=unquote)]
 NameText = Annotated[str, RequestParameter(read=unquote_plus)]
 """The name of a topic: ``+`` is a space there, as Java's clients write it."""
-SubscriptionText = Annotated[str, RequestParameter(read=lambda text: unquote_plus(unquote(text)))]
+SubscriptionText = Annotated[str, RequestParameter(read=read_twice)]
 """The name of a topic's subscription, which Java's clients quote twice, and Apache Pulsar's broker reads so."""
 QUOTED_TWICE: Final = "/{topic}/subscription/{subscription}"
 """Where a path has such a name."""
@@ -39,7 +45,7 @@ def path_parts(parameters: Mapping[str, str], route: str = "") -> dict[str, str]
     names = () if of_namespace else ("topic", "subscription")
     parts = {name: unquote_plus(text) if name in names else unquote(text) for name, text in parameters.items()}
     if QUOTED_TWICE in route:
-        parts["subscription"] = unquote_plus(unquote(parameters["subscription"]))
+        parts["subscription"] = read_twice(parameters["subscription"])
     return parts
 
 
