@@ -91,7 +91,7 @@ def add(
     force: Annotated[bool, typer.Option("--force", help="Replace a context of this name.")] = False,
 ) -> None:
     """Save a connection. Example: magnetar contexts add dev --web-url http://localhost:8080 --token env:PULSAR_TOKEN"""
-    from magnetar.cli.contexts.context import context_of
+    from magnetar.cli.contexts.context import absolute, context_of
 
     given: dict[str, Any] = {
         "service_url": service_url,
@@ -99,11 +99,10 @@ def add(
         "token": token,
         "auth_plugin": auth_plugin,
         "auth_params": auth_params,
-        # commands run in other directories
-        "client_conf": client_conf and str(Path(client_conf).absolute()),
-        "trust": trust and str(Path(trust).absolute()),
-        "certificate": certificate and str(Path(certificate).absolute()),
-        "key": key and str(Path(key).absolute()),
+        "client_conf": absolute(client_conf),
+        "trust": absolute(trust),
+        "certificate": absolute(certificate),
+        "key": absolute(key),
         "allow_insecure": allow_insecure,
     }
     _save(name, _checked(lambda: context_of(name, given, "the command line")), now, force)

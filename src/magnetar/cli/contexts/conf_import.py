@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from magnetar.cli.contexts.context import Context, check_urls
+from magnetar.cli.contexts.context import Context, absolute, check_urls
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.credentials.client_conf import read_client_conf
 
@@ -26,9 +26,9 @@ def import_client_conf(path: Path) -> tuple[Context, str]:
         urls,
         auth_plugin=values.get("authPlugin", ""),
         auth_params=values.get("authParams", ""),
-        trust=_absolute(found.trust),
-        certificate=_absolute(found.key_pair.certificate if found.key_pair else None),
-        key=_absolute(found.key_pair.key if found.key_pair else None),
+        trust=absolute(found.trust),
+        certificate=absolute(found.key_pair.certificate if found.key_pair else None),
+        key=absolute(found.key_pair.key if found.key_pair else None),
         allow_insecure=found.insecure,
     )
     try:
@@ -37,8 +37,3 @@ def import_client_conf(path: Path) -> tuple[Context, str]:
         kept = replace(urls, client_conf=os.path.abspath(path))
         return kept, f"a secret stands in {path}: the context refers to the file, so keep it"
     return copied, f"nothing refers to {path} any more"
-
-
-def _absolute(path: str | None) -> str:
-    """Return a path for commands that run in other directories; empty for none."""
-    return os.path.abspath(path) if path else ""

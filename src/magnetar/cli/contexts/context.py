@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.model.errors import InvalidValueError
@@ -96,6 +97,11 @@ def check_urls(service_url: str, web_url: str) -> None:
         parse_service_url(service_url)
     if web_url:
         check_web_url(web_url)
+
+
+def absolute(path: str | None) -> str:
+    """Return a path for commands that run in other directories; empty for none."""
+    return str(Path(path).absolute()) if path else ""
 
 
 def check_web_url(url: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.storage.backends.directory import sync_directory
 
 
 class KeyFile(NamedTuple):
@@ -38,7 +39,8 @@ def write(files: Sequence[KeyFile], *, overwrite: bool) -> None:
                 os.link(draft, file.path)
                 written.append(file.path)
         for directory in {file.path.parent for file in files}:
-            _make_durable(directory)
+            with suppress(OSError):  # not every file system can
+                sync_directory(os.fspath(directory))
     except BaseException as error:
         for path in written:
             with suppress(OSError):
@@ -106,13 +108,3 @@ def _draft(file: KeyFile) -> Path:
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(file.path)) from error
     return draft
-
-
-def _make_durable(directory: Path) -> None:
-    """Have the names in a directory last, where the file system can."""
-    with suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)  # noqa: TID251  # a file of the user, no part of the store
-        finally:
-            os.close(descriptor)
