@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from magnetar.cli.contexts import context_file
 from magnetar.cli.contexts.command import app
+from magnetar.cli.contexts.context import Context
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +81,46 @@ def test_files_are_found_from_other_directories(tmp_path: Path, monkeypatch: pyt
         shown = json.loads(_run("show", name, "--json"))
         wanted = {"trust": "ca.pem", "certificate": "own.pem", "key": "keys/own.key"}
         assert shown == {key: str(tmp_path / value) for key, value in wanted.items()}
+
+
+def test_files_of_a_login_are_found_from_other_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stayed relative in the parameters of a login, and the file of a token was refused."""
+    monkeypatch.chdir(tmp_path)
+    params = "tlsCertFile:./own.pem,tlsKeyFile:keys/own.key"
+    (tmp_path / "client.conf").write_text(f"authPlugin=tls\nauthParams={params}\n")
+    _run("add", "cert", "--auth-plugin", "tls", "--auth-params", params)
+    _run("import", "conf", "client.conf")
+    _run("add", "token", "--token", "file:token.txt")
+    _run("add", "other", "--auth-plugin", "token", "--auth-params", "file://token.txt")
+    shown = json.loads(_run("list", "--json"))["contexts"]
+    for name in ("cert", "conf"):
+        assert shown[name]["auth_params"] == f"tlsCertFile:{tmp_path}/own.pem,tlsKeyFile:{tmp_path}/keys/own.key"
+    assert shown["token"]["token"] == shown["other"]["auth_params"] == f"file:{tmp_path}/token.txt"
+
+
+def test_a_change_is_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two commands at once lost a change: both read the file, and the last to write it won."""
+    monkeypatch.setattr(context_file, "_PATIENCE", 0.0)
+    said: list[str] = []
+
+    def change(found: context_file.Contexts) -> context_file.Contexts:
+        said.append(_run("add", "second", exit_code=1))
+        return found.with_context("first", Context())
+
+    context_file.change_contexts(change)
+    assert "another command changes" in said[0] and str(tmp_path / "config/magnetar/contexts.lock") in said[0]
+    _run("add", "second")
+    assert set(json.loads(_run("list", "--json"))["contexts"]) == {"first", "second"}
+
+
+def test_a_change_waits_for_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "config/magnetar"
+    directory.mkdir(parents=True)
+    with (directory / "contexts.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(lock, fcntl.LOCK_UN))
+        _run("add", "dev")
+    assert "dev" in _run("list")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.runtime.command_line import commands
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ def show(
 @app.command()
 def use(name: Name) -> None:
     """Use a context wherever none is named. Example: magnetar contexts use dev"""
-    _write(_checked(lambda: _read().using(name)))
+    _change(lambda found: found.using(name))
 
 
 @app.command()
 def remove(name: Name) -> None:
     """Remove a context. Example: magnetar contexts remove dev"""
-    _write(_checked(lambda: _read().without(name)))
+    _change(lambda found: found.without(name))
 
 
 @app.command()
@@ -91,7 +91,7 @@ def add(
     force: Annotated[bool, typer.Option("--force", help="Replace a context of this name.")] = False,
 ) -> None:
     """Save a connection. Example: magnetar contexts add dev --web-url http://localhost:8080 --token env:PULSAR_TOKEN"""
-    from magnetar.cli.contexts.context import absolute, context_of
+    from magnetar.cli.contexts.context import context_of, found_from_elsewhere
 
     given: dict[str, Any] = {
         "service_url": service_url,
@@ -99,13 +99,14 @@ def add(
         "token": token,
         "auth_plugin": auth_plugin,
         "auth_params": auth_params,
-        "client_conf": absolute(client_conf),
-        "trust": absolute(trust),
-        "certificate": absolute(certificate),
-        "key": absolute(key),
+        "client_conf": client_conf,
+        "trust": trust,
+        "certificate": certificate,
+        "key": key,
         "allow_insecure": allow_insecure,
     }
-    _save(name, _checked(lambda: context_of(name, given, "the command line")), now, force)
+    context = _checked(lambda: context_of(name, found_from_elsewhere(given), "the command line"))
+    _save(name, context, now, force)
 
 
 @app.command("import")
@@ -124,11 +125,13 @@ def import_conf(
 
 
 def _save(name: str, context: Context, now: bool, force: bool) -> None:
-    found = _read()
-    if name in found.by_name and not force:
-        raise _failed(f"context {name} is there already; --force replaces it")
-    changed = _checked(lambda: found.with_context(name, context))
-    _write(changed.using(name) if now else changed)
+    def saved(found: Contexts) -> Contexts:
+        if name in found.by_name and not force:
+            raise InvalidValueError(f"context {name} is there already; --force replaces it")
+        changed = found.with_context(name, context)
+        return changed.using(name) if now else changed
+
+    _change(saved)
 
 
 def _read() -> Contexts:
@@ -137,14 +140,16 @@ def _read() -> Contexts:
     return _checked(read_contexts)
 
 
-def _write(changed: Contexts) -> None:
-    _checked(changed.write)
+def _change(change: Callable[[Contexts], Contexts]) -> None:
+    from magnetar.cli.contexts.context_file import change_contexts
+
+    _checked(lambda: change_contexts(change))
 
 
 def _checked(act: Callable[[], T]) -> T:
     try:
         return act()
-    except (InvalidValueError, OSError) as error:
+    except (ConflictError, InvalidValueError, OSError) as error:
         raise _failed(str(error)) from None
 
 

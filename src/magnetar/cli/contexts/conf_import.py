@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from magnetar.cli.contexts.context import Context, absolute, check_urls
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.credentials.client_conf import read_client_conf
+from magnetar.security.credentials.plugin import absolute_params
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ def import_client_conf(path: Path) -> tuple[Context, str]:
     copied = replace(
         urls,
         auth_plugin=values.get("authPlugin", ""),
-        auth_params=values.get("authParams", ""),
+        auth_params=absolute_params(values.get("authParams", ""), absolute),
         trust=absolute(found.trust),
         certificate=absolute(found.key_pair.certificate if found.key_pair else None),
         key=absolute(found.key_pair.key if found.key_pair else None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -102,6 +103,21 @@ def check_urls(service_url: str, web_url: str) -> None:
 def absolute(path: str | None) -> str:
     """Return a path for commands that run in other directories; empty for none."""
     return str(Path(path).absolute()) if path else ""
+
+
+def found_from_elsewhere(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a context with the files of the current directory named so that commands which run in
+    other directories find them. Raises OSError where the current directory is not there any more."""
+    from magnetar.security.credentials.plugin import absolute_params
+    from magnetar.security.credentials.secret import absolute_reference
+
+    paths = {name: absolute(values[name]) for name in ("client_conf", "trust", "certificate", "key")}
+    return {
+        **values,
+        **paths,
+        "token": absolute_reference(values["token"], absolute),
+        "auth_params": absolute_params(values["auth_params"], absolute),
+    }
 
 
 def check_web_url(url: str) -> str:

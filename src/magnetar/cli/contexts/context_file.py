@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import tempfile
+import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from magnetar.cli.contexts.context import Context, check_context_name, context_of
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import ConflictError, InvalidValueError
+from magnetar.runtime.clock import steady_seconds
 
 _BYTES_MAX: Final = 1 << 20
+_PATIENCE: Final = 10.0
+"""Seconds for which a change waits for another one to end."""
 _HEAD: Final = "# Saved connections of magnetar; magnetar contexts --help. Secrets stand here by reference only.\n"
 
 
@@ -54,8 +60,7 @@ class Contexts:
 
     def write(self) -> None:
         """Replace the file in one step; only its owner may read it. Raises OSError."""
-        target = Path(os.path.realpath(self.path))
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        target = _directory_made(self.path)
         handle, temporary = tempfile.mkstemp(prefix=".contexts-", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -103,6 +108,50 @@ def read_contexts(environment: Mapping[str, str] = os.environ) -> Contexts:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidValueError(f"{path} is no TOML: {error}; mend it or remove it") from None
     return _checked(path, document)
+
+
+def change_contexts(change: Callable[[Contexts], Contexts], environment: Mapping[str, str] = os.environ) -> None:
+    """Make a change of what is saved; no other command makes one meanwhile, so none is lost.
+
+    Raises OSError, InvalidValueError, and ConflictError if another change does not end.
+    """
+    with _alone(contexts_path(environment)):
+        change(read_contexts(environment)).write()
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock of a file of contexts, which stands beside it: the file itself is replaced by each change.
+
+    Where the file system has no locks, there is none.
+    """
+    beside = _directory_made(path).with_name("contexts.lock")
+    with os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as file:
+        deadline = steady_seconds() + _PATIENCE
+        while not _locked(file.fileno()):
+            if steady_seconds() >= deadline:
+                raise ConflictError(f"another command changes {path} and does not end; it holds {beside}")
+            time.sleep(0.02)
+        # the system releases it when this process ends, in whatever way
+        yield
+
+
+def _locked(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+    return True
+
+
+def _directory_made(path: Path) -> Path:
+    """Return what a path names behind all links, in a directory that is there."""
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return target
 
 
 def _checked(path: Path, document: dict[str, object]) -> Contexts:

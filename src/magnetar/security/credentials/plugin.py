@@ -17,7 +17,7 @@ from magnetar.security.credentials.issuer import WELL_KNOWN, check_issuer_url
 from magnetar.security.credentials.key_file import key_reference
 from magnetar.security.credentials.method import NOBODY, CertificateFiles, ClientCredentials
 from magnetar.security.credentials.oauth2 import OAuth2Credentials
-from magnetar.security.credentials.secret import Secret
+from magnetar.security.credentials.secret import Secret, absolute_reference
 from magnetar.security.credentials.token import TokenCredentials
 
 _NOT_SUPPORTED: Final = {
@@ -25,6 +25,37 @@ _NOT_SUPPORTED: Final = {
     "AuthenticationSasl": "Kerberos",
     "AuthenticationKeyStoreTls": "a key store; write its certificate and key as PEM files and use AuthenticationTls",
 }
+
+_PATHS: Final = ("tlsCertFile", "tlsKeyFile", "trustCertsFilePath", "tls_trust_certs_file_path")
+"""The parameters that name files by their paths; ``privateKey`` may, or be a reference."""
+
+
+def absolute_params(params: str, absolute: Callable[[str], str]) -> str:
+    """Return parameters as they mean the same in other directories: files by their absolute paths.
+
+    Where they name none by a relative path, and where they cannot be read, they are returned unchanged.
+    """
+    text = params.strip()
+    found = absolute_reference(text, absolute)
+    if found != text:
+        return found
+    try:
+        given = _pairs(text, "parameters")
+    except InvalidValueError:
+        return params
+    meant = {name: _absolute_param(name, value, absolute) for name, value in given.items()}
+    if meant == given:
+        return params
+    if text.startswith("{") or any("," in value for value in meant.values()):
+        return json.dumps(meant)
+    return ",".join(f"{name}:{value}" for name, value in meant.items())
+
+
+def _absolute_param(name: str, value: str, absolute: Callable[[str], str]) -> str:
+    if name not in (*_PATHS, "privateKey", "private_key") or (name not in _PATHS and ":" in value):
+        return absolute_reference(value, absolute)
+    path = value.removeprefix("file://")
+    return value if not path or path.startswith(("/", "data:")) else absolute(path)
 
 
 def credentials_of(plugin: str | None, params: str | None, what: str, *, inline: bool) -> ClientCredentials:

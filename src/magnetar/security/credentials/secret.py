@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -20,6 +22,28 @@ FORMS: Final = "env:NAME, file:/path or command:PROGRAM ARGUMENTS"
 """The forms of a reference, for errors."""
 _REFERENCE: Final = re.compile(r"(env|file|command):(.+)", re.DOTALL)
 _WRAPPED: Final = re.compile(r"\$\{([^{}]*)\}")
+
+
+def absolute_reference(text: str, absolute: Callable[[str], str]) -> str:
+    """Return a reference as it means the same in other directories: a relative file, and a program by a relative path,
+    by their absolute paths. Other texts are returned unchanged."""
+    wrapped = _WRAPPED.fullmatch(text.strip())
+    found = _REFERENCE.fullmatch(wrapped[1] if wrapped else text.strip())
+    if found is None or found[1] == "env":
+        return text
+    kind, name = found[1], found[2].strip()
+    if kind == "file":
+        path = _path(name)
+        return text if path.startswith("/") else f"file:{absolute(path)}"
+    program, blank, arguments = name.partition(" ")
+    if "/" not in program or not re.fullmatch(r"[\w.+-][\w./+-]*", program):
+        return text
+    return f"command:{shlex.quote(absolute(program))}{blank}{arguments}"
+
+
+def _path(name: str) -> str:
+    """Return the path of what follows ``file:``, which may be the rest of a URL."""
+    return unquote(name.removeprefix("//").removeprefix("localhost")) if name.startswith("//") else name
 
 
 class CredentialsError(MagnetarError):
@@ -70,8 +94,7 @@ class Secret:
             return None
         kind, name = found[1], found[2].strip()
         if kind == "file":
-            if name.startswith("//"):
-                name = unquote(name.removeprefix("//").removeprefix("localhost"))
+            name = _path(name)
             if not name.startswith("/"):
                 raise InvalidValueError(f"{what}: file:{name} is not absolute; workers run in directories of their own")
         return cls(kind, name)

@@ -15,7 +15,7 @@ from magnetar.security.credentials.certificate import CertificateCredentials
 from magnetar.security.credentials.client_conf import ConfiguredCredentials, read_client_conf
 from magnetar.security.credentials.method import NOBODY, CertificateFiles, ClientCredentials
 from magnetar.security.credentials.oauth2 import OAuth2Credentials
-from magnetar.security.credentials.plugin import credentials_of
+from magnetar.security.credentials.plugin import absolute_params, credentials_of
 from magnetar.security.credentials.secret import CredentialsError, Secret
 from magnetar.security.credentials.token import TokenCredentials
 from tests.support.minted_secrets import kept, password, signing_key, token
@@ -65,6 +65,37 @@ def test_a_user_with_a_password(tmp_path: Path) -> None:
     assert isinstance(named, BasicCredentials) and value not in f"{named} {named!r}"
     with pytest.raises(CredentialsError, match="is not user:password"):
         read(BASIC, f"file:{path}").data()
+
+
+@pytest.mark.parametrize(
+    ("params", "meant"),
+    [
+        ("tlsCertFile:c.pem,tlsKeyFile:k.pem", "tlsCertFile:/here/c.pem,tlsKeyFile:/here/k.pem"),
+        ("tlsCertFile:/c.pem, tlsKeyFile:file://k.pem", "tlsCertFile:/c.pem,tlsKeyFile:/here/k.pem"),
+        ('{"tlsCertFile": "c.pem", "tlsKeyFile": "/k.pem"}', '{"tlsCertFile": "/here/c.pem", "tlsKeyFile": "/k.pem"}'),
+        ("tlsCertFile:,tlsKeyFile:/k.pem", "tlsCertFile:,tlsKeyFile:/k.pem"),
+        ("file://a%20b", "file:/here/a b"),
+        ("${file:t}", "file:/here/t"),
+        ("file:///t", "file:///t"),
+        ("command:bin/token --of 'me'", "command:/here/bin/token --of 'me'"),
+        ("command:token bin/x", "command:token bin/x"),
+        ("env:TOKEN", "env:TOKEN"),
+        ("userId:me,password:file:p", "userId:me,password:file:/here/p"),
+        ('{"privateKey": "k.json"}', '{"privateKey": "/here/k.json"}'),
+        ('{"privateKey": "file://k.json"}', '{"privateKey": "file:/here/k.json"}'),
+        ('{"issuerUrl": "https://i", "privateKey": "data:x"}', '{"issuerUrl": "https://i", "privateKey": "data:x"}'),
+        ('{"no JSON', '{"no JSON'),
+        ("", ""),
+    ],
+)
+def test_files_by_their_absolute_paths(params: str, meant: str) -> None:
+    """What names no relative file stays as it was written."""
+    assert absolute_params(params, lambda path: f"/here/{path}") == meant
+
+
+def test_an_absolute_path_with_a_comma_is_one_parameter() -> None:
+    found = absolute_params("tlsCertFile:c,tlsKeyFile:k", lambda path: f"/a,b/{path}")
+    assert json.loads(found) == {"tlsCertFile": "/a,b/c", "tlsKeyFile": "/a,b/k"}
 
 
 def test_a_certificate_is_the_login(tmp_path: Path) -> None:
