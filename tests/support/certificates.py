@@ -60,13 +60,15 @@ class Authority:
         hosts: Sequence[str] = HOSTS,
         *,
         days: float = 1,
+        begins: float = -1,
         key: Key | None = None,
         file: str | None = None,
     ) -> Issued:
-        """Make a certificate for ``name`` and write both files, again if they are there; ``days`` may be negative."""
+        """Make a certificate for ``name`` and write both files, again if they are there; ``days`` may be negative, and
+        its time may begin only in some days."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         certificate = (
-            _begun(_named(name), self._name, key, days)
+            _begun(_named(name), self._name, key, days, begins)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(
                 x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
@@ -112,7 +114,9 @@ def _alternative(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _begun(subject: x509.Name, issuer: x509.Name, key: Key, days: float = 30) -> x509.CertificateBuilder:
+def _begun(
+    subject: x509.Name, issuer: x509.Name, key: Key, days: float = 30, begins: float = -1
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -120,6 +124,6 @@ def _begun(subject: x509.Name, issuer: x509.Name, key: Key, days: float = 30) ->
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now + min(days, 0) * _DAY - _DAY)
+        .not_valid_before(now + (min(days, 0) + begins) * _DAY)
         .not_valid_after(now + days * _DAY)
     )

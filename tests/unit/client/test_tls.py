@@ -73,13 +73,17 @@ def test_requests_pushes_and_many_pieces_pass(authority: Authority, broker: Issu
 
 
 @pytest.mark.parametrize(
-    ("hosts", "days", "said"),
-    [(("elsewhere.example",), 1, "is for another host"), (("127.0.0.1",), -1, "has expired")],
+    ("hosts", "days", "begins", "said"),
+    [
+        (("elsewhere.example",), 1, -1, "is for another host"),
+        (("127.0.0.1",), -1, -1, "has expired"),
+        (("127.0.0.1",), 3, 2, "is not valid yet; is this machine's clock right"),
+    ],
 )
 def test_a_certificate_that_does_not_fit_gets_no_credentials(
-    authority: Authority, hosts: tuple[str, ...], days: int, said: str
+    authority: Authority, hosts: tuple[str, ...], days: int, begins: int, said: str
 ) -> None:
-    shown = authority.issue("wrong", hosts, days=days)
+    shown = authority.issue("wrong", hosts, days=days, begins=begins)
     with (
         scripted_broker(None, tls=server(shown)) as url,
         pytest.raises(TlsError, match=f"the certificate of the broker at 127.0.0.1:.* {said}"),

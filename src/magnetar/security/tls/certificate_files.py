@@ -1,4 +1,4 @@
-"""What is to be said of files of certificates: why they cannot be loaded, and that their time is over."""
+"""What is to be said of files of certificates: why they cannot be loaded, and that now is not their time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Final
 
 EXPIRED: Final = 10
 """OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED."""
+NOT_YET_VALID: Final = 9
+"""OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID: as often a clock that is wrong as a certificate that is new."""
 _FLIGHTS: Final = 3
 """How often each side speaks before a client has seen the certificate, at most."""
 _SAID: Final = {
@@ -27,8 +29,9 @@ def why_not_loaded(error: OSError) -> str:
     return f"{_SAID[reason]} ({reason})" if reason in _SAID else reason
 
 
-def expired(context: ssl.SSLContext, chain: bytes) -> bool:
-    """Whether the time of what ``context`` shows is over, as a client finds that trusts ``chain`` (PEM) itself.
+def untimely(context: ssl.SSLContext, chain: bytes) -> int:
+    """EXPIRED or NOT_YET_VALID, if a client finds that of what ``context`` shows when it trusts ``chain`` (PEM) itself;
+    else 0.
 
     Both shake hands in memory: the standard library does not say it otherwise, and the library that does takes 8 MB.
     """
@@ -45,7 +48,7 @@ def expired(context: ssl.SSLContext, chain: bytes) -> bool:
             with suppress(ssl.SSLWantReadError):
                 ours.do_handshake()
     except ssl.SSLCertVerificationError as error:
-        return error.verify_code == EXPIRED
+        return error.verify_code if error.verify_code in (EXPIRED, NOT_YET_VALID) else 0
     except ssl.SSLError:
-        return False
-    return False
+        return 0
+    return 0

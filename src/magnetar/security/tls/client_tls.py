@@ -15,7 +15,7 @@ from typing import Final
 
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.asker_words import TOOL_WORDS, AskerWords
-from magnetar.security.tls.certificate_files import EXPIRED, why_not_loaded
+from magnetar.security.tls.certificate_files import EXPIRED, NOT_YET_VALID, why_not_loaded
 
 _CONTEXTS: Final = 16
 _HOST_NAME: Final = 62
@@ -104,6 +104,8 @@ def _unverified(error: ssl.SSLCertVerificationError, where: str, words: AskerWor
         return f"the certificate of {where} is for another host: {error.verify_message}"
     if error.verify_code == EXPIRED:
         return f"the certificate of {where} has expired"
+    if error.verify_code == NOT_YET_VALID:
+        return f"the certificate of {where} is not valid yet; is this machine's clock right?"
     return (
         f"the certificate of {where} is not trusted: {error.verify_message}; name the file with its authority "
         f"({words.trust})"

@@ -139,7 +139,7 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         except ssl.SSLError as error:
             self._complain("broken", f"what it sends is no TLS ({error.reason})")
             self._flush()
-            self._plain.abort()
+            self.abort()
 
     def _decrypt_all(self, protocol: asyncio.Protocol, data: bytes) -> None:
         incoming, read = self._incoming, cast(Callable[[int, memoryview], int], self._ssl.read)

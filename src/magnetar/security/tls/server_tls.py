@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.security.tls.certificate_files import expired, why_not_loaded
+from magnetar.security.tls.certificate_files import EXPIRED, NOT_YET_VALID, untimely, why_not_loaded
 from magnetar.security.tls.cipher_suites import CipherSuites, cipher_suites, supported
 from magnetar.security.tls.key_store import load_chain, load_trusted
 from magnetar.security.tls.protocol_versions import ProtocolVersions, protocol_versions
@@ -27,6 +27,13 @@ FIRST_CHOICE: Final = "TLS_AES_256_GCM_SHA384"
 """What OpenSSL agrees on with nearly all clients; the standard library cannot leave it out."""
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _OPTIONS: Final = ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET | ssl.OP_CIPHER_SERVER_PREFERENCE
+_UNTIMELY: Final = {
+    EXPIRED: "TLS: the certificate of %s has expired: clients that check it turn away; replace the file",
+    NOT_YET_VALID: (
+        "TLS: the certificate of %s is not valid yet: clients that check it turn away; if its time has begun, set this "
+        "machine's clock"
+    ),
+}
 _LEVEL: Final = "@SECLEVEL=2:"
 """As the standard library has it by default: no keys under 2048 bits, no SHA-1 in certificates."""
 
@@ -140,11 +147,8 @@ class ServerTls:
         material = self._material
         _warn_of_readers(material.secret_file)
         chain = _loading(", ".join(material.files[:2]), lambda: material.load(context))
-        if expired(context, chain):
-            log.warning(
-                "TLS: the certificate of %s has expired: clients that check it turn away; replace the file",
-                material.files[0],
-            )
+        if now := untimely(context, chain):
+            log.warning(_UNTIMELY[now], material.files[0])
         load_authorities = material.load_trusted
         if load_authorities is not None:
             _loading(material.files[-1], lambda: load_authorities(context))

@@ -86,6 +86,27 @@ def test_garbage_after_the_handshake_ends_the_connection(authority: Authority) -
     run(lambda: Door(authority), scenario)
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_is_written_after_garbage_is_dropped(authority: Authority, loop: Loop) -> None:
+    """OpenSSL writes nothing after a fatal error; answers that were on their way then are no failures of the broker."""
+
+    async def scenario(door: Door) -> None:
+        _, writer = await door.connect()
+        while not Echo.opened:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        secured: Any = Echo.opened[0].transport
+        secured.data_received(b"garbage" * 1000)
+        assert secured.is_closing()
+        secured.write(b"receipt")
+        secured.write(LARGE)
+        secured.writelines([b"receipt", LARGE])
+        secured.close()
+        await door.empty()
+        writer.close()
+
+    run(lambda: Door(authority), scenario, loop)
+
+
 class Counted:
     """Passes everything on to ``real`` and keeps the size of the largest write."""
 

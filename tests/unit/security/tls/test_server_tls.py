@@ -196,6 +196,16 @@ def test_a_certificate_whose_time_is_over_is_named(
         assert f"the certificate of {file} has expired" in caplog.text
 
 
+def test_a_certificate_whose_time_has_not_begun_is_named(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An authority's clock may be ahead of this machine's, and clients turn away as from an expired one."""
+    issued = authority.issue("early", days=3, begins=2)
+    with caplog.at_level(logging.WARNING):
+        door(**files(issued))
+    assert f"the certificate of {issued.certificate_file} is not valid yet" in caplog.text
+
+
 def test_an_intermediate_authority_is_enough(tmp_path: Path, authority: Authority, shown: Issued) -> None:
     """As in Java: any certificate of the file is an anchor, the client's own included."""
     own = authority.issue("client")
