@@ -1,4 +1,4 @@
-"""The broker as a whole: which topics exist and are loaded, which may be created, and what all of them share."""
+"""The broker as a whole: which topics exist and are loaded, and what all of them share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from random import Random
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.grants import Grants
 from magnetar.broker.activity import Activity
+from magnetar.broker.namespaces.creation_rules import CreationRules
 from magnetar.broker.namespaces.lookup import BrokerAddresses, addresses
 from magnetar.broker.namespaces.partition_creation import PartitionCreator
 from magnetar.broker.namespaces.topic_changes import TopicChanges
@@ -42,10 +43,9 @@ from magnetar.model.errors import (
     NotFoundError,
     PreconditionFailedError,
     ServiceNotReadyError,
-    TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.system_topics import ASSIGN_TOPIC, is_heartbeat, is_reserved, is_system_topic
+from magnetar.model.system_topics import ASSIGN_TOPIC, is_system_topic
 from magnetar.offload.parquet_archive import ParquetArchive
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.eager import run_eagerly
@@ -122,6 +122,7 @@ class BrokerService:
         )  # fmt: skip
         self.directory = TopicDirectory()
         """The topics that exist, of both domains."""
+        self.creation = CreationRules(resources, settings, self.policies, self.directory, self.exists)
         self.watched_lists = WatchedLists(self.directory, self.changes)
         self.nonpersistent_topics.on_change = self._nonpersistent_changed
         self.schemas = SchemaRegistry(resources.schemas, self.policies, clock, self.activity.schemas)
@@ -185,13 +186,12 @@ class BrokerService:
         topic = self.topics.get(name.fqn)
         if topic is not None:
             return topic
-        self._require_namespace(name)
+        self.creation.require_namespace(name, self.broker_id)
         if not name.persistent:
             raise NotAllowedError(f"{name.fqn} is a non-persistent topic, which stores nothing")
         if name.fqn in self.store:
             return self._load(name)
-        if not self._may_create(name, create):
-            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        self.creation.require_use(name, create=create)
         self.partitions.used(name)
         return self._load(name)
 
@@ -202,57 +202,21 @@ class BrokerService:
         topic = self.nonpersistent_topics.by_name.get(name.fqn)
         if topic is not None:
             return topic
-        self._require_namespace(name)
-        if not self.settings.enableNonPersistentTopics:
-            raise NotAllowedError("Broker is unable to load non-persistent topic")
-        if not self._may_create(name, create):
-            raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
+        self.creation.require_namespace(name, self.broker_id)
+        self.creation.require_domain(name)
+        self.creation.require_use(name, create=create)
         return self.nonpersistent_topics.make(name)
 
     def create(self, name: TopicName) -> Topic:
         """Create a topic for REST. Raises ConflictError, NotFoundError, PreconditionFailedError (rule 11.4.1)."""
-        self._check_creation(name)
+        self.creation.require_creation(name)
         return self._load(name)
 
     def create_nonpersistent(self, name: TopicName) -> None:
         """Create a non-persistent topic for REST. Raises as :meth:`create` does, ConflictError also if they are
         disabled."""
-        if not self.settings.enableNonPersistentTopics:
-            raise ConflictError("Broker is unable to load non-persistent topic (enableNonPersistentTopics=false)")
-        self._check_creation(name)
+        self.creation.require_creation(name)
         self.nonpersistent_topics.make(name)
-
-    def _check_creation(self, name: TopicName) -> None:
-        self._require_rest_namespace(name)
-        if self.exists(name) or self.resources.partitioned.count(name):
-            raise ConflictError("This topic already exists")
-        if not self.room_for(name.namespace, 1):
-            raise ConflictError("Exceed maximum number of topics in namespace.")
-        if name.is_partition and not self.resources.partitioned.count(name.parent):
-            raise PreconditionFailedError(
-                f"Can't create topic {name.local_name} with \"-partition-\" followed by numeric value if there isn't a "
-                f"partitioned topic {name.parent.local_name} created."
-            )
-
-    def _may_create(self, name: TopicName, create: bool) -> bool:
-        if name.is_partition:
-            partitions = self.resources.partitioned.count(name.parent)
-            if partitions:
-                return name.partition_index < partitions and not self.resources.partitioned.leaving(name.parent)
-        if not create or not self.policies.auto_topic_creation(name.namespace).allowed:
-            return False
-        if is_reserved(name):
-            raise NotAllowedError(f"Can not create transaction system topic {name.fqn}")
-        if is_system_topic(name):
-            return False
-        if not self.room_for(name.namespace, 1):
-            raise NotAllowedError("Exceed maximum number of topics in namespace.")
-        return True
-
-    def room_for(self, namespace: NamespaceName, topics: int) -> bool:
-        """Whether the namespace may have so many more topics; every partition counts, system topics do not."""
-        most = self.policies.max_topics(namespace)
-        return not most or self.directory.count(namespace) + topics <= most
 
     def _enter(self, name: TopicName) -> None:
         """Have a topic among those that exist. Raises ServiceNotReadyError while it is being deleted."""
@@ -303,18 +267,6 @@ class BrokerService:
     def system_topic(self, name: TopicName) -> Topic:
         """A topic that the broker itself uses, created if it is missing."""
         return self.find(name) or self._load(name)
-
-    def _require_namespace(self, name: TopicName) -> None:
-        if not is_heartbeat(name) and not self.resources.namespaces.takes_topics(name.namespace):
-            raise ServiceNotReadyError(
-                f"Namespace bundle ({name.namespace}/0x00000000_0xffffffff) for topic ({name.fqn}) not served by this "
-                f"instance:{self.broker_id}. Please redo the lookup."
-            )
-
-    def _require_rest_namespace(self, name: TopicName) -> None:
-        if not self.resources.tenants.exists(name.tenant):
-            raise NotFoundError("Tenant does not exist")
-        self.resources.require_namespace(name)
 
     def addresses(self, listener: str | None) -> BrokerAddresses:
         """Where clients of a network reach this broker. Raises ServiceNotReadyError (rule 2.4)."""

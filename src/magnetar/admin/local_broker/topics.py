@@ -43,13 +43,13 @@ class LocalTopics:
             service.resources,
             service.policies.auto_topic_creation(topic.namespace),
             topic,
-            service.room_for,
+            service.creation.room_for,
             exists=service.exists(topic),
             may_create=auto_create,
         )
 
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
-        return self._service.room_for(namespace, topics)
+        return self._service.creation.room_for(namespace, topics)
 
     def policies_of(self, topic: TopicName) -> TopicPolicies:
         return self._service.policies.of(topic)

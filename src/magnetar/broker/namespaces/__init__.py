@@ -2,5 +2,5 @@
 
 Reading order: ``topic_directory`` lists the topics that exist, ``topic_changes`` notifies of those that come and go,
 and ``watched_lists`` keeps the lists of pattern subscriptions up to date. ``lookup`` answers clients' questions about
-topics, ``partition_creation`` creates the partitions of a topic.
+topics, ``creation_rules`` says which may be created, ``partition_creation`` creates the partitions of a topic.
 """

@@ -86,7 +86,7 @@ def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMet
         service.resources,
         auto,
         name,
-        service.room_for,
+        service.creation.room_for,
         exists=service.exists(name),
         may_create=command.metadata_auto_creation_enabled is not False,
     )
