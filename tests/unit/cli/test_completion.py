@@ -38,6 +38,21 @@ def test_the_commands_are_those_of_the_program() -> None:
         (["completion", ""], ["bash", "fish", "zsh"]),
         (["tokens", "create-"], ["create-key-pair", "create-secret-key"]),
         (["help", "tok"], ["tokens"]),
+        (["standalone", "--s"], ["--set"]),
+        (["rescue", "metadata", "--acc"], ["--accept"]),
+        (["tokens", "create", "--sub"], ["--subject"]),
+        (["produce", "orders", "-m", "--k"], []),
+        (
+            ["produce", "orders", "-m", "x", "--key-v"],
+            ["--key-value-encoding-type", "--key-value-key", "--key-value-key-file"],
+        ),
+        (["produce", "orders", "-m", "x", "--num-produce", "3", "--num"], []),
+        (["produce", "orders", "--", "--num"], []),
+        (["restore", ""], []),
+        (["lake", "history", "--he"], ["--help"]),
+        (["nothing", "--h"], []),
+        (["tokens", "nothing", "--h"], []),
+        (["tokens", "--h"], ["--help"]),
     ],
 )
 def test_what_may_follow(words: list[str], offered: list[str]) -> None:
@@ -121,9 +136,10 @@ def test_bash_completes(program: Path) -> None:
     script = (
         'eval "$(magnetar completion bash)"; '
         'try() { COMP_LINE=$1; COMP_POINT=${#1}; _magnetar; echo "${COMPREPLY[@]}"; }; '
-        "try 'magnetar admin --admin-url http://x:1 tenants cre'; try 'magnetar admin topics stats t --get-p'"
+        "try 'magnetar admin --admin-url http://x:1 tenants cre'; try 'magnetar admin topics stats t --get-p'; "
+        "COMP_WORDBREAKS=':='; try 'magnetar admin --admin-url=http://x:1 ten'"
     )
-    assert run("bash", script, program) == ["create", "--get-precise-backlog"]
+    assert run("bash", script, program) == ["create", "--get-precise-backlog", "tenants"]
 
 
 def test_fish_completes(program: Path) -> None:

@@ -12,8 +12,9 @@ app = commands("Completion for bash, zsh and fish.", example="Example: magnetar 
 
 _BASH: Final = """\
 _magnetar() {
-    local IFS=$'\\n'
-    COMPREPLY=($(magnetar completion words --line -- "${COMP_LINE:0:COMP_POINT}" 2>/dev/null))
+    local IFS=$'\\n' line=${COMP_LINE:0:COMP_POINT}
+    COMPREPLY=($(magnetar completion words --line --breaks "$COMP_WORDBREAKS" -- "$line" 2>/dev/null))
+    [[ ${COMPREPLY[0]} != */ ]] || compopt -o nospace 2>/dev/null
 }
 complete -o default -F _magnetar magnetar
 """
@@ -22,7 +23,8 @@ _ZSH: Final = """\
 _magnetar() {
     local -a found
     found=("${(@f)$(magnetar completion words -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-    if (( ${#found} )) && [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
+    if [[ "${found[1]}" == */ ]]; then compadd -S '' -a found
+    elif (( ${#found} )) && [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
 }
 compdef _magnetar magnetar
 """
@@ -66,9 +68,12 @@ def fish() -> None:
 def words(
     context: typer.Context,
     line: Annotated[bool, typer.Option("--line", help="They are one text, which begins with the program.")] = False,
+    breaks: Annotated[str, typer.Option("--breaks", help="Characters at which bash parts words, too.")] = "",
 ) -> None:
     """Print what the last of some words may become. Example: magnetar completion words adm"""
     from magnetar.cli.completion.candidates import candidates, words_of
 
     given = words_of(" ".join(context.args))[1:] if line else context.args
-    typer.echo("".join(f"{one}\n" for one in candidates(given)), nl=False)
+    # bash replaces what follows the last of them only
+    kept = max((given[-1].rfind(one) + 1 for one in ":=" if one in breaks), default=0) if given else 0
+    typer.echo("".join(f"{one[kept:]}\n" for one in candidates(given)), nl=False)
