@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +49,7 @@ class ClassPath:
         self.place = place or cache() / f"tests-{VERSION}"
         self.classes = self.place / "classes"
         self._jars = self.place / "jars"
-        self._stand_in = self.place / "stand-in"
+        self._stand_in = self.place / f"stand-in-{digest(SOURCES.glob('*.java'))}"
 
     def __str__(self) -> str:
         libraries = sorted(path for path in self._jars.glob("*.jar") if not path.name.startswith("pulsar-broker-"))
@@ -69,12 +73,19 @@ class ClassPath:
             resources.unlink(missing_ok=True)
             resources.symlink_to(self.classes)
             unpacking.rename(self.classes)
-        shutil.rmtree(self._stand_in, ignore_errors=True)
-        self._stand_in.mkdir()
-        subprocess.run(
-            ["javac", "-nowarn", "-d", self._stand_in, "-cp", str(self), *sorted(SOURCES.glob("*.java"))],
-            check=True, timeout=300,
-        )  # fmt: skip
+        if not self._stand_in.exists():
+            self._compile()
+
+    def _compile(self) -> None:
+        # a directory of its own for each state of the sources: another run may be using the last one
+        with tempfile.TemporaryDirectory(dir=self.place, prefix="compiling-", ignore_cleanup_errors=True) as temporary:
+            compiled = Path(temporary) / "classes"
+            subprocess.run(
+                ["javac", "-nowarn", "-d", compiled, "-cp", str(self), *sorted(SOURCES.glob("*.java"))],
+                check=True, timeout=300,
+            )  # fmt: skip
+            with contextlib.suppress(OSError):
+                compiled.rename(self._stand_in)
 
     def _get(self, artifact: str) -> None:
         _, name, version, *rest = artifact.split(":")
@@ -94,6 +105,14 @@ class ClassPath:
             ["javap", "-cp", str(self), *names], check=True, capture_output=True, text=True, timeout=300
         ).stdout
         return with_a_broker(listing)
+
+
+def digest(files: Iterable[Path]) -> str:
+    """A short name for the content of ``files``."""
+    found = hashlib.sha256()
+    for path in sorted(files):
+        found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()[:12]
 
 
 def with_a_broker(listing: str) -> list[str]:

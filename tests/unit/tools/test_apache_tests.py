@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import tools.apache_tests
 from tools.apache_tests.__main__ import chosen
-from tools.apache_tests.class_path import ARTIFACTS, SOURCES, with_a_broker
+from tools.apache_tests.class_path import ARTIFACTS, SOURCES, digest, with_a_broker
 from tools.apache_tests.class_run import Verdict, verdicts
 
 LISTING = """Compiled from "MockedPulsarServiceBaseTest.java"
@@ -38,6 +40,22 @@ def test_verdicts_are_read_from_between_other_output() -> None:
         Verdict("PASS", "OneTest.a", 12, ""),
         Verdict("FAIL", "OneTest.b[1, x]", 3, "expected 1"),
     ]
+
+
+def test_a_stand_in_is_compiled_for_each_state_of_its_sources(tmp_path: Path) -> None:
+    (tmp_path / "A.java").write_text("class A {}")
+    (tmp_path / "B.java").write_text("")
+    before = digest(tmp_path.glob("*.java"))
+    assert digest(sorted(tmp_path.glob("*.java"), reverse=True)) == before
+    (tmp_path / "B.java").write_text("class B {}")
+    changed = digest(tmp_path.glob("*.java"))
+    (tmp_path / "B.java").rename(tmp_path / "C.java")
+    assert len({before, changed, digest(tmp_path.glob("*.java"))}) == 3
+
+
+def test_every_class_of_the_stand_in_is_named_in_the_reading_list() -> None:
+    named = set(re.findall(r"`(\w+)`", tools.apache_tests.__doc__ or ""))
+    assert {path.stem for path in SOURCES.glob("*.java")} <= named
 
 
 def test_every_library_has_an_exact_version() -> None:

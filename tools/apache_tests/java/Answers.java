@@ -1,29 +1,39 @@
-import static org.mockito.Mockito.RETURNS_DEEP_STUBS;
 import static org.mockito.Mockito.mock;
 
-import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.pulsar.broker.BookKeeperClientFactory;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
+import org.apache.pulsar.broker.TransactionMetadataStoreService;
 import org.apache.pulsar.broker.testcontext.PulsarTestContext;
+import org.apache.pulsar.common.partition.PartitionedTopicMetadata;
+import org.apache.pulsar.transaction.coordinator.TransactionCoordinatorID;
+import org.apache.pulsar.transaction.coordinator.TransactionMetadataStore;
 import org.mockito.invocation.InvocationOnMock;
-import org.testng.SkipException;
 
-/** What a test can learn of its broker from outside: addresses and settings. A test that asks for more is skipped. */
+/**
+ * What a test can learn of its broker from outside: addresses, settings, and what the REST interface shows of its topics. A
+ * test that asks for more is skipped.
+ */
 public class Answers {
+    private static int coordinators;
+
     static PulsarService service(BrokerProcess broker, ServiceConfiguration conf) {
         return mock(PulsarService.class, call -> {
             switch (call.getMethod().getName()) {
                 case "getBrokerServiceUrl":
-                    return "pulsar://localhost:" + broker.port;
+                    return broker.address();
                 case "getBrokerServiceUrlTls":
-                    return broker.tls ? "pulsar+ssl://localhost:" + broker.portTls : null;
+                    return broker.addressTls();
                 case "getWebServiceAddress":
                 case "getSafeWebServiceAddress":
-                    return "http://localhost:" + broker.http;
+                    return broker.webAddress();
                 case "getWebServiceAddressTls":
-                    return broker.tls ? "https://localhost:" + broker.https : null;
+                    return broker.webAddressTls();
                 case "getBrokerListenPort":
                     return Optional.of(broker.port);
                 case "getBrokerListenPortTls":
@@ -42,10 +52,20 @@ public class Answers {
                     return conf;
                 case "isRunning":
                     return broker.alive();
+                case "getBrokerService":
+                    return new MirroredBroker(broker, (PulsarService) call.getMock()).service();
+                case "getAdminClient":
+                    return broker.admin();
+                case "getClient":
+                    return broker.client();
                 case "getPulsarResources":
                     // the coordinators' topic: magnetar has its own
-                    return called("createTransactionCoordinatorAssign")
-                            ? mock(call.getMethod().getReturnType(), RETURNS_DEEP_STUBS) : inside(call);
+                    return beginsTransactions() ? resources(call) : Inside.of(call);
+                case "getTransactionMetadataStoreService":
+                    return beginsTransactions() ? stores() : Inside.of(call);
+                case "getBookKeeperClientFactory":
+                    // for a compactor of the test's own, which `Compaction` replaces
+                    return Inside.called("setup") ? bookKeepers() : Inside.of(call);
                 case "close":
                 case "shutdownNow":
                     broker.end();
@@ -54,7 +74,7 @@ public class Answers {
                     broker.end();
                     return CompletableFuture.completedFuture(null);
                 default:
-                    return always(call);
+                    return Inside.of(call);
             }
         });
     }
@@ -74,36 +94,42 @@ public class Answers {
                 case "getBookKeeperClient":
                 case "getTestZKServer":
                 case "getTestZKServerGlobal":
-                    return called("startBroker") || called("reuseMockBookkeeperAndMetadataStores") ? null : inside(call);
+                    return Inside.called("startBroker") || Inside.called("reuseMockBookkeeperAndMetadataStores")
+                            ? null : Inside.of(call);
                 case "close":
                     broker.end();
                     return null;
                 default:
-                    return always(call);
+                    return Inside.of(call);
             }
         });
     }
 
-    private static Object always(InvocationOnMock call) {
-        switch (call.getMethod().getName()) {
-            case "toString":
-                return "a process of magnetar";
-            case "hashCode":
-                return System.identityHashCode(call.getMock());
-            case "equals":
-                return call.getMock() == call.getArgument(0);
-            default:
-                return inside(call);
+    private static boolean beginsTransactions() {
+        return Inside.called("createTransactionCoordinatorAssign") || Inside.called("initTransaction");
+    }
+
+    /** Resources in which a test creates the topic of as many coordinators as it wants. */
+    private static Object resources(InvocationOnMock call) {
+        if (call.getMethod().getName().equals("createPartitionedTopic")) {
+            coordinators = call.<PartitionedTopicMetadata>getArgument(1).partitions;
+            return null;
         }
+        Class<?> kind = call.getMethod().getReturnType();
+        return kind.getName().startsWith("org.apache.pulsar.broker.resources") ? mock(kind, Answers::resources) : null;
     }
 
-    private static boolean called(String method) {
-        return Arrays.stream(new Throwable().getStackTrace()).anyMatch(frame -> frame.getMethodName().equals(method));
+    /** Tests wait until their broker has as many coordinators as they have asked for; a process has its own number. */
+    private static TransactionMetadataStoreService stores() {
+        Map<TransactionCoordinatorID, TransactionMetadataStore> stores = new HashMap<>();
+        for (int id = 0; id < coordinators; id++) {
+            stores.put(TransactionCoordinatorID.get(id), null);
+        }
+        return mock(TransactionMetadataStoreService.class,
+                call -> call.getMethod().getName().equals("getStores") ? stores : Inside.of(call));
     }
 
-    private static Object inside(InvocationOnMock call) {
-        String place = Arrays.stream(new Throwable().getStackTrace()).filter(frame -> frame.getClassName().endsWith("Test"))
-                .map(StackTraceElement::toString).findFirst().orElse("a base class");
-        throw new SkipException("INSIDE " + call.getMethod().getName() + " at " + place);
+    private static BookKeeperClientFactory bookKeepers() {
+        return mock(BookKeeperClientFactory.class, call -> CompletableFuture.completedFuture(mock(BookKeeper.class)));
     }
 }

@@ -1,40 +1,36 @@
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.reflect.Field;
+import java.net.HttpURLConnection;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.URI;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Collection;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.client.admin.PulsarAdmin;
-import org.apache.pulsar.common.configuration.FieldContext;
+import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.PulsarClientException;
 import org.testng.SkipException;
 
 /** A process of `magnetar standalone` with the settings of a ServiceConfiguration. */
 public class BrokerProcess {
-    /** Settings of the test's own process and of services that magnetar does not need. */
-    private static final Set<String> LEFT_OUT = Set.of("metadataStoreUrl", "configurationMetadataStoreUrl", "brokerServicePort",
-            "brokerServicePortTls", "webServicePort", "webServicePortTls", "brokerShutdownTimeoutMs",
-            "loadBalancerOverrideBrokerNicSpeedGbps", "bookkeeperClientExposeStatsToPrometheus",
-            "numExecutorThreadPoolSize", "advertisedAddress", "bindAddress", "managedLedgerCacheSizeMB",
-            "forceDeleteNamespaceAllowed", "forceDeleteTenantAllowed");
     private static final long START_MS_MAX = 120_000;
     private static final long END_S_MAX = 20;
-    private static final List<BrokerProcess> ALL = new ArrayList<>();
+    private static final List<BrokerProcess> ALL = new CopyOnWriteArrayList<>();
 
     static {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> ALL.forEach(broker -> broker.process.destroyForcibly())));
@@ -46,9 +42,17 @@ public class BrokerProcess {
     final int http;
     final int https;
     final boolean tls;
-    private final ServiceConfiguration conf;
-    private final Map<String, String> atStart;
-    private final Process process;
+    final ServiceConfiguration conf;
+    /** The settings that the process has. */
+    private Map<String, String> settings;
+    /** Names of settings that it was not started with, but got over REST: they stay over a start. */
+    private final Set<String> overRest;
+    /** Names of settings that it could not take over. */
+    private final Set<String> refused = new HashSet<>();
+    private volatile boolean behind;
+    private volatile Process process;
+    private PulsarAdmin admin;
+    private PulsarClient client;
 
     /**
      * Starts it with the data and the ports of `before`, or, if that is null, on a new directory without the tenant "public":
@@ -56,32 +60,45 @@ public class BrokerProcess {
      */
     BrokerProcess(ServiceConfiguration conf, BrokerProcess before) throws Exception {
         this.conf = conf;
-        this.atStart = settings(conf);
         this.data = before != null ? before.data : Files.createTempDirectory("broker").resolve("data");
         this.port = before != null ? before.port : free();
         this.portTls = before != null ? before.portTls : free();
         this.http = before != null ? before.http : free();
         this.https = before != null ? before.https : free();
+        this.overRest = before != null ? before.overRest : new HashSet<>();
         this.tls = !Objects.toString(conf.getTlsCertificateFilePath(), "").isEmpty() || conf.isTlsEnabledWithKeyStore();
+        start(Settings.of(conf));
+        ALL.add(this);
+        if (before == null) {
+            withoutPublic();
+        }
+    }
+
+    private void start(Map<String, String> wanted) throws Exception {
+        settings = wanted;
+        Map<String, String> written = new TreeMap<>(wanted);
+        KeyStores.convert(written, data.getParent());
         List<String> lines = new ArrayList<>();
-        atStart.forEach((name, value) -> lines.add(name + "=" + value));
+        written.forEach((name, value) -> lines.add(name + "=" + value));
         lines.add("brokerServicePort=" + port);
         lines.add("webServicePort=" + http);
         lines.add("advertisedAddress=localhost");
         // what a test leaves behind is deleted by force, which its own broker does not ask to be allowed
         lines.add("forceDeleteNamespaceAllowed=true");
         lines.add("forceDeleteTenantAllowed=true");
+        // tests ask their own broker for metrics with and without them
+        lines.add("exposeConsumerLevelMetricsInPrometheus=true");
+        lines.add("exposeProducerLevelMetricsInPrometheus=true");
         if (tls) {
             lines.add("brokerServicePortTls=" + portTls);
             lines.add("webServicePortTls=" + https);
         }
-        Path file = Files.write(this.data.resolveSibling("broker.conf"), lines);
-        File log = this.data.resolveSibling("broker.log").toFile();
+        Path file = Files.write(data.resolveSibling("broker.conf"), lines);
+        File log = data.resolveSibling("broker.log").toFile();
         List<String> command = new ArrayList<>(List.of(System.getProperty("magnetar").split("\n")));
-        command.addAll(List.of("standalone", "--data", this.data.toString(), "--conf", file.toString()));
+        command.addAll(List.of("standalone", "--data", data.toString(), "--conf", file.toString()));
         process = new ProcessBuilder(command).redirectErrorStream(true)
                 .redirectOutput(ProcessBuilder.Redirect.appendTo(log)).start();
-        ALL.add(this);
         long end = System.currentTimeMillis() + START_MS_MAX;
         while (!listens(port) || !listens(http)) {
             if (!process.isAlive() || System.currentTimeMillis() > end) {
@@ -91,14 +108,56 @@ public class BrokerProcess {
             }
             Thread.sleep(50);
         }
-        System.err.println("broker " + process.pid() + " on " + this.data + " with " + lines);
-        if (before == null) {
-            withoutPublic();
+        System.err.println("broker " + process.pid() + " on " + data + " with " + lines);
+        for (String name : Set.copyOf(overRest)) {
+            overRest("DELETE", name, Optional.empty());
+        }
+    }
+
+    String webAddress() {
+        return "http://localhost:" + http;
+    }
+
+    String webAddressTls() {
+        return tls ? "https://localhost:" + https : null;
+    }
+
+    String address() {
+        return "pulsar://localhost:" + port;
+    }
+
+    String addressTls() {
+        return tls ? "pulsar+ssl://localhost:" + portTls : null;
+    }
+
+    /** An admin client that is who the broker itself is. */
+    synchronized PulsarAdmin admin() {
+        try {
+            if (admin == null) {
+                admin = PulsarAdmin.builder().serviceHttpUrl(webAddress()).authentication(
+                        conf.getBrokerClientAuthenticationPlugin(), conf.getBrokerClientAuthenticationParameters()).build();
+            }
+            return admin;
+        } catch (PulsarClientException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** A client that is who the broker itself is. */
+    synchronized PulsarClient client() {
+        try {
+            if (client == null) {
+                client = PulsarClient.builder().serviceUrl(address()).authentication(
+                        conf.getBrokerClientAuthenticationPlugin(), conf.getBrokerClientAuthenticationParameters()).build();
+            }
+            return client;
+        } catch (PulsarClientException e) {
+            throw new IllegalStateException(e);
         }
     }
 
     private void withoutPublic() {
-        try (PulsarAdmin admin = PulsarAdmin.builder().serviceHttpUrl("http://localhost:" + http).build()) {
+        try (PulsarAdmin admin = PulsarAdmin.builder().serviceHttpUrl(webAddress()).build()) {
             for (String namespace : admin.namespaces().getNamespaces("public")) {
                 admin.namespaces().deleteNamespace(namespace);
             }
@@ -114,6 +173,17 @@ public class BrokerProcess {
 
     /** Ends it, and says so if it does not end by itself. */
     void end() {
+        ALL.remove(this);
+        if (admin != null) {
+            admin.close();
+        }
+        if (client != null) {
+            client.closeAsync();
+        }
+        stop();
+    }
+
+    private void stop() {
         process.destroy();
         try {
             if (!process.waitFor(END_S_MAX, TimeUnit.SECONDS)) {
@@ -123,53 +193,80 @@ public class BrokerProcess {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
-        ALL.remove(this);
     }
 
-    /** What tests have changed in the configurations of living brokers, which a process cannot see. */
+    /** Remembers that the test has set something in a configuration. */
+    public static void set(Object conf) {
+        for (BrokerProcess broker : ALL) {
+            broker.behind |= broker.conf == conf;
+        }
+    }
+
+    /** Brings what the test has set to the processes. */
+    public static void follow() {
+        for (BrokerProcess broker : ALL) {
+            if (broker.behind) {
+                broker.catchUp();
+            }
+        }
+    }
+
+    private synchronized void catchUp() {
+        behind = false;
+        Map<String, String> now = Settings.of(conf);
+        Set<String> names = Settings.differing(settings, now);
+        names.removeAll(refused);
+        names.removeIf(name -> {
+            Optional<String> value = Settings.dynamic(conf, name);
+            return value.isPresent() && overRest("POST", name, value);
+        });
+        if (names.isEmpty() || !process.isAlive()) {
+            settings = now;
+            return;
+        }
+        Map<String, String> before = settings;
+        try {
+            stop();
+            try {
+                start(now);
+            } catch (SkipException e) {
+                System.err.println("not changed: " + names + " " + e.getMessage());
+                refused.addAll(names);
+                start(before);
+            }
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private boolean overRest(String method, String name, Optional<String> value) {
+        try {
+            String path = "/admin/v2/brokers/configuration/" + name
+                    + value.map(text -> "/" + URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20")).orElse("");
+            HttpURLConnection request = (HttpURLConnection) URI.create(webAddress() + path).toURL().openConnection();
+            request.setRequestMethod(method);
+            int status = request.getResponseCode();
+            System.err.println(method + " " + path + ": " + status);
+            if (status / 100 == 2 && value.isPresent()) {
+                overRest.add(name);
+            } else if (status / 100 == 2) {
+                overRest.remove(name);
+            }
+            return status / 100 == 2;
+        } catch (IOException e) {
+            System.err.println(method + " " + name + ": " + e);
+            return false;
+        }
+    }
+
+    /** What tests have changed in the configurations of living brokers and their processes did not take over. */
     static String changed() {
         StringBuilder text = new StringBuilder();
         for (BrokerProcess broker : ALL) {
-            Map<String, String> now = settings(broker.conf);
-            Set<String> names = new TreeSet<>(now.keySet());
-            names.addAll(broker.atStart.keySet());
-            names.removeIf(name -> Objects.equals(now.get(name), broker.atStart.get(name)));
-            names.forEach(name -> text.append(' ').append(name).append('=').append(now.get(name)));
+            Map<String, String> now = Settings.of(broker.conf);
+            Settings.differing(now, broker.settings).forEach(name -> text.append(' ').append(name).append('=').append(now.get(name)));
         }
         return text.toString();
-    }
-
-    /** The settings that differ from Apache Pulsar's defaults, as in a broker.conf. */
-    private static Map<String, String> settings(ServiceConfiguration conf) {
-        Map<String, String> result = new TreeMap<>();
-        ServiceConfiguration defaults = new ServiceConfiguration();
-        try {
-            for (Field field : ServiceConfiguration.class.getDeclaredFields()) {
-                field.setAccessible(true);
-                if (field.getAnnotation(FieldContext.class) != null && !LEFT_OUT.contains(field.getName())
-                        && !Objects.equals(field.get(conf), field.get(defaults))) {
-                    result.put(field.getName(), text(field.get(conf)));
-                }
-            }
-        } catch (IllegalAccessException e) {
-            throw new IllegalStateException(e);
-        }
-        Properties others = conf.getProperties();
-        others.forEach((name, value) -> result.put(String.valueOf(name), String.valueOf(value)));
-        return result;
-    }
-
-    private static String text(Object value) {
-        if (value instanceof Optional) {
-            return ((Optional<?>) value).map(BrokerProcess::text).orElse("");
-        }
-        if (value instanceof Collection) {
-            return ((Collection<?>) value).stream().map(BrokerProcess::text).collect(Collectors.joining(","));
-        }
-        if (value instanceof Map) {
-            return ((Map<?, ?>) value).entrySet().stream().map(Object::toString).collect(Collectors.joining(","));
-        }
-        return Objects.toString(value, "");
     }
 
     private static boolean listens(int port) {

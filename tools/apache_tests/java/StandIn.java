@@ -13,19 +13,19 @@ import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.testcontext.PulsarTestContext;
 import org.apache.pulsar.client.admin.PulsarAdminException;
-import org.testng.SkipException;
 import org.testng.TestNG;
 
 /**
  * Runs TestNG with magnetar in the place of the broker that Apache Pulsar's tests start in their own process.
  *
- * <p>Methods are changed while their classes are loaded: the builder of a test's broker makes a process of magnetar, and
- * the admin client lets the tests create the cluster and the tenant that a standalone broker has already.
+ * <p>Methods are changed while their classes are loaded: the builder of a test's broker makes a process of magnetar, the
+ * admin client lets the tests create the cluster and the tenant that a standalone broker has already, and the process
+ * follows what a test changes in its broker's configuration, compacts and measures for it.
  */
 public class StandIn {
     public static void main(String[] arguments) throws Exception {
         Instrumentation instrumentation = ByteBuddyAgent.install();
-        new AgentBuilder.Default()
+        AgentBuilder agent = new AgentBuilder.Default()
                 .type(ElementMatchers.named("org.apache.pulsar.broker.testcontext.PulsarTestContext$Builder")
                         .or(ElementMatchers.hasSuperType(
                                 ElementMatchers.named("org.apache.pulsar.broker.testcontext.PulsarTestContext$Builder"))))
@@ -35,8 +35,9 @@ public class StandIn {
                         "org.apache.pulsar.client.admin.internal.TenantsImpl",
                         "org.apache.pulsar.client.admin.internal.NamespacesImpl"))
                 .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Create.class)
-                        .on(ElementMatchers.namedOneOf("createCluster", "createTenant", "createNamespace"))))
-                .installOn(instrumentation);
+                        .on(ElementMatchers.namedOneOf("createCluster", "createTenant", "createNamespace"))));
+        agent = Metrics.asked(Compaction.asked(OldNames.rewritten(ChangedSettings.followed(agent))));
+        agent.installOn(instrumentation);
         TestNG.main(arguments);
     }
 
@@ -69,6 +70,14 @@ public class StandIn {
     private static BrokerProcess living;
     private static PulsarTestContext last;
 
+    /** The process of the test's broker. */
+    static BrokerProcess living() {
+        if (living == null || !living.alive()) {
+            throw Inside.skip("a broker that does not run");
+        }
+        return living;
+    }
+
     /** Whether a broker has it from its start; asked a second time, the test has created it. */
     public static boolean isThere(String name) {
         return THERE.remove(name);
@@ -80,13 +89,13 @@ public class StandIn {
             Field field = field(builder.getClass(), "config");
             ServiceConfiguration conf = (ServiceConfiguration) field.get(builder);
             if (conf == null) {
-                throw new SkipException("INSIDE a broker without configuration");
+                throw Inside.skip("a broker without configuration");
             }
             if (living != null && living.alive()) {
                 if (Arrays.stream(new Throwable().getStackTrace()).anyMatch(e -> e.getClassName().endsWith("TransactionTestBase"))) {
                     return last; // its three brokers serve three coordinators; ours has all in one
                 }
-                throw new SkipException("INSIDE a second broker");
+                throw Inside.skip("a second broker");
             }
             boolean again = field(builder.getClass(), "otherContextToClose").get(builder) != null && living != null;
             living = new BrokerProcess(conf, again ? living : null);

@@ -1,0 +1,38 @@
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.matcher.ElementMatchers;
+
+/**
+ * A test sets something in the configuration object of its running broker: the process follows before the test's next step.
+ *
+ * <p>A dynamic setting is set over REST, for any other the process starts again on its data and its ports.
+ */
+public class ChangedSettings {
+    static AgentBuilder followed(AgentBuilder agent) {
+        return agent
+                .type(ElementMatchers.named("org.apache.pulsar.broker.ServiceConfiguration"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Set.class)
+                        .on(ElementMatchers.isSetter())))
+                .type(ElementMatchers.namedOneOf("org.apache.pulsar.client.admin.internal.BaseResource",
+                        "org.apache.pulsar.client.impl.ClientBuilderImpl", "org.apache.pulsar.client.impl.ProducerBuilderImpl",
+                        "org.apache.pulsar.client.impl.ConsumerBuilderImpl", "org.apache.pulsar.client.impl.ReaderBuilderImpl"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Step.class)
+                        .on(ElementMatchers.namedOneOf("request", "requestAsync", "build", "createAsync", "subscribeAsync"))));
+    }
+
+    /** After a setter of a ServiceConfiguration. */
+    public static class Set {
+        @Advice.OnMethodExit
+        static void exit(@Advice.This Object conf) {
+            BrokerProcess.set(conf);
+        }
+    }
+
+    /** Before a step that a test takes: a request over REST, a client, producer, consumer or reader. */
+    public static class Step {
+        @Advice.OnMethodEnter
+        static void enter() {
+            BrokerProcess.follow();
+        }
+    }
+}
