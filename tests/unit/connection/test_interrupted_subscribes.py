@@ -1,4 +1,4 @@
-"""SUBSCRIBE while it waits: for the sign of life of a holder, for its place in time, for a cursor that is new, for the disk."""
+"""SUBSCRIBE while it waits: for a holder's sign of life, a place in time, a new cursor that is durable, the disk."""
 
 from __future__ import annotations
 
