@@ -201,6 +201,31 @@ def test_a_watcher_hears_of_topics_that_come_and_go_until_it_closes() -> None:
     talk(simulation)
 
 
+def test_a_list_that_is_longer_than_a_frame_is_refused_and_not_watched() -> None:
+    """A frame has 10 KB beside the largest message."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        for number in range(60):
+            await client.producer(f"persistent://{NAMESPACE}/{'a' * 150}{number:02}")
+        every, few = f"persistent://{NAMESPACE}/.*", f"persistent://{NAMESPACE}/.*1"
+        get, watch = c.CommandGetTopicsOfNamespace, c.CommandWatchTopicList
+        with pytest.raises(RawClientError, match=r"the list of topics takes 1\d{4} bytes, a frame 10340: "):
+            await client.request(get(client.new_id(), NAMESPACE), c.CommandGetTopicsOfNamespaceResponse)
+        with pytest.raises(RawClientError, match=r"the list of topics takes 1\d{4} bytes, a frame 10340: ") as refused:
+            await client.request(watch(client.new_id(), 7, NAMESPACE, every), c.CommandWatchTopicListSuccess)
+        assert refused.value.code is ServerError.NotAllowedError
+        assert len(world.machine.broker.service.watched_lists) == 0
+        begun = await client.request(watch(client.new_id(), 7, NAMESPACE, few), c.CommandWatchTopicListSuccess)
+        assert len(begun.topics) == 6
+        await client.producer(f"persistent://{NAMESPACE}/1")
+        await client.hear(c.CommandWatchTopicUpdate)
+        await asyncio.sleep(1)
+        assert not client.heard(c.CommandWatchTopicUpdate)
+
+    talk(simulation, Settings(maxMessageSize=100))
+
+
 @pytest.mark.parametrize(("allowed", "most", "why"), [(False, 50, "is disabled"), (True, 7, "longer than maximum: 7")])
 def test_a_pattern_that_the_broker_does_not_evaluate_is_refused(allowed: bool, most: int, why: str) -> None:
     """A name as long as the longest allowed is accepted."""

@@ -90,6 +90,8 @@ def test_a_producer_that_is_opened_again_is_judged_when_it_is_admitted() -> None
         assert not alice.heard(c.CommandProducerSuccess)
         topics = world.machine.broker.service.topics
         assert not len(topics[T].producers) and len(topics[OWN].producers) == 1, "the earlier one is still open"
+        alice.say(c.CommandProducer(OWN, 7, 9, epoch=2))
+        assert (await alice.hear(c.CommandProducerSuccess)).request_id == 9, "and may be opened again"
 
     talk(simulation)
 

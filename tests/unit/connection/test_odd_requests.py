@@ -89,7 +89,7 @@ def test_a_transaction_acknowledges_so_many_ids_at_once_and_not_one_more(count: 
 
 
 @pytest.mark.parametrize("version", [CPP, JAVA])
-@pytest.mark.parametrize("what", ["a wrong checksum", "an id of its own", "a transaction"])
+@pytest.mark.parametrize("what", ["a wrong checksum", "an id of its own", "a transaction", "an id in a transaction"])
 def test_a_message_that_is_refused_for_good_is_refused_as_its_client_understands(what: str, version: str) -> None:
     """The C++ client gives up a message for one code alone (docs/decisions/019)."""
 
@@ -102,7 +102,9 @@ def test_a_message_that_is_refused_for_good_is_refused_as_its_client_understands
         if what == "a wrong checksum":
             entry, code = entry[:-1] + b"y", ServerError.ChecksumError
             text = "Checksum failed on the broker"
-        elif what == "an id of its own":
+        elif what in ("an id of its own", "an id in a transaction"):
+            if what == "an id in a transaction":
+                given["txn"] = (await RawTransaction.begin(client)).id
             given["message_id"], text = c.MessageIdData(1, 1), "Only shadow topic supports sending messages with"
         else:
             given["txn"], text = c.TxnId(0, 7), "Transaction (0,7) is not open"

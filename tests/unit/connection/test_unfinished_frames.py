@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from magnetar.broker.connection.bounds.unfinished_frames import UnfinishedFrames
 from magnetar.testing.simloop import SimLoop, run_in
 
@@ -150,3 +152,19 @@ def test_a_frame_that_loses_its_place_is_not_to_blame_for_the_time_that_it_had()
         assert (frames.bytes, second.closed, third.closed) == (0, False, False)
 
     run_in(SimLoop(1), scenario())
+
+
+@pytest.mark.parametrize("behind_another", [False, True])
+@pytest.mark.parametrize("held", [128 << 10, (128 << 10) + 1])
+def test_the_first_128_kb_of_a_frame_are_each_connections_own(held: int, behind_another: bool) -> None:
+    """Whatever came before it on the same connection."""
+
+    async def scenario() -> None:
+        frames, sender = UnfinishedFrames(MB), Timed()
+        if behind_another:
+            frames.changed(sender, 0, 200_000, 100_000)
+        frames.changed(sender, frames.bytes, held, 300_000 - held)
+        assert frames.bytes == held
+        assert frames._wanted == (300_000 if held > 128 << 10 else 0)
+
+    asyncio.run(scenario())

@@ -142,6 +142,21 @@ def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
     assert quick_connection.ordinals == [5, 6]
 
 
+def test_a_parked_chunk_is_neither_out_nor_left_over() -> None:
+    """It waits for the consumer of its message: whoever takes chunks back has nothing to send it for."""
+    stand = chunked(A, A, A, A_END, None)
+    slow, _ = stand.join("slow", permits=1)
+    stand.join("quick", permits=100)
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    assert (list(slow.state.pending), dispatcher.in_replay) == ([0], 3)
+    assert [dispatcher.has(ordinal) for ordinal in range(6)] == [True, True, True, True, True, False]
+    assert dispatcher.take_back([1, 3, 5]) == [5]
+    assert dispatcher.withdraw([2]) and not dispatcher.withdraw([2])
+    assert not dispatcher.has(2)
+    assert dispatcher.in_replay == 2
+
+
 def test_parked_chunks_without_a_limit_stop_nothing() -> None:
     chunks = [A, A, A, None, None]
     stand = Stand(key_shared_look_ahead_per_subscription=0, dispatcher_max_read_batch_size=1)

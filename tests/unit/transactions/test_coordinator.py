@@ -181,3 +181,18 @@ def test_deadlines_of_what_has_ended_do_not_gather_behind_one_that_is_open() -> 
     assert len(real._deadlines) < 2_000
     assert real.next_deadline() == 10_000
     assert real.due(10_000) == [first[0]]
+
+
+@pytest.mark.parametrize("many", [0, 3_000])
+def test_deadlines_are_up_to_a_thousand_more_than_twice_those_that_are_open(many: int) -> None:
+    real = Coordinator(OpenTransactions(0))
+    for _ in range(many):
+        real.begin(0, 1 << 40, "ann")
+    counts = []
+    for number in range(5_000):
+        begun = real.begin(0, 20_000 + number, "ann")
+        assert begun is not None
+        counts.append(len(real._deadlines))
+        real.end(begun[0], commit=True)
+        real.ended(begun[0].least)
+    assert max(counts) == 2 * (many + 1) + 1_000

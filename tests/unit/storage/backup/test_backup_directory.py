@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,32 @@ def test_what_an_interrupted_backup_left_and_the_disk_keeps_is_written_over(tmp_
     again.open("newest", create=True).append([b"half of an older restore"])
     restore_files(target, checked_manifest(target), again)
     assert (tmp_path / "again" / "newest").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("end", ["whole", "a file is missing", "given up", "never begun"])
+def test_a_backup_lets_all_files_go_however_it_ends(tmp_path: Path, end: str) -> None:
+    """Its copies, what they are made of, and what was opened when its moment came."""
+    (tmp_path / "data").mkdir()
+    source, target = OsFileSystem(str(tmp_path / "data")), BackupDirectory(str(tmp_path)).make("monday")
+    for name in ("segment-0000000001", "metadata-a"):
+        with_content = source.open(name, create=True)
+        with_content.append([b"x" * 1000])
+        with_content.close()
+    before = set(os.listdir("/proc/self/fd"))
+    parts = [
+        BackupPart("segment-0000000001"),
+        BackupPart("newest", data=b"1"),
+        BackupPart("metadata-a", 1000, source.open("metadata-a")),
+    ]
+    if end == "a file is missing":
+        parts.insert(1, BackupPart("segment-0000000002"))
+    writer = BackupWriter(source, target, parts, 1)
+    if end in ("whole", "a file is missing"):
+        with pytest.raises(OSError, match="0000000002") if end == "a file is missing" else nullcontext():
+            writer.run()
+    else:
+        for _ in range(2 if end == "given up" else 0):
+            assert not writer.step()
+        assert len(os.listdir("/proc/self/fd")) == len(before) + (3 if end == "given up" else 1)
+        writer.close()
+    assert set(os.listdir("/proc/self/fd")) == before

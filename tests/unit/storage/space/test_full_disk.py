@@ -12,6 +12,7 @@ import pytest
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.space.full_disk import FullDisk
+from magnetar.storage.space.segment_keeper import SegmentKeeper
 from magnetar.testing.simloop import run
 
 
@@ -146,3 +147,25 @@ def test_what_cannot_be_removed_is_named_and_tried_again(error: Exception, caplo
 
     caplog.set_level(logging.WARNING)
     run(1, main())
+
+
+@pytest.mark.parametrize(("written", "dead"), [(0, [5, 7, 9]), (100, [5, 7])])
+def test_dead_without_a_checkpoint_is_what_lies_between_the_last_one_and_the_newest_segment(
+    written: int, dead: list[int]
+) -> None:
+    """The newest counts if nothing was written to it by this process: then it is one that was found at the start."""
+    asked: list[int] = []
+
+    def sizes(numbers: list[int]) -> dict[int, int]:
+        asked.extend(numbers)
+        return dict.fromkeys(numbers, 10)
+
+    async def blocking(work: Any, *arguments: Any) -> Any:
+        return work(*arguments)
+
+    keeper: Any = SimpleNamespace(
+        _checkpoints=[2, 4], _home=SimpleNamespace(journal=SimpleNamespace(segment=9, open_bytes=written)),
+        occupancy={6, 8}, _backend=SimpleNamespace(sizes=sizes), blocking=blocking,
+    )  # fmt: skip
+    found = asyncio.run(SegmentKeeper.dead_without_checkpoint(keeper, range(1, 11)))
+    assert (asked, found) == (dead, 10 * len(dead))

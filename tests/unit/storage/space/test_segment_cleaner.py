@@ -90,6 +90,29 @@ async def test_a_pass_ends_though_segments_are_so_small_that_moving_does_not_hel
 
 
 @simulated
+async def test_a_pass_that_can_move_nothing_more_looks_again_once_a_second(disk: Disk) -> None:
+    """What is too much may be freed by others; asking without a pause would take the processor from them."""
+    store = small(disk).open()
+    await filled(store)
+    await passes(store)
+    cleaner, looks = store.cleaner, []
+    measure = cleaner._keeper.measure
+
+    async def counted() -> list[int]:
+        looks.append(asyncio.get_running_loop().time())
+        assert len(looks) < 50
+        return await measure()
+
+    cleaner._urgent, cleaner._keeper.measure = lambda: True, counted  # type: ignore[method-assign]
+    running = asyncio.ensure_future(cleaner.run())
+    await asyncio.sleep(10.5)
+    assert not running.done() and 9 <= len(looks) <= 11
+    cleaner._urgent = lambda: False  # type: ignore[method-assign]
+    await asyncio.wait_for(running, 5)
+    await store.close()
+
+
+@simulated
 async def test_the_rate_is_kept(disk: Disk) -> None:
     small(disk).settings = replace(SMALL, reclaim_bytes_per_second=10)
     store = disk.open()

@@ -11,15 +11,20 @@ from magnetar.compaction.compaction_cursor import CompactedLedger, ViewFacts
 from magnetar.model.ids import Position
 
 VIEW = CompactedView(
-    cast("Any", None), ViewFacts(1, 1, 30, 100, (CompactedLedger(7, 2, 10), CompactedLedger(9, 15, 21)))
-)
+    cast("Any", None),
+    ViewFacts(
+        1, 1, 30, 100,
+        tuple(CompactedLedger(*one) for one in ((7, 2, 10), (9, 15, 21), (12, 23, 26), (13, 28, 29))),
+    ),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("position", "ordinal"),
     [
         *(((5, 0), 2), ((7, -1), 2), ((7, 0), 2), ((7, 3), 5), ((7, 8), 10), ((7, 100), 10)),
-        *(((8, 0), 15), ((8, 100), 15), ((9, 0), 15), ((9, 5), 20), ((9, 6), 21), ((9, 100), 21), ((10, 0), 30)),
+        *(((8, 0), 15), ((8, 100), 15), ((9, 0), 15), ((9, 5), 20), ((9, 6), 21), ((9, 100), 21), ((10, 0), 23)),
+        *(((11, 9), 23), ((12, 0), 23), ((12, 3), 26), ((13, 0), 28), ((13, 1), 29), ((14, 0), 30), ((99, 0), 30)),
     ],
 )
 def test_what_may_stay_is_looked_for_from_a_position_on(position: tuple[int, int], ordinal: int) -> None:
@@ -31,6 +36,7 @@ def test_what_may_stay_is_looked_for_from_a_position_on(position: tuple[int, int
     [
         *(((5, 0), None), ((7, -1), None), ((7, 0), 2), ((7, 7), 9), ((7, 8), None)),
         *(((8, 0), None), ((9, 0), 15), ((9, 5), 20), ((9, 6), None), ((10, 0), None)),
+        *(((12, 2), 25), ((12, 3), None), ((13, 0), 28), ((13, 1), None), ((14, 0), None)),
     ],
 )
 def test_an_exact_position_is_one_of_a_ledger_up_to_the_last_that_stays(
@@ -43,7 +49,7 @@ def test_an_exact_position_is_one_of_a_ledger_up_to_the_last_that_stays(
     ("ordinal", "position"),
     [
         *((0, None), (1, None), (2, (7, 0)), (9, (7, 7)), (10, None), (14, None)),
-        *((15, (9, 0)), (20, (9, 5)), (21, None), (29, None)),
+        *((15, (9, 0)), (20, (9, 5)), (21, None), (22, None), (23, (12, 0)), (28, (13, 0)), (29, None)),
     ],
 )
 def test_an_ordinal_has_a_position_where_the_view_knows_its_ledger(

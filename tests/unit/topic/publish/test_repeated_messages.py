@@ -63,6 +63,7 @@ class Log:
 
     # the connection
     def receipts(self, ledger: int, first_entry: int, results: Sequence[PendingEntry]) -> None:
+        assert results, "receipts for no message"
         assert ledger == (-1 if first_entry < 0 else 3)
         assert first_entry >= 0 or len(results) == 1
         self.sent += [(one.sequence_id, first_entry + at if ledger >= 0 else -1) for at, one in enumerate(results)]
@@ -188,6 +189,20 @@ def test_of_a_chunked_message_the_last_chunk_says_that_it_is_there(broken: bool)
     log.send(4, entry=chunk(2), chunk=True)
     log.durable()
     assert log.sent[3:] == [(4, 3), (4, -1)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "last"),
+    [
+        ({}, True), ({"chunk_id": 0}, False), ({"chunk_id": 0, "num_chunks_from_msg": 1}, True),
+        ({"chunk_id": 1, "num_chunks_from_msg": 3}, False), ({"chunk_id": 2, "num_chunks_from_msg": 3}, True),
+    ],
+)  # fmt: skip
+def test_a_chunk_is_the_last_if_its_message_says_how_many_it_has(fields: dict[str, int], last: bool) -> None:
+    log = Log()
+    log.producing()
+    log.send(4, entry=build_entry(EntryMetadata("p", 4, 1, uuid="u", **fields), b"x"), chunk=True)  # type: ignore[arg-type]
+    assert log.touched == last
 
 
 def test_markers_are_not_judged() -> None:

@@ -32,6 +32,7 @@ def send(session: Session, message: c.CommandSend) -> None:
         if not message.checksum_ok or message.txn is not None or message.message_id is not None:
             if (
                 message.txn is None
+                or message.message_id is not None
                 or not message.checksum_ok
                 or not transaction_commands.send(session, producer, message)
             ):
@@ -66,7 +67,7 @@ def _send_without_producer(session: Session, message: c.CommandSend) -> None:
 def _send_refused(session: Session, producer: Producer, message: c.CommandSend) -> None:
     if not message.checksum_ok:
         code, text = ServerError.ChecksumError, "Checksum failed on the broker"
-    elif message.txn is not None:
+    elif message.txn is not None and message.message_id is None:
         code, text = ServerError.NotAllowedError, transaction_commands.why_refused(session, producer, message.txn)
     else:
         code, text = ServerError.NotAllowedError, "Only shadow topic supports sending messages with messageId"

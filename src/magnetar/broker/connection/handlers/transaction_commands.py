@@ -185,7 +185,7 @@ def send(session: Session, producer: Producer, message: c.CommandSend) -> bool:
     """Publish a SEND of an open transaction; False if it has to be refused (:func:`why_refused`)."""
     txn, service = message.txn, session.service
     topic = service.topics.get(producer.log.name)
-    if txn is None or message.message_id is not None or topic is None or _closed(session, txn):
+    if txn is None or topic is None or _closed(session, txn):
         return False
     try:
         service.coordinator.sends(txn, topic.name.fqn, owner_of(session))

@@ -23,7 +23,7 @@ class Failover(SingleActiveConsumer):
     def __init__(
         self,
         topic: str,
-        partition: int = -1,
+        partition: int,
         *,
         ring_for_partitions: bool = False,
         delayed: bool = True,
