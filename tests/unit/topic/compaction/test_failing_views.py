@@ -14,7 +14,10 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.store_settings import StoreSettings
 from tests.support.compacted_topic import all_of, compact, loaded, publish
+
+SMALL = StoreSettings(segment_bytes=8192, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
 
 
 def test_whichever_read_of_a_view_fails_it_says_so_and_gives_the_same_the_next_time(
@@ -23,7 +26,7 @@ def test_whichever_read_of_a_view_fails_it_says_so_and_gives_the_same_the_next_t
     """One that searches a place, one for what stands there, one for the last entry."""
 
     async def story() -> None:
-        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), SMALL)
         store.open()
         topic = loaded(store)
         await publish(topic, *[(f"k{i}", f"{i}") for i in range(40)])
