@@ -10,6 +10,7 @@ import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.TransactionMetadataStoreService;
 import org.apache.pulsar.broker.testcontext.PulsarTestContext;
+import org.apache.pulsar.broker.testcontext.SpyConfig;
 import org.apache.pulsar.common.partition.PartitionedTopicMetadata;
 import org.apache.pulsar.transaction.coordinator.TransactionCoordinatorID;
 import org.apache.pulsar.transaction.coordinator.TransactionMetadataStore;
@@ -44,9 +45,9 @@ public class Answers {
                     return broker.tls ? Optional.of(broker.https) : Optional.empty();
                 case "getBrokerId":
                 case "getLookupServiceAddress":
-                    return "localhost:" + broker.http;
+                    return broker.host() + ":" + broker.http;
                 case "getAdvertisedAddress":
-                    return "localhost";
+                    return broker.host();
                 case "getConfiguration":
                 case "getConfig":
                     return conf;
@@ -88,14 +89,16 @@ public class Answers {
                     return conf;
                 case "getMockZooKeeper":
                 case "getMockZooKeeperGlobal":
+                case "getTestZKServer":
+                case "getTestZKServerGlobal":
+                    return begins() ? null : Inside.of(call);
                 case "getSpyConfig":
+                    return SpyConfig.builder().build();
                 case "getLocalMetadataStore":
                 case "getConfigurationMetadataStore":
                 case "getBookKeeperClient":
-                case "getTestZKServer":
-                case "getTestZKServerGlobal":
-                    return Inside.called("startBroker") || Inside.called("reuseMockBookkeeperAndMetadataStores")
-                            ? null : Inside.of(call);
+                    // a broker that is started again is handed them by the one before
+                    return begins() ? mock(call.getMethod().getReturnType()) : Inside.of(call);
                 case "close":
                     broker.end();
                     return null;
@@ -103,6 +106,10 @@ public class Answers {
                     return Inside.of(call);
             }
         });
+    }
+
+    private static boolean begins() {
+        return Inside.called("startBroker") || Inside.called("reuseMockBookkeeperAndMetadataStores");
     }
 
     private static boolean beginsTransactions() {

@@ -82,7 +82,7 @@ public class BrokerProcess {
         written.forEach((name, value) -> lines.add(name + "=" + value));
         lines.add("brokerServicePort=" + port);
         lines.add("webServicePort=" + http);
-        lines.add("advertisedAddress=localhost");
+        lines.add("advertisedAddress=" + host());
         // what a test leaves behind is deleted by force, which its own broker does not ask to be allowed
         lines.add("forceDeleteNamespaceAllowed=true");
         lines.add("forceDeleteTenantAllowed=true");
@@ -114,20 +114,24 @@ public class BrokerProcess {
         }
     }
 
+    String host() {
+        return Objects.requireNonNullElse(conf.getAdvertisedAddress(), "localhost");
+    }
+
     String webAddress() {
-        return "http://localhost:" + http;
+        return "http://" + host() + ":" + http;
     }
 
     String webAddressTls() {
-        return tls ? "https://localhost:" + https : null;
+        return tls ? "https://" + host() + ":" + https : null;
     }
 
     String address() {
-        return "pulsar://localhost:" + port;
+        return "pulsar://" + host() + ":" + port;
     }
 
     String addressTls() {
-        return tls ? "pulsar+ssl://localhost:" + portTls : null;
+        return tls ? "pulsar+ssl://" + host() + ":" + portTls : null;
     }
 
     /** An admin client that is who the broker itself is. */

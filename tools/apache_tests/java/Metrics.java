@@ -16,7 +16,10 @@ public class Metrics {
     }
 
     /** Writes what the process answers at /metrics, without the lines of consumers or producers if they are not asked for. */
-    public static void write(boolean consumers, boolean producers, OutputStream out) throws IOException {
+    public static void write(boolean consumers, boolean producers, boolean split, OutputStream out) throws IOException {
+        if (split != StandIn.living().conf.isSplitTopicAndPartitionLabelInPrometheus()) {
+            throw Inside.skip("metrics that its broker does not have");
+        }
         for (String line : PrometheusMetricsClient.text(StandIn.living().webAddress() + "/metrics/").split("\n")) {
             if ((consumers || !line.contains("consumer_id=\"")) && (producers || !line.contains("producer_id=\""))) {
                 out.write((line + "\n").getBytes(StandardCharsets.UTF_8));
@@ -28,8 +31,8 @@ public class Metrics {
     public static class Generate {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter(@Advice.Argument(2) boolean consumers, @Advice.Argument(3) boolean producers,
-                             @Advice.Argument(5) OutputStream out) throws IOException {
-            Metrics.write(consumers, producers, out);
+                             @Advice.Argument(4) boolean split, @Advice.Argument(5) OutputStream out) throws IOException {
+            Metrics.write(consumers, producers, split, out);
             return true;
         }
     }

@@ -1,13 +1,20 @@
+import java.util.HashSet;
+import java.util.Set;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.matcher.ElementMatchers;
+import org.apache.pulsar.client.admin.PulsarAdmin;
+import org.apache.pulsar.client.admin.PulsarAdminException;
+import org.apache.pulsar.common.policies.data.TenantInfo;
 
 /**
  * Names of before Pulsar 2.0, with a cluster between tenant and namespace, lose it: magnetar refuses them, and most tests
- * that have them mean no more by them than a topic.
+ * that have them mean no more by them than a topic. Apache Pulsar serves such topics in namespaces that were never made; here
+ * they are made.
  */
 public class OldNames {
     private static final String NAMESPACE = "[^/]+/(use|usw|usc|test|global)/[^/]+";
+    private static final Set<String> MADE = new HashSet<>();
 
     static AgentBuilder rewritten(AgentBuilder agent) {
         return agent
@@ -17,7 +24,7 @@ public class OldNames {
                         .on(ElementMatchers.named("get").and(ElementMatchers.takesArguments(String.class)))))
                 .type(ElementMatchers.namedOneOf("org.apache.pulsar.client.impl.ProducerBuilderImpl",
                         "org.apache.pulsar.client.impl.ReaderBuilderImpl"))
-                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(One.class)
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Used.class)
                         .on(ElementMatchers.named("topic").and(ElementMatchers.takesArguments(String.class)))))
                 .type(ElementMatchers.named("org.apache.pulsar.client.impl.ConsumerBuilderImpl"))
                 .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Many.class)
@@ -36,6 +43,35 @@ public class OldNames {
         return name.matches(NAMESPACE) ? name.replaceFirst("/[^/]+/", "/") : name;
     }
 
+    /** The name that a client is to use, whose namespace there is then. */
+    public static String used(String name) {
+        String rewritten = of(name);
+        if (rewritten != null && !rewritten.equals(name)) {
+            String[] parts = rewritten.split("://", 2)[1].split("/");
+            BrokerProcess broker = StandIn.living();
+            synchronized (MADE) {
+                if (MADE.add(broker.data + " " + parts[0] + "/" + parts[1])) {
+                    make(broker, parts[0], parts[1]);
+                }
+            }
+        }
+        return rewritten;
+    }
+
+    private static void make(BrokerProcess broker, String tenant, String namespace) {
+        try {
+            PulsarAdmin admin = broker.admin();
+            if (!admin.tenants().getTenants().contains(tenant)) {
+                admin.tenants().createTenant(tenant, TenantInfo.builder().allowedClusters(Set.of(broker.conf.getClusterName())).build());
+            }
+            if (!admin.namespaces().getNamespaces(tenant).contains(tenant + "/" + namespace)) {
+                admin.namespaces().createNamespace(tenant + "/" + namespace);
+            }
+        } catch (PulsarAdminException e) {
+            System.err.println("the namespace of an old name was not made: " + e);
+        }
+    }
+
     /** Before a method whose first argument is a name. */
     public static class One {
         @Advice.OnMethodEnter
@@ -44,12 +80,20 @@ public class OldNames {
         }
     }
 
-    /** Before a method whose first argument is an array of names. */
+    /** Before a method of a client whose first argument is a name. */
+    public static class Used {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) String name) {
+            name = OldNames.used(name);
+        }
+    }
+
+    /** Before a method of a client whose first argument is an array of names. */
     public static class Many {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(0) String[] names) {
             for (int i = 0; names != null && i < names.length; i++) {
-                names[i] = OldNames.of(names[i]);
+                names[i] = OldNames.used(names[i]);
             }
         }
     }
