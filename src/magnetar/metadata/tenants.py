@@ -85,7 +85,7 @@ class Tenants:
             raise PreconditionFailedError("Clusters cannot be empty or blank")
         if not all(name == GLOBAL or self._clusters.exists(name) for name in clusters):
             raise PreconditionFailedError("Clusters do not exist")
-        if any(role != role.strip() for role in roles):
+        if any(not role or role != role.strip() for role in roles):
             raise PreconditionFailedError("AdminRoles contains whitespace in the beginning or end.")
         return {"adminRoles": [*roles], "allowedClusters": [*clusters]}
 

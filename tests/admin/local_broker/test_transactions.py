@@ -8,6 +8,7 @@ from pathlib import Path
 from magnetar.protocol import commands as c
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.admin.conftest import World
+from tests.support.conversations import batch
 from tests.support.real_broker import RealBroker, real_broker
 
 T = "persistent://public/default/t"
@@ -52,7 +53,10 @@ async def scenario(broker: RealBroker) -> None:
         "ackedPartitions": {T: {"s": {}}},
     }
     assert list((await broker.ask("GET", f"{V3}/slowTransactions/0"))[1]) == ["(0,0)"]
-    assert await ok(broker, "slowTransactions/100000") == {}
+    assert list((await broker.ask("GET", f"{V3}/slowTransactions/59999"))[1]) == ["(0,0)"], (
+        "those with a longer timeout"
+    )
+    assert await ok(broker, "slowTransactions/60000") == {}
     stats = (await broker.ask("GET", f"{V3}/coordinatorStats"))[1]["0"]
     assert (stats["state"], stats["leastSigBits"], stats["ongoingTxnSize"], stats["lowWaterMark"]) == (
         "Ready",
@@ -89,6 +93,30 @@ async def scenario(broker: RealBroker) -> None:
     for path in ("coordinatorStats?coordinatorId=7", "transactionMetadata/7/0", f"pendingAckStats/{HERE}/nobody",
                  "transactionBufferStats/public/default/nothing"):  # fmt: skip
         assert (await broker.ask("GET", f"{V3}/{path}"))[0] == 404
+
+
+async def cumulative(broker: RealBroker) -> None:
+    """A cumulative acknowledgement is shown with the last message that it takes of a batch."""
+    client = await broker.client()
+    producer = await client.producer(T)
+    consumer = await client.subscribe(T, "s", c.SubType.Exclusive)
+    first = await batch(producer, 4)
+    second = await producer.publish(b"one")
+    txn = await RawTransaction.begin(client)
+    shown = f"transactionInPendingAckStats/{HERE}/s/{txn.id.most}/{txn.id.least}"
+    part = first._replace(ack_set=(0b1000,), batch_size=4)
+    for message_id, of_batch in ((part, ":2"), (first._replace(ack_set=(0,), batch_size=4), ""), (second, "")):
+        await txn.ack(consumer, message_id, cumulative=True)
+        text = f"{message_id.ledger}:{message_id.entry}{of_batch}"
+        assert await ok(broker, shown) == {"cumulativeAckPosition": text}
+
+
+def test_a_cumulative_acknowledgement_is_shown_with_its_place_in_a_batch(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with real_broker(tmp_path, transactionCoordinatorEnabled=True) as broker:
+            await cumulative(broker)
+
+    asyncio.run(run())
 
 
 def test_open_and_ended_transactions_are_shown(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_roles_that_nobody_could_have_meant_are_refused(
 
 
 def test_roles_of_tenants_are_checked_alike(rest: RestClient) -> None:
-    for role, status in (("", 400), ("a\x07", 400), ("x" * 2000, 400), (" a", 412), ("alice", 204)):
+    for role, status in (("", 412), ("a\x07", 400), ("x" * 2000, 400), (" a", 412), ("alice", 204)):
         body = {"adminRoles": [role], "allowedClusters": ["standalone"]}
         assert rest.post("/admin/v2/tenants/ref", json=body).status_code == status, role
     assert rest.get("/admin/v2/tenants/ref").json()["adminRoles"] == ["alice"]

@@ -63,10 +63,9 @@ class TransactionViews:
         self._coordinator.require(txn.most)
         return self._metadata(self._coordinator.decisions.get(txn))
 
-    def slow(self, older_ms: int) -> JsonObject:
-        """Transactions that have been open for longer than ``older_ms``."""
-        border = self._service.clock.now_ms() - older_ms
-        return {txn_text(t.id): self._metadata(t) for t in self._coordinator.open if t.opened_ms < border}
+    def slow(self, timeout_ms: int) -> JsonObject:
+        """Open transactions that may stay so for longer than ``timeout_ms``."""
+        return {txn_text(t.id): self._metadata(t) for t in self._coordinator.open if t.ttl_ms > timeout_ms}
 
     def _metadata(self, found: Transaction) -> JsonObject:
         acked: JsonObject = {}
@@ -207,7 +206,11 @@ def _held(topic: Topic, subscription: str, txn: TxnId) -> JsonObject:
     held = TransactionAcks() if pending is None else pending.held.get(txn, TransactionAcks())
     if held.until is None:
         return {}
-    return {"cumulativeAckPosition": _text(topic, held.until.ordinal)}
+    _, taken, size = held.until
+    left = ((1 << size) - 1) & ~taken
+    # of a batch that is not taken as a whole, the last message before what is left
+    of_batch = f":{(left & -left).bit_length() - 2}" if left else ""
+    return {"cumulativeAckPosition": _text(topic, held.until.ordinal) + of_batch}
 
 
 def _in_buffer(topic: Topic, txn: TxnId) -> JsonObject:

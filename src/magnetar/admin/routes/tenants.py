@@ -76,5 +76,7 @@ def _info(body: JsonObject | None) -> JsonObject | None:
 
 
 def _role_or_cluster(found: str, name: str) -> str:
-    # white space around it is refused by the metadata, with Pulsar's text
-    return role_name(found, "a role in adminRoles") if name == "adminRoles" and found == found.strip() else found
+    # white space around it, or nothing else, is refused by the metadata with Pulsar's text
+    return (
+        role_name(found, "a role in adminRoles") if name == "adminRoles" and found and found == found.strip() else found
+    )

@@ -95,12 +95,12 @@ def _coordinator_routes(router: RouteGroup, transactions: TransactionsPort | Non
 
     @router.get("/slowTransactions/{timeout}")
     async def slow(
-        older_ms: Annotated[int, RequestParameter(name="timeout")], coordinatorId: int | None = None
+        timeout_ms: Annotated[int, RequestParameter(name="timeout")], coordinatorId: int | None = None
     ) -> Response:
         views = _views(transactions)
         if coordinatorId not in (None, 0):
             raise NotFoundError(f"Transaction coordinator not found! coordinator id : {coordinatorId}")
-        return answer(views.slow(older_ms))
+        return answer(views.slow(timeout_ms))
 
     @router.post(f"/abortTransaction/{_TXN}")
     async def abort(mostSigBits: int, leastSigBits: int, request: Request) -> Response:
