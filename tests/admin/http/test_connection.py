@@ -124,6 +124,44 @@ def test_a_whole_request_and_the_next_one_are_answered(monkeypatch: pytest.Monke
     served(scenario)
 
 
+async def deleted(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+DELETE = b"DELETE /a HTTP/1.1\r\nhost: a\r\nconnection: keep-alive\r\n\r\n"
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("behind", [b"{}", b"\r\n"])
+def test_a_body_without_a_length_ends_the_connection_after_its_answer(behind: bytes, together: bool) -> None:
+    """Node's HTTP client sends a DELETE so, and would put its next request behind the body."""
+
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(DELETE + behind * together)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 204")
+        assert (b"connection: close" in head) is together
+        if not together:
+            writer.write(behind)
+            assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 400")
+        await reader.read()
+        writer.close()
+
+    served(scenario, application=deleted)
+
+
+def test_what_is_no_request_is_refused_before_its_line_is_whole() -> None:
+    async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"{")
+        assert (await reader.read()).startswith(b"HTTP/1.1 400")
+        writer.close()
+
+    served(scenario)
+
+
 def test_a_connection_above_the_limit_is_refused_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(port: int, connection_limit: ConnectionLimit) -> None:
         _, first = await asyncio.open_connection("127.0.0.1", port)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import string
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import h11
 from typing_extensions import override
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
@@ -41,6 +43,8 @@ _PHRASE_MAX: Final = 200
 _SLICE: Final = 2048
 """Bytes that are handled at once of what has many lines."""
 _LINES_AT_ONCE: Final = 340
+_REQUEST_START: Final = frozenset(b"!#$%&'*+-.^_`|~" + string.ascii_letters.encode() + string.digits.encode())
+"""What a request can begin with: its method is a token (RFC 9110, 5.6.2)."""
 _CLIENT_HELLO: Final = b"\x16\x03"
 """How TLS begins, which no request does."""
 
@@ -193,6 +197,8 @@ class HttpConnection(H11Protocol):
         self._head_lines = self._head_lines + data.count(b"\n") if waiting is h11.IDLE else 0
         if self._head_lines > HEAD_LINES_MAX:
             self._refuse(431, f"the head has more than {HEAD_LINES_MAX} lines: send fewer headers")
+        elif waiting in (h11.IDLE, h11.DONE) and self._begins_no_request():
+            self._no_request()
         elif self._passing_over is not None and waiting is h11.SEND_BODY:
             self._passing_over.dropped(len(data))
         else:
@@ -201,6 +207,20 @@ class HttpConnection(H11Protocol):
                 self._request_whole()
             elif self._reading is None:
                 self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
+
+    def _begins_no_request(self) -> bool:
+        """Whether what waits behind the last request can be none: the body of a DELETE without a length, as Node's
+        HTTP client sends it."""
+        rest = self.conn.trailing_data[0]
+        return bool(rest) and rest[0] not in _REQUEST_START
+
+    def _no_request(self) -> None:
+        """End the connection, after the answer that is under way: its client must not put its next request behind
+        what is no request."""
+        if self.conn.their_state is h11.IDLE:
+            self._refuse(400, "what came is no HTTP request: a body needs a content-length")
+        elif CLOSE_HEADER not in self.headers:
+            self.headers.append(CLOSE_HEADER)  # uvicorn answers it with the same header, and closes then
 
     @override
     def send_400_response(self, msg: str) -> None:
