@@ -42,6 +42,18 @@ def test_a_wrong_content_type_is_415(shared_world: World) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"3", 204), (b" 4\n", 204), (b"true", 400), (b'"3"', 415), (b"a=b", 415), (b"1e3", 415)]
+)
+def test_plain_text_is_a_bare_number(own_world: World, body: bytes, status: int) -> None:
+    """The official Node client's tests send it; Apache Pulsar's server reads a number from plain text."""
+    path = "/admin/v2/persistent/public/default/plain-number/partitions"
+    answered = own_world.rest.put(path, content=body, headers={"content-type": "text/plain"})
+    assert answered.status_code == status, answered.text
+    if status == 204:
+        assert own_world.rest.get(path).json()["partitions"] == int(body)
+
+
 def test_bodies_are_bounded(shared_world: World) -> None:
     refused = shared_world.rest.put(
         "/admin/v2/tenants/e9", content=b" " * (1 << 20) + b"{}", headers={"content-type": "text/json"}

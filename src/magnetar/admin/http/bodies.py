@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -25,6 +26,7 @@ from magnetar.runtime.tasks import TaskGroup
 BODY_BYTES_MAX: Final = 1 << 20
 """Longer bodies are refused before they fill memory; no administrative body comes near this length."""
 
+_BARE: Final = re.compile(rb"\s*(true|false|-?[0-9]{1,19})\s*")
 _TOO_LARGE: Final = "body of more than {} bytes, which is what this path takes"
 _NO_BODY: Final = "magnetar.no_body"
 """In the scope of a request for the head of an answer alone."""
@@ -56,11 +58,17 @@ async def raw_body(request: Request, most: int = BODY_BYTES_MAX) -> bytes:
 
 
 async def json_body(request: Request, most: int = BODY_BYTES_MAX) -> Json:
-    """Return the parsed body, ``None`` for an empty one. Raises InvalidValueError if it is not JSON."""
+    """Return the parsed body, ``None`` for an empty one.
+
+    Plain text may be a bare number, ``true`` or ``false``, as Apache Pulsar's server reads it. Raises
+    InvalidValueError if the body is not JSON, UnsupportedMediaTypeError.
+    """
     body = await raw_body(request, most)
     if not body.strip():
         return None
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind == "text/plain" and _BARE.fullmatch(body):
+        return read_document(body)
     if kind != "application/json" and not kind.endswith("+json"):
         raise UnsupportedMediaTypeError(f"content type {kind[:80]!r} is not supported; send application/json")
     if len(body) > _AT_ONCE_MAX:

@@ -22,7 +22,8 @@ OPEN_TO_LINKS: Final = frozenset(("/docs",))
 """The path that other sites may link to: its answer is the same for everyone and changes nothing."""
 
 FORM_REFUSED: Final = 415
-_FORMS: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", "text/plain"))
+_PLAIN_TEXT: Final = "text/plain"
+_FORMS: Final = frozenset(("application/x-www-form-urlencoded", "multipart/form-data", _PLAIN_TEXT))
 _READING: Final = frozenset(("GET", "HEAD"))
 _OWN_SITE: Final = frozenset(("same-origin", "none"))
 _PRIVATE: Final = (".local", ".internal", ".svc", ".test", ".home.arpa", ".cluster.local")
@@ -99,7 +100,8 @@ def refusal(asked: RequestOrigin, names: HostNames) -> Refusal | None:
             "answers programs and its own pages only",
         )
     kind = (asked.content_type or "").partition(";")[0].strip().lower()
-    if kind in _FORMS and asked.method not in _READING:
+    # a form has no other method than POST: a bare number as plain text, with PUT, comes from a program
+    if kind in _FORMS and asked.method not in _READING and (kind != _PLAIN_TEXT or asked.method == "POST"):
         return Refusal(
             FORM_REFUSED, f"content type {kind} is what web forms send and is not accepted; send application/json"
         )
