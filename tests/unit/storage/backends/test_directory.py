@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -117,3 +118,30 @@ def test_moving_the_ledgers_away_lets_no_second_broker_in(tmp_path: Path) -> Non
         DataDirectory(tmp_path)
     first.close()
     DataDirectory(tmp_path).close()
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.EMFILE])
+def test_on_a_disk_that_turned_read_only_what_is_there_can_be_read_and_nothing_else_is_opened_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Whatever else is wrong, a file that was asked for is not opened for reading alone."""
+    files = OsFileSystem(str(tmp_path))
+    file = files.open("there", create=True)
+    file.append([b"content"])
+    file.close()
+    real = os.open
+
+    def refusing(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & (os.O_RDWR | os.O_CREAT):
+            raise OSError(code, os.strerror(code), path)
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", refusing)
+    if code == errno.EROFS:
+        file = files.open("there")
+        assert file.read(0, 100) == b"content"
+        file.close()
+    for name, create in (("there", True), ("new", True)) if code == errno.EROFS else (("there", False), ("new", True)):
+        with pytest.raises(OSError, match=name) as refused:
+            files.open(name, create=create)
+        assert refused.value.errno == code

@@ -33,3 +33,20 @@ def test_a_refused_sync_of_the_directory_is_nobody_elses_doing(
         "/a": b"first",
         **wanted,
     }
+
+
+@pytest.mark.parametrize("left", [b"", b"x" * 10, b"\n" * 10_000, b'{"path": "/z"}\n' * 1000])
+def test_what_an_interrupted_attempt_left_is_no_part_of_the_new_file(left: bytes) -> None:
+    """Whether it was longer or shorter than what is written now."""
+    files = FaultFileSystem(random.Random(0))
+    log = MetadataLog(files)
+    for name in ("metadata-a.new", "metadata-b.new"):
+        file = files.open(name, create=True)
+        file.append([left])
+        file.sync()
+    at_once(log.put("/a", b"first"))
+    assert not [name for name in files.names() if name.endswith(".new")], "both were written anew"
+    assert log.in_both
+    later = files.crash(random.Random(1))
+    assert {path: record.data for path, record in MetadataLog(later).records()} == {"/a": b"first"}
+    assert sorted(later.names()) == ["metadata-a", "metadata-b"], "nothing is set aside"
