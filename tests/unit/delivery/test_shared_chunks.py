@@ -125,6 +125,24 @@ def test_a_chunk_never_overtakes_those_of_its_message_that_wait() -> None:
     assert slow_connection.ordinals[:4] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("full", ["its connection", "what it has not acknowledged"])
+def test_parked_chunks_are_not_read_again_for_a_consumer_that_takes_nothing_now(full: str) -> None:
+    """Though it has permits."""
+    stand = chunked(A, A, A, A_END)
+    slow, connection = stand.join("slow", permits=1)
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    stand.join("quick", permits=100)
+    slow.state.permits = 10
+    if full == "its connection":
+        connection.writable = False
+    else:
+        slow.state.blocked = True
+    assert (dispatcher.in_replay, dispatcher.plan_replay()) == (3, [])
+    connection.writable, slow.state.blocked = True, False
+    assert dispatcher.plan_replay() == [1, 2, 3]
+
+
 def test_parked_chunks_stop_the_reading_when_they_are_many() -> None:
     chunks = [A, A, A, A, A, None, None]
     stand = Stand(key_shared_look_ahead_per_subscription=4, dispatcher_max_read_batch_size=1)

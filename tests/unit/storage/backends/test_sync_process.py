@@ -280,3 +280,16 @@ def test_a_process_that_the_disk_holds_keeps_nobody_from_closing(
 
     monkeypatch.setattr("magnetar.storage.backends.sync_process._END_SECONDS", 0.01)
     asyncio.run(main())
+
+
+def test_a_wake_up_without_an_answer_holds_nothing_up() -> None:
+    """Everything of the broker runs on the loop that looks for its answers."""
+
+    async def main() -> None:
+        process = started()
+        assert not os.get_blocking(process._wire.fileno())
+        process._answered()
+        assert process.alive
+        process.close()
+
+    asyncio.run(main())
