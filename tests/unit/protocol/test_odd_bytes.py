@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_texts_that_are_no_utf8_are_mended_and_a_key_keeps_its_bytes() -> None:
 
 @pytest.mark.parametrize("before", [{}, {"partition_key": "k"}, {"event_time": 5}, {"sequence_id": 9}])
 @pytest.mark.parametrize("out", [False, True])
-def test_the_size_of_a_message_in_a_batch_is_found_wherever_it_stands(before: dict[str, object], out: bool) -> None:
+def test_the_size_of_a_message_in_a_batch_is_found_wherever_it_stands(before: dict[str, Any], out: bool) -> None:
     """Fields of protobuf may come in any order."""
     metadata = pb.SingleMessageMetadata(payload_size=5, compacted_out=out)
     raw = pb.SingleMessageMetadata(payload_size=0, **before).SerializePartialToString().replace(b"\x18\x00", b"", 1)
@@ -90,6 +91,7 @@ def test_what_a_broker_says_of_an_entry_is_not_longer_than_its_frame() -> None:
             with pytest.raises(MalformedBytesError, match="broker entry metadata is longer than its frame"):
                 Decoder().feed(frame(command, before + entry))
         else:
+            found: Any
             (found,) = Decoder().feed(frame(command, before + entry))
             assert found.broker_metadata.index == 5 and found.entry == ENTRY
 

@@ -31,7 +31,6 @@ from magnetar.broker.topic.publish.publish_rate import HeldConnection
 from magnetar.model.errors import MagnetarError, ServerError
 from magnetar.protocol import commands as c
 from magnetar.protocol.codec import encode
-from magnetar.protocol.commands.names import name_of
 from magnetar.protocol.server import ServerConnection, ServerState
 from magnetar.runtime.teardown import call_all
 
@@ -176,9 +175,9 @@ class Session(PausableSocket):
                 break
             handler = handlers.get(kind) if is_open else None
             if handler is None:
-                # a command that is not in the table is rare, or not allowed now
+                # not allowed now, or part of the handshake
                 self.protocol.admit(command)
-                handler = handlers.get(kind, Session.not_supported)
+                handler = handlers[kind]
             steps = handler(self, command)
             if self.closed:
                 return
@@ -227,16 +226,6 @@ class Session(PausableSocket):
             acks, held.acks = held.acks, []
             held.subscription.acks.take(held.consumer, acks)
         self.acking.clear()
-
-    def not_supported(self, command: c.Command) -> None:
-        """Answer a command of a feature that does not exist here, if the client waits for an answer."""
-        request_id = getattr(command, "request_id", None)
-        name = name_of(type(command))
-        text = f"{name} is not available in this version of magnetar"
-        if request_id is None:
-            self.complain(name, "ignored: %s", text)
-        else:
-            self.error(request_id, ServerError.NotAllowedError, text)
 
     def send(self, command: c.Command) -> None:
         """Put one command into the outbox."""
