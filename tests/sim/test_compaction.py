@@ -272,10 +272,10 @@ def test_keeping_the_first_value_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 def test_removing_the_old_view_first_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     compact = Compactor._compact
 
-    async def removing(self: Compactor, retain_keyless: bool) -> int:
+    async def removing(self: Compactor, retain_keyless: bool, keep_index: bool) -> int:
         self._delete(self._generation)
         await asyncio.sleep(1.5)  # a run takes that long, so that some crash meets it whatever the schedule is
-        return await compact(self, retain_keyless)
+        return await compact(self, retain_keyless, keep_index)
 
     monkeypatch.setattr(Compactor, "_compact", removing)
     caught(compaction, lambda broker: None, settings=SETTINGS)

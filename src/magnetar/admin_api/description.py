@@ -35,6 +35,7 @@ _MESSAGE_HEADERS: Final = {
     "X-Pulsar-publish-time": "When it was published.",
     "X-Pulsar-producer-name": "By whom.",
     "X-Pulsar-PROPERTY": "Its properties, as a JSON object.",
+    "X-Pulsar-Broker-Entry-METADATA-index": "The message index of its last message, where the broker keeps it.",
     "X-Pulsar-num-batch-message": "The number of messages, if it is a batch.",
 }
 _OTHER: Final = {400: "The request is not understood", 404: "There is no such object", 412: "A name is not valid",

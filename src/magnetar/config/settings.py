@@ -346,6 +346,25 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         86_400,
     )
 
+    exposingBrokerEntryMetadataToClientEnabled: bool = _setting(
+        False,
+        "Whether clients that can read it get the message index, as far as `brokerEntryMetadataInterceptors` has the "
+        "broker keep it.",
+        "Delivery",
+    )
+    brokerEntryMetadataInterceptors: str = _setting(
+        "",
+        "What the broker keeps of each entry beside it: the message index, by Pulsar's name for it. The time at which "
+        "an entry came is not kept (docs/decisions/075-the-message-index.md).",
+        "Delivery",
+        members=("org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor",),
+    )
+
+    @property
+    def keeps_message_index(self) -> bool:
+        """Whether messages are numbered for clients and REST."""
+        return bool(self.brokerEntryMetadataInterceptors)
+
     @property
     def advertised_host(self) -> str:
         """The host part of the addresses that lookups answer with."""

@@ -46,9 +46,9 @@ class ParquetArchive:
 
     def piece(self, offload: Offload, ledger: int, entry: int) -> ArchivedEntries:
         """See :meth:`magnetar.storage.ledgers.archive.Archive.piece`."""
-        first, data, counts, _ = self.columns(offload, ledger, entry)
+        first, data, counts, indexes = self.columns(offload, ledger, entry)
         plain = bool((counts == 1).all())
-        return ArchivedEntries(first, data.to_pylist(), None if plain else counts.tolist())
+        return ArchivedEntries(first, data.to_pylist(), None if plain else counts.tolist(), int(indexes[0]))
 
     def columns(self, offload: Offload, ledger: int, entry: int) -> tuple[int, Any, Any, Any]:
         """The row group that holds an entry: its first entry's number, entries (pyarrow binary array), message counts

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.cli.admin import command
 from magnetar.model.names import TopicName
@@ -83,6 +85,26 @@ def test_an_entry_is_shown_with_its_metadata_in_headers(tmp_path: Path) -> None:
         ] == f"{ledger}:2"
 
     run_on_broker(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_message_index_is_shown_where_the_broker_keeps_it(tmp_path: Path, kept: bool) -> None:
+    """Of a batch that of its last message, as Apache Pulsar names it; whether or not clients are shown it."""
+
+    async def scenario(broker: RealBroker) -> None:
+        await store(
+            broker, single(b"x"), (build_entry(EntryMetadata("p", 8, 1, num_messages_in_batch=2), BATCH), 2),
+            single(b"y"),
+        )  # fmt: skip
+        shown = [
+            (await message_over_rest(broker, f"/examinemessage?initialPosition=earliest&messagePosition={n}"))[1]
+            for n in (1, 2, 3)
+        ]
+        found = [one.get("broker-entry-metadata-index") for one in shown]
+        assert found == (["0", "2", "3"] if kept else [None] * 3)
+
+    name = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor" if kept else ""
+    run_on_broker(tmp_path, scenario, brokerEntryMetadataInterceptors=name)
 
 
 def test_a_peek_makes_no_subscription(tmp_path: Path) -> None:

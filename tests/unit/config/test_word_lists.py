@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.config.configuration import load
 from magnetar.config.properties import words
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
@@ -38,3 +39,14 @@ def test_every_list_of_names_is_read_alike() -> None:
     for listed in ("[one.Provider]", "one.Provider"):
         with pytest.raises(InvalidValueError, match=r"authenticationProviders: 'one\.Provider'"):
             authentication_service(Settings(authenticationEnabled=True, authenticationProviders=listed), SystemClock())
+
+
+def test_the_time_at_which_a_broker_takes_a_message_is_refused_at_the_start() -> None:
+    """It would decide how old messages are, and is not kept with all of them (decision 075)."""
+    place = "org.apache.pulsar.common.intercept."
+    index, time = f"{place}AppendIndexMetadataInterceptor", f"{place}AppendBrokerTimestampMetadataInterceptor"
+    assert load(flags=[f"brokerEntryMetadataInterceptors={index}"]).settings.keeps_message_index
+    assert not load(flags=["brokerEntryMetadataInterceptors="]).settings.keeps_message_index
+    for listed in (time, f"{index},{time}", "Index"):
+        with pytest.raises(InvalidValueError, match="brokerEntryMetadataInterceptors"):
+            load(flags=[f"brokerEntryMetadataInterceptors={listed}"])

@@ -8,9 +8,10 @@ from typing import Any, cast
 import pytest
 
 from magnetar.broker.connection.consumer_outbox import ConsumerOutbox
+from magnetar.broker.connection.indexed_outbox import IndexedOutbox
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
-from magnetar.storage.ledgers.stored_run import StoredRun
+from magnetar.storage.ledgers.stored_run import NO_INDEX, StoredRun
 from magnetar.testing.rawclient import make_entry
 
 ENTRIES = [make_entry(b"x" * (number + 1), producer="p", sequence_id=number) for number in range(5)]
@@ -33,6 +34,11 @@ class Outbox:
 def consumer() -> tuple[ConsumerOutbox, Outbox]:
     out = Outbox()
     return ConsumerOutbox(cast(Any, SimpleNamespace(out=out)), 9, 3), out
+
+
+def indexed() -> tuple[ConsumerOutbox, Outbox]:
+    out = Outbox()
+    return IndexedOutbox(cast(Any, SimpleNamespace(out=out)), 9, 3), out
 
 
 def heard(out: Outbox) -> list[c.CommandMessage]:
@@ -84,6 +90,36 @@ def test_entries_that_are_kept_nowhere() -> None:
     found = heard(out)
     assert [one.entry for one in found] == ENTRIES
     assert {(one.message_id.ledger, one.message_id.entry) for one in found} == {(0, 0)}
+
+
+def of(one: c.CommandMessage) -> int | None:
+    return None if one.broker_metadata is None else one.broker_metadata.index
+
+
+@pytest.mark.parametrize("first", [0, 126, 70_000, NO_INDEX])
+@pytest.mark.parametrize("counts", [None, [1, 5, 0, 2, 1]])
+def test_indexes_before_entries(first: int, counts: list[int] | None) -> None:
+    """Of the last message of each; none before an entry without messages, or if it is not known."""
+    run = RUN._replace(message_index=first, counts=counts)
+    expected: list[int | None] = [first + n for n in ((0, 1, 2, 3, 4) if counts is None else (0, 5, 5, 7, 8))]
+    if counts is not None:
+        expected[2] = None
+    if first < 0:
+        expected = [None] * 5
+    for start in range(5):
+        for stop in range(start + 1, 6):
+            connection, out = indexed()
+            connection.deliver(run, start, stop, 4)
+            found = heard(out)
+            assert [(of(one), one.entry, one.consumer_epoch) for one in found] == [
+                (expected[n], ENTRIES[n], 4) for n in range(start, stop)
+            ]
+    connection, out = indexed()
+    connection.deliver_picked(run, [1, 2, 4], None)
+    assert [(of(one), one.message_id.entry) for one in heard(out)] == [(expected[n], 20 + n) for n in (1, 2, 4)]
+    connection, out = indexed()
+    connection.deliver_one(run, 3, 6, (5,), None)
+    assert [(of(one), one.redelivery_count, one.ack_set) for one in heard(out)] == [(expected[3], 6, (5,))]
 
 
 @pytest.mark.parametrize("connected", [True, False])

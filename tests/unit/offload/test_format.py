@@ -81,6 +81,7 @@ def test_what_goes_in_comes_out(pairs: list[tuple[bytes, int]], pieces: int, gro
     at = data.draw(st.integers(0, len(pairs) - 1))
     piece = archive.piece(offload, 3, at)
     assert piece.entries[at - piece.entry] == content[0][at]
+    assert piece.message_index == 5 + sum(content[1][: piece.entry])
     digest = LedgerDigest()
     for i in range(0, len(pairs), 3):
         digest.add(content[0][i : i + 3], content[1][i : i + 3])

@@ -20,6 +20,7 @@ class LocalMessages:
     def __init__(self, loaded: LoadedTopics) -> None:
         self._loaded = loaded
         self._service = loaded.service
+        self._indexed = loaded.service.settings.keeps_message_index
 
     async def last_message_id(self, topic: TopicName) -> JsonObject:
         found = self._loaded.topic(topic)
@@ -32,10 +33,12 @@ class LocalMessages:
     async def peek(self, topic: TopicName, name: str, number: int) -> StoredMessage:
         found = self._loaded.topic(topic)
         # Apache Pulsar makes a subscription that does not exist, and its backlog with it; a look changes nothing here
-        return await stored_messages.peek(found, found.subscriptions.get(name), number)
+        return await stored_messages.peek(found, found.subscriptions.get(name), number, indexed=self._indexed)
 
     async def examine(self, topic: TopicName, number: int, *, from_start: bool) -> StoredMessage:
-        return await stored_messages.examine(self._loaded.topic(topic), number, from_start=from_start)
+        return await stored_messages.examine(
+            self._loaded.topic(topic), number, from_start=from_start, indexed=self._indexed
+        )
 
     async def message(self, topic: TopicName, position: Position) -> StoredMessage:
-        return await stored_messages.by_id(self._loaded.topic(topic), position)
+        return await stored_messages.by_id(self._loaded.topic(topic), position, indexed=self._indexed)

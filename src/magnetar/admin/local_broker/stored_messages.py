@@ -1,8 +1,9 @@
 """Single stored messages of a topic, and the count of a backlog by reading it.
 
 An entry is shown as Apache Pulsar 4.0.8 shows it (rule 11.5.3): its payload uncompressed, a batch still as one,
-and its metadata in headers. An encrypted payload stays as it is, and so does one that cannot be uncompressed or
-read: a header gives the reason. Unreadable metadata are shown as a part of the payload.
+and its metadata in headers, with the index of its last message where the broker keeps it. An encrypted payload stays
+as it is, and so does one that cannot be uncompressed or read: a header gives the reason. Unreadable metadata are shown
+as a part of the payload.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import datetime
 import json
 from typing import Final
 
-from magnetar.admin.local_broker.entries import entry_at
 from magnetar.admin.values.stored_message import StoredMessage
 from magnetar.broker.topic.subscription.backlog import run_at
 from magnetar.broker.topic.subscription.subscription import Subscription
@@ -33,7 +33,7 @@ UNREADABLE: Final = "X-Magnetar-Unreadable"
 """The header that gives the reason why the payload is shown as it is stored."""
 
 
-async def peek(topic: Topic, subscription: Subscription | None, number: int) -> StoredMessage:
+async def peek(topic: Topic, subscription: Subscription | None, number: int, *, indexed: bool) -> StoredMessage:
     """The ``number``-th entry (from 1) that the subscription has not acknowledged. Raises NotFoundError.
 
     Without a subscription it is what a new one at the beginning of the topic would get.
@@ -41,7 +41,7 @@ async def peek(topic: Topic, subscription: Subscription | None, number: int) -> 
     log = topic.log
     if subscription is None:
         if log.first + number <= log.end:
-            return await _shown(topic, log.first + number - 1)
+            return await _shown(topic, indexed, log.first + number - 1)
         raise NotFoundError("Message not found")
     cursor = subscription.cursor
     at = cursor.next_unacknowledged(max(cursor.mark_delete + 1, log.first))
@@ -49,31 +49,31 @@ async def peek(topic: Topic, subscription: Subscription | None, number: int) -> 
     while at < log.end:
         stop = cursor.next_acknowledged(at, min(log.end, at + left + 1))
         if at + left < stop:
-            return await _shown(topic, at + left)
+            return await _shown(topic, indexed, at + left)
         left -= stop - at
         at = cursor.next_unacknowledged(stop)
     raise NotFoundError("Message not found")
 
 
-async def examine(topic: Topic, number: int, *, from_start: bool) -> StoredMessage:
+async def examine(topic: Topic, number: int, *, from_start: bool, indexed: bool) -> StoredMessage:
     """The ``number``-th entry from one end, the first of them for 0. Raises PreconditionFailed, NotFoundError."""
     log = topic.log
     if log.end <= log.first:
         raise PreconditionFailedError("Could not examine messages due to the total message is zero")
     steps = max(number - 1, 0)
     if from_start:
-        return await _shown(topic, min(log.first + steps, log.end - 1))
+        return await _shown(topic, indexed, min(log.first + steps, log.end - 1))
     if log.end - 1 - steps < log.first:
         raise NotFoundError("Message not found")
-    return await _shown(topic, log.end - 1 - steps)
+    return await _shown(topic, indexed, log.end - 1 - steps)
 
 
-async def by_id(topic: Topic, position: Position) -> StoredMessage:
+async def by_id(topic: Topic, position: Position, *, indexed: bool) -> StoredMessage:
     """The entry at exactly that position. Raises NotFoundError."""
     ordinal = topic.log.exact_ordinal(position)
     if ordinal is None or ordinal >= topic.log.end:
         raise NotFoundError("Message id not found")
-    return await _shown(topic, ordinal)
+    return await _shown(topic, indexed, ordinal)
 
 
 async def analyze(topic: Topic, subscription: Subscription, start: Position | None, most: int) -> JsonObject:
@@ -111,9 +111,13 @@ async def analyze(topic: Topic, subscription: Subscription, start: Position | No
     return found
 
 
-async def _shown(topic: Topic, ordinal: int) -> StoredMessage:
-    entry = await entry_at(topic.log, ordinal)
+async def _shown(topic: Topic, indexed: bool, ordinal: int) -> StoredMessage:
+    run = await run_at(topic.log, ordinal, 1)
+    entry = run.entries[0]
     found = {"X-Pulsar-Message-ID": str(topic.log.position(ordinal))}
+    messages = 1 if run.counts is None else run.counts[0]
+    if indexed and run.message_index >= 0 and messages:
+        found["X-Pulsar-Broker-Entry-METADATA-index"] = str(run.message_index + messages - 1)
     metadata = read_metadata(entry)
     if metadata is None:
         return StoredMessage(entry, {**found, UNREADABLE: "its metadata are no MessageMetadata"})

@@ -41,7 +41,10 @@ class LocalTopicOperations:
     async def compact_topic(self, topic: TopicName) -> None:
         await answered(self._loaded.topic(topic).when_durable)
         # looked up again after waiting: a run that a closed topic began would have no end
-        self._loaded.topic(topic).compaction().begin(retain_keyless=self._service.settings.topicCompactionRetainNullKey)
+        settings = self._service.settings
+        self._loaded.topic(topic).compaction().begin(
+            retain_keyless=settings.topicCompactionRetainNullKey, keep_index=settings.keeps_message_index
+        )
 
     async def compaction_status(self, topic: TopicName) -> JsonObject:
         compactor = self._loaded.topic(topic).compactor

@@ -10,7 +10,7 @@ from magnetar.broker.topic.ports import EntryRun
 from magnetar.protocol import commands as c
 from magnetar.protocol.handmade_frames.deliveries import Deliveries
 
-_HEADER_ESTIMATE = 40
+HEADER_ESTIMATE = 40
 
 
 class ConsumerOutbox:
@@ -41,21 +41,21 @@ class ConsumerOutbox:
             entry, out = entries[start], self._out
             header = self._deliveries.header(run.ledger, run.entry + start, len(entry), 0, (), epoch)
             out.parts += header, entry
-            out.grew(len(entry) + _HEADER_ESTIMATE)
+            out.grew(len(entry) + HEADER_ESTIMATE)
             return
         if start or stop < len(entries):
             entries = entries[start:stop]
         out = self._out
         numbers = range(run.entry + start, run.entry + stop)
         self._deliveries.frames(run.ledger, numbers, entries, out.parts, epoch)
-        out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
+        out.grew(sum(map(len, entries)) + HEADER_ESTIMATE * len(entries))
 
     def deliver_picked(self, run: EntryRun, indexes: Sequence[int], epoch: int | None) -> None:
         """Send MESSAGE frames for these entries of ``run``, ascending."""
         entries = [run.entries[index] for index in indexes]
         first, out = run.entry, self._out
         self._deliveries.frames(run.ledger, [first + index for index in indexes], entries, out.parts, epoch)
-        out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
+        out.grew(sum(map(len, entries)) + HEADER_ESTIMATE * len(entries))
 
     def deliver_one(
         self, run: EntryRun, index: int, redelivery_count: int, ack_set: tuple[int, ...], epoch: int | None
@@ -67,13 +67,13 @@ class ConsumerOutbox:
             self._deliveries.header(run.ledger, run.entry + index, len(entry), redelivery_count, ack_set, epoch)
         )
         out.parts.append(entry)
-        out.grew(len(entry) + _HEADER_ESTIMATE)
+        out.grew(len(entry) + HEADER_ESTIMATE)
 
     def deliver_unstored(self, entries: Sequence[bytes]) -> None:
         """Send MESSAGE frames that all carry the id 0:0."""
         out = self._out
         self._deliveries.alike(0, 0, entries, out.parts)
-        out.grew(sum(map(len, entries)) + _HEADER_ESTIMATE * len(entries))
+        out.grew(sum(map(len, entries)) + HEADER_ESTIMATE * len(entries))
 
     def active_change(self, active: bool) -> None:
         """Send ACTIVE_CONSUMER_CHANGE; a Failover consumer receives it after its SUCCESS."""

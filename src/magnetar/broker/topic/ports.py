@@ -53,6 +53,11 @@ class EntryRun(Protocol):
         """Messages per entry; None: one each."""
         ...
 
+    @property
+    def message_index(self) -> int:
+        """How many messages the topic ever had before the first of these; below 0: not known."""
+        ...
+
 
 class Log(Protocol):
     """The topic's managed ledger, as far as reading goes."""

@@ -28,8 +28,9 @@ class CompactionMonitor:
 
     async def look(self) -> None:
         """Begin a run for every loaded topic that has reached its threshold."""
-        retain_keyless = self._service.settings.topicCompactionRetainNullKey
+        settings = self._service.settings
+        retain_keyless, keep_index = settings.topicCompactionRetainNullKey, settings.keeps_message_index
         async for topic in in_turns(list(self._service.topics.values())):
             threshold = topic.policies.compaction_threshold
             if threshold > 0 and not topic.closed:
-                topic.compaction().begin_at(threshold, retain_keyless=retain_keyless)
+                topic.compaction().begin_at(threshold, retain_keyless=retain_keyless, keep_index=keep_index)

@@ -28,7 +28,7 @@ from magnetar.columnar.entries.metadata import (
 )
 from magnetar.compaction.messages import PLAIN_BYTES_MAX, repacked
 from magnetar.compaction.survivors import INDEX_BITS
-from magnetar.compaction.view_entries import PLACE_BYTES, pack
+from magnetar.compaction.view_entries import INDEX_BYTES, INDEXED, PLACE_BYTES, pack
 from magnetar.jobs.compaction.compacted_entries import BatchChoice, BatchFilter, CompactedEntries, in_view
 from magnetar.jobs.compaction.key_table import UNREADABLE, KeyTable
 from magnetar.jobs.compaction.rules import ChunkState, EventCollector, KnownSurvivors, StoredEntry, messages_of
@@ -75,8 +75,11 @@ def of_view(block: Entries) -> EntryColumns:
     (:mod:`magnetar.compaction.view_entries`)."""
     assert block.counts is not None, "segments and copies know how many messages an entry counts as"
     places = block.data[block.offsets[:, None] + np.arange(PLACE_BYTES)].view("<i8")
+    after = block.offsets + PLACE_BYTES
+    indexed = (block.data[after] == INDEXED[0]) & (block.data[after + 1] == INDEXED[1])
+    before = PLACE_BYTES + INDEX_BYTES * indexed
     return EntryColumns(
-        block.data, places[:, 0], places[:, 1], places[:, 2], block.offsets + PLACE_BYTES, block.lengths - PLACE_BYTES,
+        block.data, places[:, 0], places[:, 1], places[:, 2], block.offsets + before, block.lengths - before,
         block.counts,
     )  # fmt: skip
 

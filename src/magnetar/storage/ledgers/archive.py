@@ -56,6 +56,8 @@ class ArchivedEntries(NamedTuple):
     entries: list[bytes]
     counts: list[int] | None
     """Messages per entry; None: every entry is one."""
+    message_index: int
+    """Message index of the first message."""
 
 
 class Archive(Protocol):

@@ -295,7 +295,8 @@ class EntryCache:
             return piece if cached.awaited(first + entries - 1, by_consumers=True) else None
         run = cached.runs[i]
         assert isinstance(run, StoredRun)
-        cached.runs[i] = PackedRun(first, run.ledger, run.entry, PackedEntries(run.entries), run.counts)
+        entries_packed = PackedEntries(run.entries)
+        cached.runs[i] = PackedRun(first, run.ledger, run.entry, entries_packed, run.counts, run.message_index)
         packed = bare + _PACKED_OVERHEAD + _PACKED_ENTRY_OVERHEAD * entries
         return cached, first, packed, entries
 

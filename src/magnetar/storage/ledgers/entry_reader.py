@@ -310,7 +310,8 @@ class EntryReader:
                 f"{copy.key} gave entries {piece.entry} to {piece.entry + len(piece.entries) - 1} of ledger "
                 f"{ledger.id} where entry {entry} was asked for"
             )
-        run = StoredRun(ledger.ordinal + piece.entry, ledger.id, piece.entry, piece.entries, piece.counts)
+        first, index = ledger.ordinal + piece.entry, piece.message_index
+        run = StoredRun(first, ledger.id, piece.entry, piece.entries, piece.counts, index)
         size = sum(map(len, piece.entries))
         self.copies_read += 1
         self.copy_bytes_read += size
@@ -340,7 +341,7 @@ class EntryReader:
             raise PersistenceError(
                 f"{index_name(span.segment)} leads to another log's entries; remove it to have it rebuilt"
             )
-        run = StoredRun(head.ordinal, head.ledger, head.entry, entries, counts)
+        run = StoredRun(head.ordinal, head.ledger, head.entry, entries, counts, head.message_index)
         return _Extent(run, size)
 
     def places(self, span: Span) -> ExtentOffsets:

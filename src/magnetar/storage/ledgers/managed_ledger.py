@@ -223,7 +223,7 @@ class ManagedLedger(OffloadableLedgers):
         self.end = extent.ordinal + n
         self.index = extent.index + messages
         self.entries_added += n
-        run = _new_run(StoredRun, (extent.ordinal, extent.ledger, extent.entry, extent.entries, counts))
+        run = _new_run(StoredRun, (extent.ordinal, extent.ledger, extent.entry, extent.entries, counts, extent.index))
         self.home.cache.put(self.cached_runs, run, extent.size)
         self.on_durable(extent)
 

@@ -10,6 +10,10 @@ LARGE: Final = 16384
 """Bytes; so many for each entry are allowed without a look at their sizes."""
 
 
+NO_INDEX: Final = -(1 << 62)
+"""A message index that is not known: it stays below 0 whatever is counted on to it."""
+
+
 class StoredRun(NamedTuple):
     """Consecutive entries of one ledger, ``entries[i]`` at ordinal ``first + i`` and position (ledger, entry + i)."""
 
@@ -20,6 +24,8 @@ class StoredRun(NamedTuple):
     """The entries as stored, never to be changed."""
     counts: list[int] | None
     """Messages per entry; None means all are 1."""
+    message_index: int = NO_INDEX
+    """Message index of the first message: how many messages the log had before it. Below 0: not known."""
 
 
 class PackedEntries:
@@ -53,6 +59,7 @@ class PackedRun(NamedTuple):
     entry: int
     entries: PackedEntries
     counts: list[int] | None
+    message_index: int
 
     def cut(self, low: int, entries_max: int, bytes_max: int) -> StoredRun:
         """See :func:`cut`."""
@@ -61,10 +68,11 @@ class PackedRun(NamedTuple):
         if bytes_max < (high - low) * LARGE:
             high = low + _fit(entries, 0, high - low, bytes_max)
             del entries[high - low :]
+        first, ledger, entry = self.first + low, self.ledger, self.entry + low
         counts = self.counts
-        return StoredRun(
-            self.first + low, self.ledger, self.entry + low, entries, None if counts is None else counts[low:high]
-        )
+        if counts is None:
+            return StoredRun(first, ledger, entry, entries, None, self.message_index + low)
+        return StoredRun(first, ledger, entry, entries, counts[low:high], self.message_index + sum(counts[:low]))
 
 
 def cut(run: StoredRun, low: int, entries_max: int, bytes_max: int) -> StoredRun:
@@ -75,10 +83,10 @@ def cut(run: StoredRun, low: int, entries_max: int, bytes_max: int) -> StoredRun
         high = _fit(entries, low, high, bytes_max)
     if low == 0 and high == len(entries):
         return run
-    counts = run.counts
-    return StoredRun(
-        run.first + low, run.ledger, run.entry + low, entries[low:high], None if counts is None else counts[low:high]
-    )
+    first, ledger, entry, counts = run.first + low, run.ledger, run.entry + low, run.counts
+    if counts is None:
+        return StoredRun(first, ledger, entry, entries[low:high], None, run.message_index + low)
+    return StoredRun(first, ledger, entry, entries[low:high], counts[low:high], run.message_index + sum(counts[:low]))
 
 
 def _fit(entries: list[bytes], low: int, high: int, bytes_max: int) -> int:

@@ -173,7 +173,7 @@ def test_packed_pieces_are_cut_as_others_are(seed: int) -> None:
     rng = random.Random(seed)
     sizes = [rng.choice((0, 1, 5, 100, 900)) for _ in range(rng.randint(16, 40))]
     counts = rng.choice((None, [rng.randint(1, 9) for _ in sizes]))
-    whole = run(50, sizes, counts)
+    whole = run(50, sizes, counts)._replace(message_index=rng.choice((0, 12_345)))
     cache, cached = EntryCache(5 * 20_000), CachedRuns({"s": cursor(-1)})
     cache.put(cached, whole, sum(sizes))
     put(cache, cached, 1000, [25_000])
@@ -184,6 +184,7 @@ def test_packed_pieces_are_cut_as_others_are(seed: int) -> None:
         found = cached.find(50 + low, entries_max, bytes_max)
         assert found is not None
         assert tuple(found) == tuple(cut(whole, low, entries_max, bytes_max))
+        assert found.message_index == whole.message_index + (low if counts is None else sum(counts[:low]))
     assert cached.find(50 + len(sizes), 1, 1) is None
 
 

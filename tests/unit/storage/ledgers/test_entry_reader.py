@@ -164,14 +164,14 @@ def test_what_an_archive_gives_has_to_be_what_was_asked_for(entry: int, count: i
     @simulated
     async def story(disk: Disk) -> None:
         store = disk.open()
-        piece = ArchivedEntries(entry, [b"x%d" % n for n in range(count)], None)
+        piece = ArchivedEntries(entry, [b"x%d" % n for n in range(count)], None, 30 + entry)
         archive: Any = SimpleNamespace(piece=lambda copy, ledger, at: piece)
         reader: Any = store.reader
         reader._archive = archive
         ledger = cast(Any, SimpleNamespace(offload=SimpleNamespace(key="copy"), ordinal=100, id=7, entries=5))
         if fits:
             (found,) = reader._read_copy(ledger, 100 + asked_for)
-            assert found.run == StoredRun(100 + entry, 7, entry, piece.entries, None)
+            assert found.run == StoredRun(100 + entry, 7, entry, piece.entries, None, 30 + entry)
             assert (found.size, reader.copies_read, reader.copy_bytes_read) == (2 * count, 1, 2 * count)
         else:
             text = f"copy gave entries {entry} to {entry + count - 1} of ledger 7 where entry {asked_for} was asked for"

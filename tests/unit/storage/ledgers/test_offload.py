@@ -33,7 +33,7 @@ class Copies:
         if offload.name not in self.held:
             raise FileNotFoundError(offload.name)
         first = entry // 4 * 4 + self.shift
-        return ArchivedEntries(first, self.held[offload.name][first : first + 4], None)
+        return ArchivedEntries(first, self.held[offload.name][first : first + 4], None, first)
 
 
 COPIES = Copies()

@@ -229,7 +229,7 @@ class Run:
 
     def __init__(self, run: EntryRun) -> None:
         self.first, self.ledger, self.entry = run.first, run.ledger, run.entry
-        self.entries, self.counts = run.entries, run.counts
+        self.entries, self.counts, self.message_index = run.entries, run.counts, run.message_index
 
 
 def kept(run: EntryRun, runs: list[weakref.ref[Run]]) -> Run:

@@ -13,6 +13,7 @@ from magnetar.broker.connection.consumer_outbox import ConsumerOutbox
 from magnetar.broker.connection.handlers.guarded_commands import still_allowed
 from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.schema_commands import admit_consumer, takes_any_schema
+from magnetar.broker.connection.indexed_outbox import IndexedOutbox
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import RangeTakenError
@@ -196,7 +197,10 @@ class _Joining:
         if not still_allowed(session, command):
             self._leave(subscription)
             return
-        connection = ConsumerOutbox(session, command.consumer_id, self._topic.name.partition_index)
+        settings, asked = session.service.settings, session.features.supports_broker_entry_metadata
+        indexed = asked and settings.exposingBrokerEntryMetadataToClientEnabled and settings.keeps_message_index
+        outbox = IndexedOutbox if indexed else ConsumerOutbox
+        connection = outbox(session, command.consumer_id, self._topic.name.partition_index)
         self._topic.read_by(subscription, compacted=command.read_compacted)
         try:
             consumer = subscription.add_consumer(

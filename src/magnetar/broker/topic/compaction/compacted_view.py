@@ -13,7 +13,7 @@ from magnetar.broker.topic.ports import EntryRun
 from magnetar.broker.topic.position_search import Answer, FoundEntry, first_not, is_before
 from magnetar.compaction.compaction_cursor import ViewFacts
 from magnetar.compaction.messages import last_index
-from magnetar.compaction.view_entries import PLACE, PLACE_BYTES
+from magnetar.compaction.view_entries import PLACE, PLACE_BYTES, entry_of, index_of
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.ledgers.stored_run import StoredRun
@@ -25,16 +25,18 @@ def unpack(run: EntryRun) -> list[StoredRun]:
     """The topic's entries in a piece of the view's log: a run for each stretch without a gap."""
     runs: list[StoredRun] = []
     counts = run.counts
-    expected = (-1, -1, -1)
+    expected = (-1, -1, -1, 0)
     for i, data in enumerate(run.entries):
-        place = PLACE.unpack_from(data)
-        if place != expected:
-            ordinal, ledger, entry = place
-            runs.append(StoredRun(ordinal, ledger, entry, [], None if counts is None else []))
-        runs[-1].entries.append(data[PLACE_BYTES:])
+        ordinal, ledger, entry = PLACE.unpack_from(data)
+        index = index_of(data)
+        if (ordinal, ledger, entry, index) != expected:
+            runs.append(StoredRun(ordinal, ledger, entry, [], None if counts is None else [], index))
+        runs[-1].entries.append(entry_of(data))
         if counts is not None:
             runs[-1].counts.append(counts[i])  # type: ignore[union-attr]  # made two lines above
-        expected = (place[0] + 1, place[1], place[2] + 1)
+        if index >= 0:
+            index += 1 if counts is None else counts[i]
+        expected = (ordinal + 1, ledger, entry + 1, index)
     return runs
 
 
@@ -56,7 +58,7 @@ class CompactedView:
 
     @property
     def bytes(self) -> int:
-        """What they take, their places left out."""
+        """What they take with their message indexes; their places are left out."""
         return self.log.retained_bytes() - PLACE_BYTES * self.entries
 
     def index_of(self, ordinal: int, done: Answer) -> None:
@@ -71,7 +73,7 @@ class CompactedView:
         """Ordinal of the first entry published at or after that time; the horizon if there is none."""
 
         def before(entry: bytes) -> bool | None:
-            return is_before(entry[PLACE_BYTES:], publish_time_ms)
+            return is_before(entry_of(entry), publish_time_ms)
 
         def received(found: FoundEntry | Exception) -> None:
             if isinstance(found, Exception):
@@ -90,7 +92,7 @@ class CompactedView:
                 done(result)
                 return
             _, ledger, entry = PLACE.unpack_from(result.entries[0])
-            done((Position(ledger, entry), last_index(result.entries[0][PLACE_BYTES:])))
+            done((Position(ledger, entry), last_index(entry_of(result.entries[0]))))
 
         if end == self.log.first:
             done((EARLIEST, -1))

@@ -21,7 +21,7 @@ from magnetar.compaction.messages import BatchEntry, InspectedEntry, MarkerEntry
 from magnetar.compaction.survivors import Survivors
 from magnetar.runtime.callbacks import answered
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from magnetar.storage.ledgers.stored_run import StoredRun
+from magnetar.storage.ledgers.stored_run import NO_INDEX, StoredRun
 
 _STEP_MESSAGES: Final = 64
 _STEP_BYTES: Final = 256 << 10
@@ -35,12 +35,13 @@ class CompactionRun:
 
     def __init__(
         self, source: CompactedSource, target: ManagedLedger, horizon: int, dispatch_rules: Sequence[DispatchRule], *,
-        retain_keyless: bool,
+        retain_keyless: bool, keep_index: bool = False,
     ) -> None:  # fmt: skip
         self._source = source
         self._rules = dispatch_rules
         self._writer = ViewWriter(target)
         self._horizon = horizon
+        self._keep_index = keep_index
         self._survivors = Survivors(retain_keyless=retain_keyless)
         self._messages = self._bytes = 0
         self._read = 0
@@ -71,12 +72,14 @@ class CompactionRun:
                 await self._step(entry, seen)
         async for run in self._runs():
             dead = self._dead(run)
+            index = run.message_index if self._keep_index else NO_INDEX
             for i, entry in enumerate(run.entries):
                 seen = inspect_entry(entry) if run.first + i not in dead else MarkerEntry()
                 stays = self._survivors.kept(run.first + i, seen, entry)
                 if stays is not None:
                     count = 1 if run.counts is None else run.counts[i]
-                    await self._writer.write(run.first + i, run.ledger, run.entry + i, stays, count)
+                    await self._writer.write(run.first + i, run.ledger, run.entry + i, stays, count, index)
+                index += 1 if run.counts is None else run.counts[i]
                 await self._step(entry, seen)
         await self._writer.durable()
 

@@ -154,9 +154,9 @@ class Compactor(TopicFeature):
         """Whether a run is under way."""
         return self._running is not None
 
-    def begin(self, *, retain_keyless: bool) -> None:
+    def begin(self, *, retain_keyless: bool, keep_index: bool = False) -> None:
         """Begin a run. Raises ConflictError while there is one."""
-        self._begin(lambda: self._compact(retain_keyless))
+        self._begin(lambda: self._compact(retain_keyless, keep_index))
 
     def _begin(self, work: Callable[[], Awaitable[int]]) -> None:
         if self._running is not None:
@@ -184,11 +184,11 @@ class Compactor(TopicFeature):
         if not self._closed:
             self._sweep()
 
-    def begin_at(self, threshold: int, *, retain_keyless: bool) -> None:
+    def begin_at(self, threshold: int, *, retain_keyless: bool, keep_index: bool = False) -> None:
         """Begin a run if more than so many bytes are not compacted yet."""
         cursor = self._cursor
         if cursor is not None and self._running is None and bytes_behind(self._log, cursor.mark_delete) > threshold:
-            self.begin(retain_keyless=retain_keyless)
+            self.begin(retain_keyless=retain_keyless, keep_index=keep_index)
 
     async def _run(self, work: Callable[[], Awaitable[int]]) -> None:
         stats, clock = self.stats, self._clock
@@ -207,7 +207,7 @@ class Compactor(TopicFeature):
             stats.successes += 1
             stats.succeeded_ms = clock.now_ms()
 
-    async def _compact(self, retain_keyless: bool) -> int:
+    async def _compact(self, retain_keyless: bool, keep_index: bool) -> int:
         topic_log, view, dispatch_rules = self._log, self.view, self._subscriptions.rules
         horizon = self._readable_end()
         if horizon <= (topic_log.first if view is None else view.horizon):
@@ -215,7 +215,9 @@ class Compactor(TopicFeature):
         self._delete(self._generation + 1)
         target = self._store.open_log(self._name(self._generation + 1))
         source = self.detached_source()
-        run = CompactionRun(source, target, horizon, dispatch_rules, retain_keyless=retain_keyless)
+        run = CompactionRun(
+            source, target, horizon, dispatch_rules, retain_keyless=retain_keyless, keep_index=keep_index
+        )
         try:
             await run.run()
         finally:

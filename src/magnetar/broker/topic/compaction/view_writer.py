@@ -10,6 +10,7 @@ from magnetar.compaction.compaction_cursor import CompactedLedger
 from magnetar.compaction.view_entries import pack
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import NO_INDEX
 
 _WRITE_BYTES: Final = 1 << 20
 """Written and not durable yet, at most."""
@@ -29,13 +30,15 @@ class ViewWriter:
         target.on_counted = self.written.stored
         target.on_failed = lambda extent, error: self._lost(error)
 
-    async def write(self, ordinal: int, ledger: int, entry: int, data: bytes, count: int) -> None:
-        """An entry that stays, ``count`` messages. Raises PersistenceError."""
+    async def write(
+        self, ordinal: int, ledger: int, entry: int, data: bytes, count: int, index: int = NO_INDEX
+    ) -> None:
+        """An entry that stays, ``count`` messages, of which ``index`` is the first's. Raises PersistenceError."""
         if not self.ledgers or self.ledgers[-1].id != ledger:
             self.ledgers.append(CompactedLedger(ledger, ordinal - entry, ordinal + 1))
         else:
             self.ledgers[-1] = self.ledgers[-1]._replace(end=ordinal + 1)
-        self._target.append(pack(ordinal, ledger, entry, data), count, None)
+        self._target.append(pack(ordinal, ledger, entry, data, index), count, None)
         self._unwritten += len(data)
         self.bytes += len(data)
         if self._unwritten >= _WRITE_BYTES:

@@ -137,8 +137,10 @@ class DispatchThrottle:
                     break
         if low == 0 and high == len(entries):
             return run
-        part = None if run.counts is None else run.counts[low:high]
-        return StoredRun(start, run.ledger, run.entry + low, entries[low:high], part)
+        if run.counts is None:
+            return StoredRun(start, run.ledger, run.entry + low, entries[low:high], None, run.message_index + low)
+        before, part = run.counts[:low], run.counts[low:high]
+        return StoredRun(start, run.ledger, run.entry + low, entries[low:high], part, run.message_index + sum(before))
 
     def sent(self, consumer: Consumer, entries: int, messages: int, size: int, now_ms: int) -> None:
         """Count what went out, and charge it to all limits."""
