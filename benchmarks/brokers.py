@@ -51,6 +51,7 @@ class Kind:
     tls: bool = False  # whether it is driven through its port with TLS
     login: bool = False  # whether its clients show a token
     bare: bool = False  # no broker: the generator writes and syncs itself, in the workloads of latency only
+    limit: bool = False  # no broker: it shows what generator or disk allow, and is no rival
 
 
 class Broker:
@@ -279,13 +280,17 @@ def start_apache_pulsar_with_tls_and_sync(directory: Path) -> Server:
     return start_apache_pulsar_with_tls(directory, journalSyncData="true")
 
 
-def start_sink(directory: Path) -> Server:
+def start_sink(directory: Path, *options: str) -> Server:
     port = free_ports(1)[0]
-    command = [sys.executable, "-m", "benchmarks.load.sink", "--port", str(port)]
+    command = [sys.executable, "-m", "benchmarks.load.sink", "--port", str(port), *options]
     server = spawn("sink", command, directory / "sink.log", environment={"PYTHONPATH": str(ROOT)})
     server.broker_port = port
     wait_until(server, lambda: listening(port), READY_SECONDS)
     return server
+
+
+def start_sink_with_sync(directory: Path) -> Server:
+    return start_sink(directory, "--file", str(directory / "synced"))
 
 
 KINDS = (
@@ -306,8 +311,20 @@ KINDS = (
         start_apache_pulsar_with_tls_and_sync,
         tls=True,
     ),
-    Kind("bare-sync", "no broker: 4 KB are appended and synced at the same rate, by the generator", None, bare=True),
-    Kind("sink", "stores nothing: the generator measured against a server that only answers", start_sink),
+    Kind(
+        "bare-sync",
+        "no broker: 4 KB are appended and synced at the same rate, by the generator",
+        None,
+        bare=True,
+        limit=True,
+    ),
+    Kind("sink", "stores nothing: the generator measured against a server that only answers", start_sink, limit=True),
+    Kind(
+        "sink-sync",
+        "fsync before every receipt, and nothing else: the least that a server on a socket can do",
+        start_sink_with_sync,
+        limit=True,
+    ),
 )
 BROKERS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
 DEFAULT = ("magnetar", "pulsar-lite", "apache-pulsar", "bare-sync")

@@ -214,7 +214,7 @@ def ratio_table(results: Results) -> str:
             if not mine or not any(theirs):
                 continue
             rivals = zip(theirs, references, strict=True)
-            known = [value for value, reference in rivals if value and not results.brokers[reference].get("bare")]
+            known = [value for value, reference in rivals if value and not results.brokers[reference].get("limit")]
             best = (min if low_is_good else max)(known, default=0.0)
             cells = [f"{mine / value:.2f}" if value else "-" for value in theirs]
             label = {"entries_per_second": "rate", "broker_cpu_us_per_entry": "CPU"}.get(key, key)

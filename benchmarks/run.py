@@ -127,7 +127,7 @@ def start(brokers: list[Broker]) -> dict[str, dict[str, object]]:
         broker.start()
         about[broker.name] = {
             "durability": broker.kind.durability,
-            "bare": broker.kind.bare,
+            "limit": broker.kind.limit,
             "start_seconds": broker.start_seconds,
             "resident_mb_after_start": broker.resident_bytes() / report.MEGA,
         }

@@ -3,19 +3,25 @@
 It exists to measure the generator: its rate against a sink is what the generator can do at most, and its CPU time per
 entry there is what it takes from a measurement. The sink is honest enough for the checks of the loads: receipts carry
 the sequence ids that came, and messages are those that a producer sent to the same topic, in order, once.
+
+With a file it is the least that a server on a socket can do before a receipt is true: it appends what came to the file
+and syncs it, once for all that one turn brought, in the thread that reads and answers.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import selectors
 import socket
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks.load import wire
+from benchmarks.load.bare_sync import PAGE
 from benchmarks.load.connection import Address
 from benchmarks.load.runs import Run, Scanner
 from benchmarks.load.wire import HEAD, Command
@@ -132,6 +138,7 @@ class Session:
                 topic.blocks.append(HEAD.pack(len(frame) - 4, HEAD.unpack_from(frame)[1]) + frame[8:])
                 topic.strides.append(len(frame))
             topic.count += 1
+        self.sink.unsynced += run.count * run.stride
 
     def _on_one_producer(self, run: Run, producer: int) -> None:
         topic = self.producers[producer]
@@ -158,6 +165,7 @@ class Session:
             topic.blocks.append(frames.tobytes())
             topic.strides.append(frames.shape[1])
         topic.count += run.count
+        self.sink.unsynced += run.count * run.stride
 
     def dispatch(self) -> None:
         """Send what permits allow; a permit is an entry here, which is enough for a sink."""
@@ -204,10 +212,17 @@ def _three_bytes(first: int, count: int) -> np.ndarray[tuple[int, int], np.dtype
 
 
 class Sink:
-    """The server; ``keep`` stores entries for consumers. Runs in a thread (tests) or a process (measurements)."""
+    """The server; ``keep`` stores entries for consumers. Runs in a thread (tests) or a process (measurements).
 
-    def __init__(self, port: int = 0, keep: bool = True) -> None:
+    ``file``: what receipts wait for is appended to it, in pages, and synced.
+    """
+
+    def __init__(self, port: int = 0, keep: bool = True, file: Path | None = None) -> None:
         self.keep = keep
+        self.unsynced = 0
+        """Bytes that came and have no receipt yet."""
+        self.syncs = 0
+        self._file = None if file is None else os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._topics: dict[bytes, Topic] = {}
         self._listener = socket.create_server(("127.0.0.1", port))
         self.address = Address("127.0.0.1", int(self._listener.getsockname()[1]))
@@ -239,6 +254,7 @@ class Sink:
                     if not self._sessions[key.fileobj].receive():
                         selector.unregister(key.fileobj)
                         self._sessions.pop(key.fileobj).socket.close()
+            self._sync()
             for connection, session in self._sessions.items():
                 session.dispatch()
                 session.flush()
@@ -250,13 +266,24 @@ class Sink:
             session.socket.close()
         self._listener.close()
         selector.close()
+        if self._file is not None:
+            os.close(self._file)
+
+    def _sync(self) -> None:
+        if self._file is not None and self.unsynced:
+            os.write(self._file, bytes(-(-self.unsynced // PAGE) * PAGE))
+            os.fdatasync(self._file)
+            self.syncs += 1
+        self.unsynced = 0
 
 
 def main() -> None:
     """Serve until killed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
-    Sink(parser.parse_args().port).serve()
+    parser.add_argument("--file", type=Path, help="append to it and sync before receipts")
+    arguments = parser.parse_args()
+    Sink(arguments.port, file=arguments.file).serve()
 
 
 if __name__ == "__main__":

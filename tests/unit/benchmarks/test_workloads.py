@@ -44,6 +44,25 @@ def test_every_workload_passes_its_own_checks(workload: Workload, sink: Sink, mo
     assert outcome.payload_bytes == outcome.messages * workload.shape.message_bytes
 
 
+@pytest.mark.parametrize("name", ["produce-100b", "topics-1000"])
+def test_a_sink_with_a_file_syncs_what_it_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.workloads.REDELIVERY_SECONDS", 0.02)
+    workload = next(one for one in WORKLOADS if one.name == name)
+    workload = replace(workload, topics=min(workload.topics, 20), window=min(workload.window, 1000))
+    server = Sink(file=tmp_path / "synced")
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    try:
+        outcome = workload.run(workload, server.address, 2000, Meter())
+    finally:
+        server.stop()
+        thread.join(5)
+    assert outcome.problems == []
+    assert server.syncs > 0
+    assert server.unsynced == 0
+    assert (tmp_path / "synced").stat().st_size >= 2000 * workload.shape.message_bytes
+
+
 class FakeConsumer:
     """Just what ``Verdict`` looks at."""
 
@@ -111,7 +130,7 @@ def sample(broker: str, round_: int, rate: float, problems: list[str] | None = N
 
 def test_report_has_medians_ratios_and_leaves_out_void_samples() -> None:
     about = {"durability": "d", "start_seconds": 1.0, "resident_mb_after_start": 2.0}
-    bare = {**about, "bare": True}
+    bare = {**about, "limit": True}
     results = report.Results({"cpus": 2}, {"ours": about, "theirs": about, "others": about, "bare-sync": bare})
     for round_, rate in enumerate((100e3, 300e3, 200e3), 1):
         results.samples += [sample("ours", round_, rate), sample("theirs", round_, rate / 2)]
