@@ -4,6 +4,8 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.pulsar.broker.BookKeeperClientFactory;
 import org.apache.pulsar.broker.PulsarService;
@@ -21,6 +23,13 @@ import org.mockito.invocation.InvocationOnMock;
  * test that asks for more is skipped.
  */
 public class Answers {
+    /** For what tests have their broker do; it runs in their own process. */
+    private static final ScheduledExecutorService EXECUTOR = Executors.newSingleThreadScheduledExecutor(task -> {
+        Thread thread = new Thread(task);
+        thread.setDaemon(true);
+        return thread;
+    });
+
     private static int coordinators;
 
     static PulsarService service(BrokerProcess broker, ServiceConfiguration conf) {
@@ -55,6 +64,8 @@ public class Answers {
                     return broker.alive();
                 case "getBrokerService":
                     return new MirroredBroker(broker, (PulsarService) call.getMock()).service();
+                case "getExecutor":
+                    return EXECUTOR;
                 case "getAdminClient":
                     return broker.admin();
                 case "getClient":

@@ -138,8 +138,10 @@ public class BrokerProcess {
     synchronized PulsarAdmin admin() {
         try {
             if (admin == null) {
-                admin = PulsarAdmin.builder().serviceHttpUrl(webAddress()).authentication(
-                        conf.getBrokerClientAuthenticationPlugin(), conf.getBrokerClientAuthenticationParameters()).build();
+                boolean overTls = tls && conf.isBrokerClientTlsEnabled();
+                admin = PulsarAdmin.builder().serviceHttpUrl(overTls ? webAddressTls() : webAddress())
+                        .tlsTrustCertsFilePath(conf.getBrokerClientTrustCertsFilePath()).authentication(
+                                conf.getBrokerClientAuthenticationPlugin(), conf.getBrokerClientAuthenticationParameters()).build();
             }
             return admin;
         } catch (PulsarClientException e) {
@@ -151,8 +153,10 @@ public class BrokerProcess {
     synchronized PulsarClient client() {
         try {
             if (client == null) {
-                client = PulsarClient.builder().serviceUrl(address()).authentication(
-                        conf.getBrokerClientAuthenticationPlugin(), conf.getBrokerClientAuthenticationParameters()).build();
+                boolean overTls = tls && conf.isBrokerClientTlsEnabled();
+                client = PulsarClient.builder().serviceUrl(overTls ? addressTls() : address())
+                        .tlsTrustCertsFilePath(conf.getBrokerClientTrustCertsFilePath()).authentication(
+                                conf.getBrokerClientAuthenticationPlugin(), conf.getBrokerClientAuthenticationParameters()).build();
             }
             return client;
         } catch (PulsarClientException e) {
@@ -161,7 +165,8 @@ public class BrokerProcess {
     }
 
     private void withoutPublic() {
-        try (PulsarAdmin admin = PulsarAdmin.builder().serviceHttpUrl(webAddress()).build()) {
+        try {
+            PulsarAdmin admin = admin();
             for (String namespace : admin.namespaces().getNamespaces("public")) {
                 admin.namespaces().deleteNamespace(namespace);
             }

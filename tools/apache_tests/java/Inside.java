@@ -4,6 +4,8 @@ import org.testng.SkipException;
 
 /** What a process of magnetar does not show: a test that asks for it is skipped. */
 class Inside {
+    private static volatile SkipException last;
+
     /** Answers what every object answers, and skips the test for anything else. */
     static Object of(InvocationOnMock call) {
         switch (call.getMethod().getName()) {
@@ -18,10 +20,19 @@ class Inside {
         }
     }
 
+    /** What skips a test when it is thrown; a test that fails after it was made is skipped too. */
     static SkipException skip(String what) {
         String place = Arrays.stream(new Throwable().getStackTrace()).filter(frame -> frame.getClassName().endsWith("Test"))
                 .map(StackTraceElement::toString).findFirst().orElse("a base class");
-        return new SkipException("INSIDE " + what + " at " + place);
+        last = new SkipException("INSIDE " + what + " at " + place);
+        return last;
+    }
+
+    /** What was asked for last since the question before, or null: some tests catch what skips them, and go on. */
+    static SkipException asked() {
+        SkipException found = last;
+        last = null;
+        return found;
     }
 
     /** Whether a method of this name, or a part of one, is among those that led here. */

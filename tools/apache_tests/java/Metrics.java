@@ -12,6 +12,7 @@ public class Metrics {
         return agent.type(ElementMatchers.named("org.apache.pulsar.PrometheusMetricsTestUtil"))
                 .transform((builder, type, loader, module, domain) -> builder
                         .visit(Advice.to(Generate.class).on(ElementMatchers.named("generate").and(ElementMatchers.takesArguments(6))))
+                        .visit(Advice.to(GenerateWhole.class).on(ElementMatchers.named("generate").and(ElementMatchers.takesArguments(5))))
                         .visit(Advice.to(GenerateOther.class).on(ElementMatchers.named("generate").and(ElementMatchers.takesArguments(3)))));
     }
 
@@ -33,6 +34,16 @@ public class Metrics {
         static boolean enter(@Advice.Argument(2) boolean consumers, @Advice.Argument(3) boolean producers,
                              @Advice.Argument(4) boolean split, @Advice.Argument(5) OutputStream out) throws IOException {
             Metrics.write(consumers, producers, split, out);
+            return true;
+        }
+    }
+
+    /** In the place of the one that does not say whether topics and partitions have labels of their own. */
+    public static class GenerateWhole {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(@Advice.Argument(2) boolean consumers, @Advice.Argument(3) boolean producers,
+                             @Advice.Argument(4) OutputStream out) throws IOException {
+            Metrics.write(consumers, producers, false, out);
             return true;
         }
     }

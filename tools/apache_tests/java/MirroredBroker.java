@@ -32,7 +32,8 @@ class MirroredBroker {
                 case "pulsar":
                     return pulsar;
                 case "updateRates":
-                    return null; // rates are as old as the question
+                    Inside.skip("rates of now"); // most tests can do without
+                    return null;
                 case "getTopicReference":
                     return loaded(name(call));
                 case "getTopicIfExists":

@@ -73,6 +73,7 @@ class MirroredTopic {
                 case "compactionStatus":
                     return admin.topics().compactionStatus(name.toString());
                 case "close":
+                    Inside.skip("which topics are loaded"); // most tests do not ask afterwards
                     return admin.topics().unloadAsync(name.toString());
                 default:
                     return Inside.of(call);

@@ -2,8 +2,10 @@ import java.lang.instrument.Instrumentation;
 import java.lang.reflect.Field;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import net.bytebuddy.agent.ByteBuddyAgent;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
@@ -35,7 +37,10 @@ public class StandIn {
                         "org.apache.pulsar.client.admin.internal.TenantsImpl",
                         "org.apache.pulsar.client.admin.internal.NamespacesImpl"))
                 .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Create.class)
-                        .on(ElementMatchers.namedOneOf("createCluster", "createTenant", "createNamespace"))));
+                        .on(ElementMatchers.namedOneOf("createCluster", "createTenant", "createNamespace"))))
+                .type(ElementMatchers.named("org.apache.pulsar.client.admin.internal.TenantsImpl"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Tenants.class)
+                        .on(ElementMatchers.named("getTenants"))));
         agent = Metrics.asked(Compaction.asked(OldNames.rewritten(ChangedSettings.followed(agent))));
         agent.installOn(instrumentation);
         TestNG.main(arguments);
@@ -65,6 +70,14 @@ public class StandIn {
         }
     }
 
+    /** After a question for the tenants: what only a standalone broker has is not what the test wants to hear of. */
+    public static class Tenants {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) List<String> found) {
+            found = StandIn.withoutThose(found);
+        }
+    }
+
     private static final Set<String> THERE = new HashSet<>();
 
     private static BrokerProcess living;
@@ -81,6 +94,10 @@ public class StandIn {
     /** Whether a broker has it from its start; asked a second time, the test has created it. */
     public static boolean isThere(String name) {
         return THERE.remove(name);
+    }
+
+    public static List<String> withoutThose(List<String> names) {
+        return names.stream().filter(name -> !THERE.contains(name)).collect(Collectors.toList());
     }
 
     /** A context whose broker is a process of magnetar: a new one, or one on the data of the test's broker that ended. */

@@ -10,6 +10,7 @@ public class Verdicts implements ITestListener, IConfigurationListener {
     @Override
     public void onTestStart(ITestResult result) {
         System.err.println("== " + name(result));
+        Inside.asked();
     }
 
     @Override
@@ -49,6 +50,11 @@ public class Verdicts implements ITestListener, IConfigurationListener {
                     reason = text;
                     break;
                 }
+            }
+            Throwable asked = Inside.asked();
+            if (verdict.equals("FAIL") && asked != null) {
+                verdict = "INSIDE";
+                reason = asked.getMessage() + ", and then " + reason;
             }
             if (verdict.equals("FAIL") || verdict.equals("SETUP")) {
                 result.getThrowable().printStackTrace();
