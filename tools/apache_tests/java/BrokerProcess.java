@@ -211,6 +211,17 @@ public class BrokerProcess {
         }
     }
 
+    /** Writes what the processes took over into the tests' configurations. */
+    public static void took(String name, String value) {
+        for (BrokerProcess broker : ALL) {
+            boolean behind = broker.behind;
+            if (Settings.write(broker.conf, name, value)) {
+                broker.settings = Settings.of(broker.conf);
+            }
+            broker.behind = behind;
+        }
+    }
+
     /** Brings what the test has set to the processes. */
     public static void follow() {
         for (BrokerProcess broker : ALL) {

@@ -5,7 +5,8 @@ import net.bytebuddy.matcher.ElementMatchers;
 /**
  * A test sets something in the configuration object of its running broker: the process follows before the test's next step.
  *
- * <p>A dynamic setting is set over REST, for any other the process starts again on its data and its ports.
+ * <p>A dynamic setting is set over REST, for any other the process starts again on its data and its ports. What a test sets
+ * over REST itself stands in the configuration object afterwards.
  */
 public class ChangedSettings {
     static AgentBuilder followed(AgentBuilder agent) {
@@ -17,7 +18,10 @@ public class ChangedSettings {
                         "org.apache.pulsar.client.impl.ClientBuilderImpl", "org.apache.pulsar.client.impl.ProducerBuilderImpl",
                         "org.apache.pulsar.client.impl.ConsumerBuilderImpl", "org.apache.pulsar.client.impl.ReaderBuilderImpl"))
                 .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Step.class)
-                        .on(ElementMatchers.namedOneOf("request", "requestAsync", "build", "createAsync", "subscribeAsync"))));
+                        .on(ElementMatchers.namedOneOf("request", "requestAsync", "build", "createAsync", "subscribeAsync"))))
+                .type(ElementMatchers.named("org.apache.pulsar.client.admin.internal.BrokersImpl"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(OverRest.class)
+                        .on(ElementMatchers.named("updateDynamicConfiguration"))));
     }
 
     /** After a setter of a ServiceConfiguration. */
@@ -25,6 +29,14 @@ public class ChangedSettings {
         @Advice.OnMethodExit
         static void exit(@Advice.This Object conf) {
             BrokerProcess.set(conf);
+        }
+    }
+
+    /** After a test has set a dynamic setting over REST. */
+    public static class OverRest {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Argument(0) String name, @Advice.Argument(1) String value) {
+            BrokerProcess.took(name, value);
         }
     }
 

@@ -9,6 +9,7 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.common.configuration.FieldContext;
+import org.apache.pulsar.common.util.FieldParser;
 
 /** The settings of a ServiceConfiguration as in a broker.conf. */
 class Settings {
@@ -56,6 +57,18 @@ class Settings {
             return context != null && context.dynamic() ? Optional.of(text(field.get(conf))) : Optional.empty();
         } catch (ReflectiveOperationException e) {
             return Optional.empty();
+        }
+    }
+
+    /** Writes a setting into a configuration, and says whether it has it. */
+    static boolean write(ServiceConfiguration conf, String name, String value) {
+        try {
+            Field field = ServiceConfiguration.class.getDeclaredField(name);
+            field.setAccessible(true);
+            field.set(conf, FieldParser.value(value, field));
+            return true;
+        } catch (ReflectiveOperationException | IllegalArgumentException e) {
+            return false;
         }
     }
 
