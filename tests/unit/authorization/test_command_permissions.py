@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,3 +90,22 @@ def test_any_such_command_asks_or_names_something_invalid_and_can_be_refused(kin
             codec.encode(answer)
 
     ask()
+
+
+@pytest.mark.parametrize(("topics", "units"), [(1, None), (16, None), (17, [48, 3]), (40, [48, 48, 24])])
+def test_many_objects_of_one_command_are_judged_in_steps_that_cost_what_they_take(
+    topics: int, units: list[int] | None
+) -> None:
+    """Each decision takes about as long as three units of a connection's turn."""
+    handled: list[Any] = []
+    allowing = SimpleNamespace(decide=lambda caller, access: Decision(True, ""), record=lambda *_: None)
+    session: Any = SimpleNamespace(
+        service=SimpleNamespace(authorizer=allowing),
+        caller=Caller("alice", None, ""),
+        request_permitted=lambda *_: None,
+    )
+    command = c.CommandAddPartitionToTxn(1, c.TxnId(0, 1), tuple(f"t{number}" for number in range(topics)))
+    handler: Any = guarded({type(command): lambda session, command: handled.append(command)})[type(command)]
+    steps = handler(session, command)
+    assert (None if steps is None else list(steps)) == units
+    assert handled == [command]

@@ -194,6 +194,33 @@ def test_a_message_waits_for_the_long_command_before_it(monkeypatch: pytest.Monk
     run(scenario)
 
 
+@pytest.mark.parametrize("steps", [False, True])
+def test_nothing_is_handled_behind_a_command_that_ended_the_session(
+    steps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[int] = []
+
+    def ending(session: Session, command: c.CommandLookupTopic) -> Iterator[int] | None:
+        looked_up.append(command.request_id)
+        session.close("enough")
+        return iter((1, 1)) if steps else None
+
+    monkeypatch.setattr(listening, "HANDLERS", {**command_table.HANDLERS, c.CommandLookupTopic: ending})
+
+    async def scenario() -> None:
+        listener, _, _, published = publisher(Connections())
+        subscription = consumer_of(listener)
+        again = codec.encode(c.CommandLookupTopic("t", 2))
+        listener.data_received(codec.encode(c.CommandLookupTopic("t", 1)) + again + ack(1) + sends(2) + again)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert looked_up == [1] and published == []
+        assert [call for call in subscription.calls if call[0] == "ack"] == []
+        hang_up(listener)
+
+    run(scenario)
+
+
 def test_a_message_behind_the_one_that_used_a_rate_up_waits() -> None:
     """It handles no further command until the limit has room (rule 14.6)."""
 

@@ -186,3 +186,32 @@ def test_what_is_found_out_of_a_connection_that_has_ended_meanwhile_changes_noth
         assert door.refused == []
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("command", "revoked", "code"),
+    [
+        (connect(""), False, ServerError.AuthenticationError),
+        (connect("alice", proxy_version="1"), False, ServerError.AuthorizationError),
+        (connect("alice", original_principal="bob"), False, ServerError.AuthenticationError),
+        (connect("proxy"), False, ServerError.AuthorizationError),
+        (connect("proxy", **FORWARDED), True, ServerError.AuthenticationError),
+    ],
+)
+def test_who_is_refused_is_nobody_and_never_was_let_in(
+    command: c.CommandConnect, revoked: bool, code: ServerError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One error is all that it hears, and no count of logins has it."""
+
+    async def scenario(door: Door) -> None:
+        monkeypatch.setattr(door.authentication, "revoked_original", lambda role: revoked)
+        before = door.session.caller
+        await door.say(command)
+        (error,) = door.heard(c.CommandError)
+        assert (error.request_id, error.error) == (-1, code)
+        assert door.heard(c.CommandConnected) == []
+        assert len(door.refused) == 1
+        assert door.session.closed and not door.session.accepted
+        assert (door.session.login, door.session.caller) == (None, before)
+
+    run(scenario)
