@@ -23,6 +23,7 @@ from magnetar.storage.backends.directory import (
 )
 from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
+from magnetar.storage.backup.data_directories import RESTORING
 from magnetar.storage.directory_format import refuse_newer
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.storage.metadata_log.metadata_scan import COPIES
@@ -52,6 +53,7 @@ class DataDirectory:
         try:
             make_directory(str(path))
             self._lock = lock_directory(str(path))
+            self._refuse_half_restored()
             self._close_to_others()
         except BlockingIOError:
             raise PersistenceError(
@@ -62,6 +64,16 @@ class DataDirectory:
                 f"{path} cannot be used as data directory: {error.strerror}; name one on a disk that this user may "
                 "write to"
             ) from error
+
+    def _refuse_half_restored(self) -> None:
+        """Without this, who restarts a machine that a restore was under way on has an empty broker that takes
+        messages."""
+        half = self._path / RESTORING
+        if half.is_dir() and not (self._path / "ledgers").exists():
+            raise PersistenceError(
+                f"{half} is a part of a restore that was interrupted: restore again, or remove it, and a new broker "
+                "begins"
+            )
 
     def _close_to_others(self) -> None:
         names = sorted(entry.name for entry in self._path.iterdir())

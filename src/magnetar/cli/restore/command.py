@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands, directory
+from magnetar.runtime.command_line import INTERRUPTED, commands, directory
 
 app = commands("Make a backup a data directory again.")
 
@@ -32,6 +32,9 @@ def restore(
     except (MagnetarError, OSError) as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo(f"magnetar: interrupted; {data} is as it was", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         typer.echo(json.dumps({"taken": manifest.taken_ms, "bytes": manifest.bytes, "files": len(manifest.files)}))
         return

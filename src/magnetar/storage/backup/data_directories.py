@@ -27,13 +27,14 @@ from magnetar.storage.backends.files import FileSystem, OsFileSystem
 from magnetar.storage.backends.journal_backend import index_name, segment_name
 from magnetar.storage.backends.newest_segment import NAME as NEWEST
 from magnetar.storage.backup.backup_writer import BackupPart, BackupWriter, is_half_written, remove_written
-from magnetar.storage.backup.manifest import BackupManifest
+from magnetar.storage.backup.manifest import MANIFEST, BackupManifest
 from magnetar.storage.backup.restored_files import checked_manifest, restore_files
 from magnetar.storage.directory_format import refuse_newer
 from magnetar.storage.metadata_log.metadata_scan import COPIES
 
 _LEDGERS: Final = "ledgers"
-_RESTORING: Final = "ledgers.restoring"
+RESTORING: Final = "ledgers.restoring"
+"""What is not whole yet; where it stays, a restore was interrupted, and no broker begins."""
 _FACTS: Final = "metadata.sqlite"
 """The file of versions before the metadata log, or the one that they refuse."""
 
@@ -51,7 +52,7 @@ def back_up_directory(data: str, to: str) -> BackupManifest:
             f"{to} lies in {data}, which it is to protect: it would be lost together with it. Choose a place outside, "
             "best on another disk"
         )
-    with _taken(data):
+    with _taken(data, "stop that one; or, if it is a broker, have it back itself up: magnetar backup NAME"):
         source = OsFileSystem(ledgers, only_read=True)
         names = source.names()
         facts = os.path.join(data, _FACTS)
@@ -104,10 +105,11 @@ def restore_directory(source: str, data: str) -> BackupManifest:
     Raises PersistenceError, OSError; then ``data`` is as it was.
     """
     if not is_directory(source):
-        raise PersistenceError(f"there is no directory {source}")
+        raise PersistenceError(f"there is no directory {source}; a backup is named by its path, as /backups/monday")
     if lies_below(data, source):
         raise PersistenceError(f"{data} lies in the backup {source}; choose a place outside")
     backup = OsFileSystem(source, only_read=True)
+    _refuse_directory_of_backups(source)
     manifest = checked_manifest(backup)
     refuse_newer(backup)
     new = not os.path.lexists(data)
@@ -116,7 +118,7 @@ def restore_directory(source: str, data: str) -> BackupManifest:
     make_directory(data)
     with _taken(data):
         try:
-            found = set(os.listdir(data)) - {_RESTORING, "lost+found"}
+            found = set(os.listdir(data)) - {RESTORING, "lost+found"}
             facts = os.path.join(data, _FACTS)
             if found == {_FACTS} and only_refuses(facts):
                 found.clear()  # a restore was interrupted just before its end
@@ -133,7 +135,7 @@ def restore_directory(source: str, data: str) -> BackupManifest:
 
 
 def _restore(backup: FileSystem, manifest: BackupManifest, data: str) -> None:
-    making = os.path.join(data, _RESTORING)
+    making = os.path.join(data, RESTORING)
     if os.path.isdir(making):
         remove_written(OsFileSystem(making))
     target = OsFileSystem(making)
@@ -142,9 +144,15 @@ def _restore(backup: FileSystem, manifest: BackupManifest, data: str) -> None:
         free, _ = target.space()
         if free < manifest.bytes:
             raise PersistenceError(f"the backup holds {manifest.bytes} bytes and {free} are free at {data}; make room")
-        restore_files(backup, manifest, target)
-        refuse_older(facts)
-        os.rename(making, os.path.join(data, _LEDGERS))
+        try:
+            restore_files(backup, manifest, target)
+            refuse_older(facts)
+            os.rename(making, os.path.join(data, _LEDGERS))
+        except OSError as error:
+            raise PersistenceError(
+                f"the backup could not be restored: {error.strerror}; {data} is as it was: mend that and "
+                f"restore again, which takes {manifest.bytes} bytes"
+            ) from error
     except BaseException:
         remove_written(target)
         with suppress(OSError):
@@ -153,6 +161,14 @@ def _restore(backup: FileSystem, manifest: BackupManifest, data: str) -> None:
             os.remove(facts)
         raise
     sync_directory(data)
+
+
+def _refuse_directory_of_backups(source: str) -> None:
+    """Raise PersistenceError with the names of the backups that lie in a directory which is none itself."""
+    found = os.listdir(source)
+    below = sorted(name for name in found if os.path.exists(os.path.join(source, name, MANIFEST)))
+    if below and MANIFEST not in found:
+        raise PersistenceError(f"{source} is no backup, but holds some; name one of them: {', '.join(below[:10])}")
 
 
 @contextmanager

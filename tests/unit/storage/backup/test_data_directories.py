@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from magnetar.app.data_directory import DataDirectory
 from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.storage.backends import files as disk
 from magnetar.storage.backends.directory import lock_directory
@@ -126,6 +127,11 @@ def test_an_interrupted_backup_is_refused_by_name(backup: Path, tmp_path: Path) 
         restore_directory(str(tmp_path / "nowhere"), str(tmp_path / "restored"))
 
 
+def test_the_directory_that_backups_lie_in_is_no_backup(backup: Path, tmp_path: Path) -> None:
+    with pytest.raises(PersistenceError, match=r"is no backup, but holds some; name one of them: backup$"):
+        restore_directory(str(backup.parent), str(tmp_path.parent / "restored"))
+
+
 def test_nothing_is_overwritten(data: Path, backup: Path, tmp_path: Path) -> None:
     before = tree(data), tree(backup)
     with pytest.raises(PersistenceError, match="is not empty"):
@@ -169,7 +175,9 @@ def test_a_full_disk_leaves_nothing(data: Path, backup: Path, tmp_path: Path, mo
     monkeypatch.setattr(disk.OsFile, "append", full)
     with pytest.raises(PersistenceError, match=r"could not be copied: .*No space left"):
         back_up_directory(str(data), str(tmp_path / "other"))
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(
+        PersistenceError, match=r"restored: No space left on device; .*restored is as it was.*restore again"
+    ):
         restore_directory(str(backup), str(tmp_path / "restored"))
     assert not (tmp_path / "other").exists() and not list((tmp_path / "restored").iterdir())
     monkeypatch.undo()
@@ -188,6 +196,18 @@ def test_what_an_interrupted_restore_left_is_removed(backup: Path, tmp_path: Pat
     restore_directory(str(backup), str(tmp_path / "restored"))
     assert sorted(one.name for one in (tmp_path / "restored").iterdir()) == ["ledgers", "metadata.sqlite"]
     assert not (tmp_path / "restored" / "ledgers" / "segment-00000000000000ff").exists()
+
+
+def test_no_broker_begins_where_a_restore_was_interrupted(backup: Path, tmp_path: Path) -> None:
+    """A machine that was started again had an empty one, which took messages, and the restore was refused."""
+    place = tmp_path / "restored"
+    (place / "ledgers.restoring").mkdir(parents=True)
+    with pytest.raises(
+        PersistenceError, match=r"ledgers\.restoring is a part of a restore .*: restore again, or remove it"
+    ):
+        DataDirectory(place)
+    restore_directory(str(backup), str(place))
+    DataDirectory(place).close()
 
 
 def crashing(work: Callable[[], object], step: int) -> bool:
