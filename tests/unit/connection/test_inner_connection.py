@@ -142,6 +142,24 @@ def test_an_end_that_never_reads_does_not_keep_a_closed_connection(monkeypatch: 
     asyncio.run(scenario())
 
 
+def test_nor_does_one_that_stops_in_the_midst_of_the_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of a rate is met by what was read: the rest of the last words may then wait for days."""
+    monkeypatch.setattr(inner_connection, "LINGER_SECONDS", 0.0)
+
+    async def scenario() -> None:
+        here, there = pair()
+        here.transport.write(bytes(inner_connection._PIECE + 1))
+        here.transport.close()
+        await asyncio.sleep(0)
+        there.transport.pause_reading()
+        assert len(there.got) == inner_connection._PIECE
+        await asyncio.sleep(0.01)
+        await turns()
+        assert (here.lost, there.lost, len(there.got)) == (1, 1, inner_connection._PIECE)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(("limits", "high"), [({}, 65_536), ({"high": 1000}, 1000)])
 def test_the_high_water_mark_is_asyncios_where_none_is_given(limits: dict[str, int], high: int) -> None:
     async def scenario() -> None:

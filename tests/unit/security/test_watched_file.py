@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.security.authentication.watched_file import Reading, WatchedFile
+from tests.support.pipes import named_pipe
 
 
 def write(file: Path, text: str, ns: int) -> None:
@@ -32,6 +33,11 @@ def test_a_file_of_another_time_or_size_or_another_file_is_read_again(tmp_path: 
     assert file.changed() == Reading(new, False)
     assert file.changed() == Reading(new, True)
     assert file.changed() is None
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    with named_pipe(tmp_path / "pipe") as pipe, pytest.raises(ValueError, match="it is a pipe"):
+        WatchedFile(pipe, 100).changed()
 
 
 def test_a_file_that_changes_at_each_look_has_not_settled(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ class InnerTransport(asyncio.Transport):
         self._closing = False
         self._lost = False
         self._scheduled = False
+        self._lingers = False
 
     def join(self, other: InnerTransport, protocol: asyncio.Protocol) -> None:
         """Begin: what is written goes to ``other``, what comes from it to ``protocol``."""
@@ -108,7 +109,11 @@ class InnerTransport(asyncio.Transport):
         """Give the other end its next piece, or the end of the connection."""
         self._scheduled = False
         other = self._other
-        if self._lost or other._lost or not other._reading:
+        if self._lost or other._lost:
+            return
+        if not other._reading:
+            if self._closing:
+                self._linger()
             return
         room, whole = _PIECE, 0
         for piece in self._unsent:
@@ -156,9 +161,12 @@ class InnerTransport(asyncio.Transport):
             self._closing = True
             self._reading = False
             self._schedule()
-            if not self._other._reading:
-                # a limit of a rate may keep it from reading for days
-                self._loop.call_later(LINGER_SECONDS, self.abort)
+
+    def _linger(self) -> None:
+        """Wait for an end that does not read: a limit of a rate may keep it from reading for days."""
+        if not self._lingers:
+            self._lingers = True
+            self._loop.call_later(LINGER_SECONDS, self.abort)
 
     @override
     def is_closing(self) -> bool:

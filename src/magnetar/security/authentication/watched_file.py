@@ -8,6 +8,7 @@ next look finds nothing newer, which is when what is missing counts as removed.
 from __future__ import annotations
 
 import os
+import stat
 from typing import NamedTuple
 
 
@@ -34,6 +35,8 @@ class WatchedFile:
         The first call's counts as settled: there is nothing that could be missing. Raises OSError, ValueError.
         """
         found = os.stat(self.path)
+        if stat.S_ISFIFO(found.st_mode):
+            raise ValueError("it is a pipe, and each look would wait for its writer; name a file")
         stamp = found.st_mtime_ns, found.st_size, found.st_ino
         if stamp == self._seen and self._settled:
             return None

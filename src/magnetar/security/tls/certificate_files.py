@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
+
+from magnetar.model.errors import InvalidValueError
 
 EXPIRED: Final = 10
 """OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED."""
@@ -19,6 +24,14 @@ _SAID: Final = {
     "EE_KEY_TOO_SMALL": "the key is too small: RSA keys need 2048 bits",
 }
 """OpenSSL's reasons in words, with the next step."""
+
+
+def refuse_pipes(files: Iterable[str]) -> None:
+    """Raise InvalidValueError for a pipe: loading it would wait for its writer, and no signal could end that start."""
+    for file in files:
+        with suppress(OSError):  # what is wrong with it, loading it says
+            if stat.S_ISFIFO(os.stat(file).st_mode):
+                raise InvalidValueError(f"TLS: {file} is a pipe; name a file, which can be read again when it changes")
 
 
 def why_not_loaded(error: OSError) -> str:

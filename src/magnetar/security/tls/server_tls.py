@@ -16,7 +16,13 @@ from typing import Final, TypeVar
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.security.tls.certificate_files import EXPIRED, NOT_YET_VALID, untimely, why_not_loaded
+from magnetar.security.tls.certificate_files import (
+    EXPIRED,
+    NOT_YET_VALID,
+    refuse_pipes,
+    untimely,
+    why_not_loaded,
+)
 from magnetar.security.tls.cipher_suites import CipherSuites, cipher_suites, supported
 from magnetar.security.tls.key_store import load_chain, load_trusted
 from magnetar.security.tls.protocol_versions import ProtocolVersions, protocol_versions
@@ -145,6 +151,7 @@ class ServerTls:
         context.num_tickets = 0
         self.offer.apply(context)
         material = self._material
+        refuse_pipes(material.files)
         _warn_of_readers(material.secret_file)
         chain = _loading(", ".join(material.files[:2]), lambda: material.load(context))
         if now := untimely(context, chain):

@@ -21,6 +21,7 @@ from magnetar.security.tls.doors import TlsDoors
 from magnetar.security.tls.key_store import read_key_store
 from magnetar.security.tls.server_tls import ServerTls
 from tests.support.certificates import Authority, Issued, trust_store
+from tests.support.pipes import named_pipe
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +172,15 @@ def test_files_that_cannot_be_used_refuse_the_start(tmp_path: Path, authority: A
     ):
         with pytest.raises(InvalidValueError, match=said):
             door(**settings)
+
+
+@pytest.mark.parametrize("setting", ["tlsCertificateFilePath", "tlsKeyFilePath", "tlsTrustCertsFilePath"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, shown: Issued, setting: str) -> None:
+    with (
+        named_pipe(tmp_path / "pipe") as pipe,
+        pytest.raises(InvalidValueError, match=f"{pipe} is a pipe; name a file"),
+    ):
+        door(**{**files(shown), setting: pipe})
 
 
 def test_a_key_that_others_may_read_is_named(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
