@@ -26,11 +26,11 @@ class RealBroker:
         self.node = node
         self._clients: list[RawClient] = []
 
-    async def client(self) -> RawClient:
-        """A connection that has said CONNECT; closed with the broker at the latest."""
+    async def client(self, **said: Any) -> RawClient:
+        """A connection that has said CONNECT, with more of its fields; closed with the broker at the latest."""
         client = await RawClient.open(HOST, self.node.port)
         self._clients.append(client)
-        await client.connect()
+        await client.connect(**said)
         return client
 
     async def part(self) -> None:

@@ -55,6 +55,12 @@ class MetricsSettings:
     exposePublisherStats: bool = _setting(
         True, "Whether `/admin/v2/broker-stats/topics` shows the producers of each topic.", "Metrics"
     )
+    aggregatePublisherStatsByProducerName: bool = _setting(
+        False,
+        "Whether statistics of a partitioned topic put producers of one name together, of clients that open partitions "
+        "when they first use them; otherwise all are put together by their places in the lists.",
+        "Monitoring",
+    )
     managedLedgerStatsPeriodSeconds: int = _setting(
         60, "How many seconds an answer of /metrics is kept with `metricsBufferResponse`.", "Metrics", 1, _INT_MAX
     )

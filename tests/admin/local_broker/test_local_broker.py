@@ -81,6 +81,25 @@ def test_partitions_are_made_grown_and_kept(tmp_path: Path) -> None:
     run_on_broker(tmp_path, look)
 
 
+@pytest.mark.parametrize("aggregated", [True, False])
+def test_producers_of_one_name_are_shown_as_one_where_that_is_asked_for(tmp_path: Path, aggregated: bool) -> None:
+    """aggregatePublisherStatsByProducerName, for clients that say they open partitions when they use them."""
+
+    async def scenario(broker: RealBroker) -> None:
+        assert (await broker.ask("PUT", URL + "/partitions", 2))[0] == 204
+        client = await broker.client(feature_flags=c.FeatureFlags(supports_partial_producer=True))
+        await client.producer(f"{T}-partition-0", "b")
+        await client.producer(f"{T}-partition-0", "a")
+        await client.producer(f"{T}-partition-1", "b")
+        stats = (await broker.ask("GET", URL + "/partitioned-stats?perPartition=true"))[1]
+        shown = [(one.get("producerName"), one["supportsPartialProducer"]) for one in stats["publishers"]]
+        assert shown == ([("a", True), ("b", True)] if aggregated else [(None, False)] * 2)
+        (single,) = stats["partitions"][f"{T}-partition-1"]["publishers"]
+        assert (single["producerName"], single["supportsPartialProducer"]) == ("b", aggregated)
+
+    run_on_broker(tmp_path, scenario, aggregatePublisherStatsByProducerName=aggregated)
+
+
 def test_unload_lets_clients_go_and_loses_nothing(tmp_path: Path) -> None:
     async def scenario(broker: RealBroker) -> None:
         consumer = await consume(broker)

@@ -2,7 +2,8 @@
 
 Numbers add up; averages are averaged; the beginning of the backlog is the earliest of all, and its age the greatest.
 Other points in time and names of single clients are left out, as in Pulsar.
-Publishers and consumers are matched by their place in the lists, subscriptions by name.
+Publishers and consumers are matched by their place in the lists, subscriptions by name; publishers that are shown as
+partial ones are matched by name: they have not opened every partition (`aggregatePublisherStatsByProducerName`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class PartitionedStats:
     def __init__(self) -> None:
         self._topic = _Together()
         self._publishers = _ByPlace()
+        self._partial: dict[str, _Together] = {}
         self._subscriptions: dict[str, tuple[_Together, _ByPlace]] = {}
         self._oldest: JsonObject = {}
 
@@ -45,13 +47,24 @@ class PartitionedStats:
         """The topic statistics of one more partition."""
         self._topic.add(part)
         self._note_oldest(part)
-        self._publishers.add(part.get("publishers"))
+        self._add_publishers(part.get("publishers"))
         for name, subscription in _object(part.get("subscriptions")).items():
             known = self._subscriptions.get(name)
             if known is None:
                 known = self._subscriptions[name] = _Together(), _ByPlace()
             known[0].add(_object(subscription))
             known[1].add(_object(subscription).get("consumers"))
+
+    def _add_publishers(self, publishers: Json) -> None:
+        """Those that are matched by place come first, as in Pulsar's lists."""
+        whole: list[Json] = []
+        for one in publishers if isinstance(publishers, list) else ():
+            name = one.get("producerName") if isinstance(one, dict) and one.get("supportsPartialProducer") else None
+            if isinstance(name, str):
+                self._partial.setdefault(name, _Together()).add(_object(one))
+            else:
+                whole.append(one)
+        self._publishers.add(whole)
 
     def _note_oldest(self, part: JsonObject) -> None:
         """Keeps the greatest age of a backlog, together with the subscription whose backlog it is."""
@@ -62,9 +75,11 @@ class PartitionedStats:
     def as_json(self) -> JsonObject:
         """The topic statistics of all partitions together."""
         result = {**self._topic.as_json(), **self._oldest}
-        result["publishers"] = [
-            {key: value for key, value in same.items() if key in _PUBLISHER} for same in self._publishers.as_json()
+        publishers: list[Json] = [_publisher(same.as_json()) for same in self._publishers.places]
+        publishers += [
+            {**_publisher(same.as_json()), "producerName": name} for name, same in sorted(self._partial.items())
         ]
+        result["publishers"] = publishers
         subscriptions: JsonObject = {}
         for name, (subscription, consumers) in self._subscriptions.items():
             shown = subscriptions[name] = subscription.as_json()
@@ -137,19 +152,23 @@ class _ByPlace:
     """Lists of objects; those at the same place become one."""
 
     def __init__(self) -> None:
-        self._places: list[_Together] = []
+        self.places: list[_Together] = []
 
     def add(self, items: Json) -> None:
         if not isinstance(items, list):
             return
         objects = [item for item in items if isinstance(item, dict)]
-        while len(self._places) < len(objects):
-            self._places.append(_Together())
-        for place, item in zip(self._places, objects, strict=False):
+        while len(self.places) < len(objects):
+            self.places.append(_Together())
+        for place, item in zip(self.places, objects, strict=False):
             place.add(item)
 
     def as_json(self) -> list[JsonObject]:
-        return [place.as_json() for place in self._places]
+        return [place.as_json() for place in self.places]
+
+
+def _publisher(together: JsonObject) -> JsonObject:
+    return {key: value for key, value in together.items() if key in _PUBLISHER}
 
 
 def _object(value: Json) -> JsonObject:

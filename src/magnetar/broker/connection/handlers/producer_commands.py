@@ -165,6 +165,7 @@ def _enter(
     """Ask the topic, which may let the producer wait for others to leave (rule 3.2.4)."""
     if pending.cancelled or session.closed:
         return
+    settings = session.service.settings
     info = ProducerInfo(
         command.producer_id,
         name,
@@ -176,7 +177,7 @@ def _enter(
         session.service.timestamp(),
         session.client_version,
         dict(command.metadata),
-        bool(session.features.supports_partial_producer),
+        settings.aggregatePublisherStatsByProducerName and bool(session.features.supports_partial_producer),
         pending.schema_version,
     )
     producer = Producer(info, topic.log, ProducerOutbox(session, command.producer_id, topic.log))

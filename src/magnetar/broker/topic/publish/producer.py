@@ -67,6 +67,7 @@ class ProducerInfo(NamedTuple):
     client_version: str
     metadata: dict[str, str]
     supports_partial: bool
+    """Shown as a producer that need not have opened every partition, where statistics go by that."""
     schema_version: bytes = b""
 
 
