@@ -85,9 +85,14 @@ def test_an_end_that_does_not_read_holds_the_writer_up() -> None:
 
 def test_the_writer_goes_on_at_the_low_water_mark_and_not_above_it() -> None:
     async def scenario() -> None:
-        for left, paused in ((51, [True]), (50, [True, False])):
+        cases: list[tuple[int, list[bool], tuple[int, ...]]] = [
+            (51, [True], (100, 50)), (50, [True, False], (100, 50)),
+            (16_385, [True], ()), (16_384, [True, False], ()),
+        ]  # fmt: skip
+        for left, paused, limits in cases:
             here, there = pair()
-            here.transport.set_write_buffer_limits(100, 50)
+            if limits:
+                here.transport.set_write_buffer_limits(*limits)
             here.transport.write(bytes((256 << 10) + left))
             await asyncio.sleep(0)
             assert (here.transport.get_write_buffer_size(), here.paused) == (left, paused)

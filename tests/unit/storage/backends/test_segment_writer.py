@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+from pathlib import Path
 
 import pytest
 
+from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backends.journal_backend import JournalBackend, segment_name
 from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.testing.faultfiles import FaultFileSystem
@@ -93,6 +96,25 @@ def test_what_was_refused_is_cut_off() -> None:
         assert await begun(backend, 2, b"next", sync=True) is None
         assert after_power_loss(files, 2) == {b"next"}
         assert all(left.startswith(b"head") for left in after_power_loss(files, 1))
+        backend.writer.close()
+
+    asyncio.run(main())
+
+
+def test_a_segment_that_somebody_deleted_is_written_again_and_nothing_stays_open(tmp_path: Path) -> None:
+    async def main() -> None:
+        files = OsFileSystem(str(tmp_path))
+        backend = LocalJournal(files, InlineExecutor())
+        await begun(backend, 1, b"head", sync=True)
+        open_before = len(os.listdir("/proc/self/fd"))
+        (tmp_path / segment_name(1)).unlink()
+        await appended(backend, b" and more", sync=True)
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            if backend.writer.takes_blocks:
+                break
+        assert (tmp_path / segment_name(1)).read_bytes().rstrip(b"\0") == b"head and more"
+        assert len(os.listdir("/proc/self/fd")) == open_before
         backend.writer.close()
 
     asyncio.run(main())
