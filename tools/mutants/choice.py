@@ -1,4 +1,7 @@
-"""Which tests judge which fault: those that pass its line, the nearest and quickest first, one case of each."""
+"""Which tests judge which fault: those that pass its line, near and quick ones first, one case of each function.
+
+Of the module's own tests all short cases do.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,8 @@ _TESTS_MAX: Final = 300
 _SECONDS_MAX: Final = 10.0
 _BESIDE_MAX: Final = 5.0
 """Seconds for tests near a line that runs with the import."""
+_CASE_MAX: Final = 0.1
+"""Seconds of a case of the module's own tests that is run besides the quickest one of its function."""
 _WORD: Final = re.compile(r"\w+")
 _OTHER_SECONDS_MAX: Final = 120.0
 _REAL_SECONDS_MAX: Final = 150.0
@@ -75,6 +80,7 @@ class Choice:
             below = os.path.dirname(below)
         real = {test for test in passing if test.startswith(REAL)}
         firsts = self._firsts(passing)
+        firsts |= {test for test in passing if self._order(test, fault)[0] == 0 and self._is_short(test)}
         ordered = sorted(passing - real, key=lambda test: (test not in firsts, self._order(test, fault)))
         tests, seconds = self._first(ordered, _SECONDS_MAX)
         if not fault.in_function:
@@ -139,6 +145,9 @@ class Choice:
             near = 3
         found = self._map.tests[test]
         return near, found.marks.bit_count() // 200, found.processor, test
+
+    def _is_short(self, test: str) -> bool:
+        return self._map.tests[test].processor <= _CASE_MAX
 
     def _firsts(self, passing: set[str]) -> set[str]:
         """Of each function the quickest case that passes the line, which stands for the others."""

@@ -82,12 +82,3 @@ def test_a_producer_that_was_closed_publishes_nothing_more() -> None:
     with pytest.raises(ServiceNotReadyError, match="the producer is closed"):
         way.send(entry(100))
     assert (way.stored, way.looked_at) == ([], [])
-
-
-@pytest.mark.parametrize(("highest", "kept"), [(None, 0), (0, 0), (4, 0), (5, 5), (6, 6)])
-def test_a_highest_id_counts_from_the_first_one_on(highest: int | None, kept: int) -> None:
-    """Below the first one it means nothing (rule 3.3.3)."""
-    way = Way()
-    way.send(entry(100), 2, sequence_id=5, highest=highest)
-    ((_, pending),) = way.stored
-    assert (pending.sequence_id, pending.highest_sequence_id) == (5, kept)
