@@ -171,9 +171,7 @@ def test_tests_are_chosen_by_the_lines_they_pass_near_and_quick_ones_first(tmp_p
         "tests/sim/test_x.py::far",
         "tests/unit/test_x.py::quick[1]",
     ]
-    assert found.others == ["tests/unit/test_varints.py::cases[3]", "tests/unit/test_x.py::slow"], (
-        "what there was no time for"
-    )
+    assert found.others == ["tests/unit/test_x.py::slow", "tests/unit/test_varints.py::cases[3]"], "no time for them"
     assert found.real == ["tests/wire/test_x.py::real"]
     assert found.passing == 9
     assert choice.for_fault(_fault(2)).tests == []
