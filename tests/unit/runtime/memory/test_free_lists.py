@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[3]
+ROOT: Final = Path(__file__).resolve().parents[4]
 PROGRAM: Final = r"""
-import asyncio, contextvars, gc, os, re, sys, tempfile
+import asyncio, contextvars, gc, os, re, struct, sys, tempfile
 import uvloop
 from magnetar.runtime.memory.free_lists import FreeLists
 
@@ -34,6 +34,8 @@ def pieces(loop, number):
     made += [contextvars.copy_context(), loop.call_later(60.0, print), loop.call_soon(int), float(number)]
     made += [iter(loop.create_future()), {number: number}, [number]]
     getattr(Named, "attribute %d" % number, None)
+    if number % 7 == 0:
+        struct.calcsize("<%dI" % number)
     return made
 
 async def main():
