@@ -252,6 +252,20 @@ def test_keys_grow_old(issuer: OpenIdIssuer) -> None:
     judging(issuer, talk, openIDCacheRefreshAfterWriteSeconds=100, openIDCacheExpirationSeconds=200)
 
 
+def test_an_issuer_that_failed_is_left_alone_for_a_moment_although_the_clock_is_set_back(issuer: OpenIdIssuer) -> None:
+    async def talk(judge: Judge) -> None:
+        far = issuer.token(exp=9_999_999_999)
+        judge.clock.ahead = 60
+        issuer.endpoint.documents[KEYS_PATH] = {"no": "keys"}
+        assert "cannot be had" in await judge.refused(far)
+        issuer.publish(published("k1"))
+        assert "cannot be had" in await judge.refused(far)
+        judge.clock.ahead = 0
+        assert (await judge.judged(far)).role == "alice"
+
+    judging(issuer, talk, openIDCacheRefreshAfterWriteSeconds=100, openIDCacheExpirationSeconds=200)
+
+
 @pytest.mark.parametrize(
     ("path", "document", "said"),
     [

@@ -176,6 +176,20 @@ def test_an_address_that_guesses_again_after_its_window_is_stopped_again() -> No
     with_provider(talk)
 
 
+def test_a_clock_that_is_set_back_keeps_no_address_out_for_longer() -> None:
+    async def talk(judge: BasicProvider, clock: ClockByHand) -> None:
+        for _ in range(2):
+            for number in range(FAILURES_MAX):
+                await refused(judge, f"admin:{number}")
+            assert "failed logins within" in await refused(judge, "admin:123456")
+            clock.ms -= 3_600_000
+            assert await refused(judge, "admin:1") == "unknown user or wrong password"
+        clock.ms += WINDOW_MS
+        await login(judge, "admin:123456")
+
+    with_provider(talk)
+
+
 def test_failures_of_the_addresses_that_failed_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many addresses a client has; one that fails again is not the oldest any more."""
     monkeypatch.setattr(basic_provider, "_ADDRESSES_MAX", 2)

@@ -3,8 +3,8 @@
 Python gives an arena of 1 MB back to the system when no block of it is in use. Of some types freed objects are kept for
 the next one: up to 2,000 tuples of each length, 255 contexts, 100 floats; 255 iterators of futures (asyncio's); 250
 handles and 250 timers (uvloop's). After hundreds of connections they lie in all arenas, and so do the names that the
-cache of attribute look-ups holds, and the formats in the cache of :mod:`struct`, one for each number of entries that were
-stored together. No object refers to what is kept, so nothing that looks at objects finds it.
+cache of attribute look-ups holds, and the formats in the cache of :mod:`struct`, one for each number of entries that
+were stored together. No object refers to what is kept, so nothing that looks at objects finds it.
 
 Python's own lists are emptied by a full collection, as the documentation of :func:`gc.collect` says. The others cannot
 be emptied, only filled anew: all that is in them is taken out, as many are made beside, and these are put in first.

@@ -161,7 +161,7 @@ class BasicProvider(AuthenticationProvider):
 
     def _require_patience(self, host: str, now: int) -> None:
         count, since = self._failures.get(host, (0, now))
-        if now - since >= WINDOW_MS:
+        if not _within(since, now):
             count = 0
         if count >= FAILURES_MAX:
             raise AuthenticationError(f"{count} failed logins within {WINDOW_MS // 1000} s")
@@ -171,12 +171,17 @@ class BasicProvider(AuthenticationProvider):
 
     def _failed(self, host: str, now: int) -> None:
         count, since = self._failures.get(host, (0, now))
-        if now - since >= WINDOW_MS:
+        if not _within(since, now):
             count, since = 0, now
         self._failures[host] = count + 1, since
         self._failures.move_to_end(host)
         if len(self._failures) > _ADDRESSES_MAX:
             self._failures.popitem(last=False)
+
+
+def _within(since: int, now: int) -> bool:
+    """Whether a window is open still; a clock that was set back has closed it, or it would stay open that long."""
+    return 0 <= now - since < WINDOW_MS
 
 
 class _StandIns:

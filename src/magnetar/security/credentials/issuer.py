@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import math
 import re
 import ssl
 import urllib.error
@@ -90,9 +91,12 @@ def request_token(
     if not isinstance(token, str):
         raise CredentialsError(f"{endpoint} gave no access_token")
     try:
-        life = min(max(float(seconds), 0.0), _LIFE_MAX)
-    except (TypeError, ValueError):
+        life = float(seconds)
+    except (TypeError, ValueError, OverflowError):  # a whole number may be too large for a float
         life = _LIFE_UNKNOWN
+    if math.isnan(life):
+        life = _LIFE_UNKNOWN
+    life = min(max(life, 0.0), _LIFE_MAX)
     return IssuedToken(checked_token(token, f"the access_token of {endpoint}"), life)
 
 

@@ -103,7 +103,8 @@ class IssuerKeys:
     def _begin(self, issuer: _Issuer) -> asyncio.Task[None] | None:
         """The fetch that is under way, or a new one; ``None`` if the last one failed a moment ago."""
         if issuer.fetching is None:
-            if issuer.failed_at is not None and self._now() - issuer.failed_at < RETRY_SECONDS:
+            # a clock that was set back would have it left alone for that much longer
+            if issuer.failed_at is not None and 0 <= self._now() - issuer.failed_at < RETRY_SECONDS:
                 return None
             issuer.fetching = self._tasks.start(self._fetch(issuer), "fetch")
         return issuer.fetching

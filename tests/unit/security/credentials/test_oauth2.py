@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from magnetar.security.credentials import exchange, issuer, oauth2
+from magnetar.security.credentials.key_file import ClientKey
 from magnetar.security.credentials.oauth2 import OAuth2Credentials
 from magnetar.security.credentials.secret import CredentialsDelayedError, CredentialsError, Secret
 from tests.support.certificates import Authority
@@ -65,6 +66,18 @@ def test_a_key_file_that_changes_counts_at_the_next_request(tmp_path: Path) -> N
             path.write_text(content)
             with pytest.raises(CredentialsError, match="is no key file"):
                 found.data(stale=b"first")
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [(b"9" * 400, 60.0), (b"NaN", 60.0), (b"null", 60.0), (b"-1", 0.0), (b"Infinity", 366 * 86400.0), (b'"7"', 7.0)],
+)
+def test_whatever_an_issuer_says_of_its_tokens_life_it_has_an_end(said: bytes, seconds: float) -> None:
+    with token_endpoint() as endpoint:
+        endpoint.answer = b'{"access_token": "t", "expires_in": ' + said + b"}"
+        key = ClientKey("me", password())
+        found = issuer.request_token(f"{endpoint.url}/token", key, {}, None, exchange.Deadline(10.0))
+        assert found == ("t", seconds)
 
 
 def test_refusals_say_who_refused_and_never_the_secret(tmp_path: Path) -> None:
