@@ -54,5 +54,12 @@ def _grant(asked: c.Command | None) -> str:
         name = TopicName.parse(topic).parent.fqn
     except MagnetarError:
         return ""
-    actions = "produce" if isinstance(asked, c.CommandProducer) else "consume"
-    return f"; grant it with: pulsar-admin topics grant-permission {name} --role ROLE --actions {actions}"
+    known = {c.CommandProducer: "produce", c.CommandSubscribe: "consume"}
+    actions = known.get(type(asked), "ACTION, which is produce or consume")
+    grant = f"; grant it with: pulsar-admin topics grant-permission {name} --role ROLE --actions {actions}"
+    if not isinstance(asked, c.CommandSubscribe):
+        return grant
+    return (
+        f"{grant}; if it has that, the subscription may be reserved for others: pulsar-admin namespaces "
+        f"subscription-permission {TopicName.parse(name).namespace}"
+    )

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from magnetar.cli.contexts.context import Context
+from magnetar.cli.contexts.context_file import Contexts
 from magnetar.cli.permissions.command import REFUSED, app
 from magnetar.cli.permissions.question import question_path, short_form
 from magnetar.model.errors import InvalidValueError
@@ -62,6 +64,14 @@ def test_the_command_says_why_and_its_remedy_works(tmp_path: Path) -> None:
             await resources.namespaces.change(next(iter(resources.namespaces.all())), lambda _: grants)
             status, text = await explain(broker, "alice", "alice", "GET_STATS", "orders")
             assert (status, text) == (0, "yes: alice has consume on public/default\n")
+            url = broker.node.broker.service.web_service_url
+            here = Context(token=f"file:{tokens['root']}", web_url=url)
+            saved = Contexts(tmp_path / "magnetar" / "contexts.toml").with_context("here", here)
+            saved.write()
+            for more in ((), ("--context", "here")):
+                words = ["explain", "alice", "GET_STATS", "orders", *more]
+                asked = await asyncio.to_thread(CliRunner().invoke, app, words, env={"XDG_CONFIG_HOME": str(tmp_path)})
+                assert (asked.exit_code, asked.output) == (0, "yes: alice has consume on public/default\n")
             status, text = await explain(broker, "bob", "alice", "produce", "orders")
             assert status == 1 and "administrate resources on this tenant" in text
             status, text = await explain(broker, "root", "alice", "fly", "orders")
@@ -91,8 +101,16 @@ def test_the_operation_tells_what_an_object_is(operation: str, target: str, foun
     assert short_form(operation, target) == found
 
 
+def test_a_subscription_may_be_named_beside_its_topic() -> None:
+    """As other commands have it."""
+    path = question_path("alice", "consume", "persistent://acme/eu/orders", {"subscription": "s/1"})
+    assert path == question_path("alice", "consume", "persistent://acme/eu/orders/s/1", {})
+
+
 def test_an_object_is_named_once() -> None:
     with pytest.raises(InvalidValueError, match="not both"):
         question_path("alice", "consume", "orders", {"topic": "orders", "tenant": None})
+    with pytest.raises(InvalidValueError, match="not both"):
+        question_path("alice", "consume", "orders/s", {"subscription": "s"})
     with pytest.raises(InvalidValueError, match="is no topic"):
         short_form("consume", "persistent://acme/orders")

@@ -116,3 +116,17 @@ def test_steps_that_the_code_alone_does_not_say() -> None:
     assert listener is not None and "asks for the listener 'outside'" in listener
     assert advice(ServerError.ServiceNotReady, c.CommandLookupTopic("t", 1), NOBODY) is None
     assert advice(ServerError.MetadataError, asked, NOBODY) is None
+
+
+def test_a_grant_that_is_named_fits_what_was_asked_for() -> None:
+    """To the look at partitions before producing the answer was a grant of consume, and to a reserved subscription the
+    grant that the role had already."""
+
+    def grant(asked: c.Command) -> str:
+        return advice(ServerError.AuthorizationError, asked, NOBODY) or ""
+
+    assert grant(c.CommandProducer("t", 1, 1)).endswith("--role ROLE --actions produce")
+    assert "ACTION, which is produce or consume" in grant(c.CommandPartitionedTopicMetadata("t", 1))
+    subscribing = grant(c.CommandSubscribe("t", "s", c.SubType.Shared, 1, 1))
+    assert "--role ROLE --actions consume; if it has that" in subscribing
+    assert subscribing.endswith("namespaces subscription-permission public/default")

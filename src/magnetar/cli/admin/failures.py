@@ -7,6 +7,7 @@ import shlex
 import ssl
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from magnetar.cli.admin.error_report import ErrorReport
 from magnetar.client.rest import RestRefusedError, is_of_permission
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
 
 _UNKNOWN_CLUSTER: Final = re.compile(r"Invalid cluster id: ([^\s;]+)")
+_MISSING: Final = re.compile(r"(Tenant|Namespace|Topic's namespace) does not exist")
+_OWNER: Final = re.compile(r"/admin/v2/(?:tenants|namespaces|persistent|non-persistent)/([^/]+)(?:/([^/]+))?")
 
 
 def explained(error: Exception, called: str, call: Call) -> ErrorReport:
@@ -65,6 +68,24 @@ def _next(error: RestRefusedError, call: Call) -> str:
             "Next: magnetar admin clusters list shows those that are known; magnetar admin clusters create "
             f"{shlex.quote(unknown[1])} --url http://HOST:8080 adds one"
         )
+    if error.http_status == 404 and call.asked:
+        return _missing(str(error), call.asked[-1].path)
     if 300 <= error.http_status < 400:
         return "Next: another broker serves this; name it with --admin-url (redirects would carry credentials along)"
     return ""
+
+
+def _missing(reason: str, path: str) -> str:
+    """How to see the tenants or namespaces that there are, and how to make the one that is missing."""
+    said, owner = _MISSING.match(reason), _OWNER.match(path)
+    if said is None or owner is None:
+        return ""
+    tenant, namespace = unquote(owner[1]), unquote(owner[2] or "")
+    if said[1] == "Tenant":
+        shown, name = "tenants list", f"tenants create {shlex.quote(tenant)}"
+    elif namespace:
+        shown = f"namespaces list {shlex.quote(tenant)}"
+        name = f"namespaces create {shlex.quote(f'{tenant}/{namespace}')}"
+    else:
+        return ""
+    return f"Next: magnetar admin {shown} shows those that there are; magnetar admin {name} adds one"

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.client.login_flags import ClientConfFile, Token, login
+from magnetar.client.login_flags import ClientConfFile, Token
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands
 
@@ -18,6 +18,12 @@ app = commands(
     "Who may do what, and why.",
     example="Example: magnetar permissions explain alice produce orders",
 )
+
+Context = Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")]
+AdminUrl = Annotated[
+    str | None, typer.Option(help="The broker's HTTP address, http://localhost:8080 if nothing says another.")
+]
+_PATIENCE_S = 600.0
 
 REFUSED = 3
 """The exit status of a question that is answered with no."""
@@ -49,18 +55,21 @@ def explain(
     original: Annotated[
         str | None, typer.Option(help="The principal that the role speaks for, if it is a proxy.", metavar="ROLE")
     ] = None,
-    admin_url: Annotated[str, typer.Option(help="The broker's HTTP address.")] = "http://localhost:8080",
+    admin_url: AdminUrl = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Context = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the broker's answer as it is.")] = False,
 ) -> None:
     """May this role do that? Exits with 0 for yes and 3 for no."""
+    from magnetar.cli.connection import ConnectionFlags, connection
     from magnetar.cli.permissions.question import in_words, question_path
 
     named = {"tenant": tenant, "namespace": namespace, "topic": topic, "subscription": subscription}
     try:
         path = question_path(role, operation, target, named, original)
-        answer = login(token, client_conf).rest(admin_url).ask("GET", path)
+        flags = ConnectionFlags(web_url=admin_url, token=token, client_conf=client_conf, context=context)
+        answer = connection(flags).rest(_PATIENCE_S).ask("GET", path)
     except (MagnetarError, OSError, ValueError) as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None
@@ -90,10 +99,13 @@ def self_test(
     algorithm: Annotated[
         str | None, typer.Option(help="The broker's tokenPublicAlg; without it, what the key is used with first.")
     ] = None,
-    admin_url: Annotated[str, typer.Option(help="The broker's HTTP address.")] = "http://localhost:8080",
-    service_url: Annotated[str, typer.Option(help="The broker's binary address.")] = "pulsar://localhost:6650",
+    admin_url: AdminUrl = None,
+    service_url: Annotated[
+        str | None, typer.Option(help="The broker's binary address, pulsar://localhost:6650 if nothing says another.")
+    ] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Context = None,
     seconds: Annotated[float, typer.Option(help="Give up after so many seconds.", min=1)] = 120,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the differences only.")] = False,
 ) -> None:
@@ -102,17 +114,23 @@ def self_test(
     The tenant is removed at the end, also when the test is interrupted; nothing else is touched. Exits with 0 if the
     broker does what docs/permissions.md says, and with 3 if not.
     """
+    from magnetar.cli.connection import ConnectionFlags, connection
     from magnetar.cli.permissions.scratch import scratch_names, scratch_tenants
     from magnetar.cli.permissions.self_test import SelfTest, minted, signing_key
 
     result, trouble = None, ""
     try:
-        own = login(token, client_conf)
+        broker = connection(
+            ConnectionFlags(
+                service_url=service_url, web_url=admin_url, token=token, client_conf=client_conf, context=context
+            )
+        )
+        own = broker.login
         scratch, other = scratch_names(superuser)
         logins = minted(scratch, signing_key(secret_key, private_key, algorithm or ""), own.credentials)
         _end_on_sigterm()
-        with scratch_tenants(own.rest(admin_url), scratch, other):
-            result = SelfTest(scratch, logins, own.tls, admin_url, service_url, seconds).run()
+        with scratch_tenants(broker.rest(_PATIENCE_S), scratch, other):
+            result = SelfTest(scratch, logins, own.tls, broker.web_url, broker.service_url, seconds).run()
     except (MagnetarError, OSError, ValueError) as error:
         trouble = str(error)
     if result is not None:

@@ -16,12 +16,16 @@ _WIDTH: Final = 110
 def question_path(
     role: str, operation: str, target: str | None, named: Mapping[str, str | None], original: str | None = None
 ) -> str:
-    """Return the path with the query; ``target`` is an object in short form. Raises InvalidValueError."""
+    """Return the path with the query; ``target`` is an object in short form, whose subscription may be named beside
+    it. Raises InvalidValueError."""
     of = {name: value for name, value in named.items() if value is not None}
     if target is not None:
-        if of:
+        short = short_form(operation, target)
+        if set(of) == {"subscription"} and set(short) == {"topic"}:
+            short |= of
+        elif of:
             raise InvalidValueError(f"give either {target[:80]!r} or --{next(iter(of))}, not both")
-        of = short_form(operation, target)
+        of = short
     wanted = {"role": role, "operation": operation, **of}
     if original is not None:
         wanted["original"] = original

@@ -65,6 +65,30 @@ def test_a_refusal_leads_to_what_helps(
     assert wanted in said and unwanted not in said, said
 
 
+@pytest.mark.parametrize(
+    ("reason", "words", "step"),
+    [
+        ("Tenant does not exist", ["namespaces", "create", "acme/jobs"], "magnetar admin tenants create acme adds"),
+        ("Tenant does not exist", ["tenants", "get", "a b"], "magnetar admin tenants create 'a b' adds"),
+        ("Namespace does not exist", ["topics", "list", "acme/jobs"], "namespaces list acme shows"),
+        (
+            "Topic's namespace does not exist",
+            ["namespaces", "grant-permission", "acme/jobs", "--role", "r", "--actions", "consume"],
+            "magnetar admin namespaces create acme/jobs adds",
+        ),
+    ],
+)
+def test_what_is_missing_can_be_made(
+    capsys: pytest.CaptureFixture[str], reason: str, words: list[str], step: str
+) -> None:
+    with broker(404, {"reason": reason}) as url:
+        assert run(["--admin-url", url, *words]) == 1
+        assert step in capsys.readouterr().err
+    with broker(404, {"reason": "Topic not found"}) as url:
+        assert run(["--admin-url", url, *words]) == 1
+        assert "Next" not in capsys.readouterr().err
+
+
 def test_a_reason_that_is_no_permissions_is_not_explained_by_credentials() -> None:
     def refused(reason: str) -> RestAnswer:
         return RestAnswer(403, {}, json.dumps({"reason": reason}).encode())
