@@ -69,6 +69,8 @@ def python(*, spark: bool) -> list[Snippet]:
 
 
 def commands(snippet: Snippet) -> list[list[str]]:
-    """Return the commands of a shell snippet: words without comments, lines that go on put together."""
+    """Return the commands of a shell snippet: words without comments and without the file that output goes to, lines
+    that go on put together."""
     lines = snippet.text.replace("\\\n", " ").splitlines()
-    return [words for line in lines if (words := shlex.split(line, comments=True))]
+    found = (shlex.split(line, comments=True) for line in lines)
+    return [words[: words.index(">")] if ">" in words else words for words in found if words]
