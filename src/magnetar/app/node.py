@@ -25,6 +25,7 @@ from magnetar.broker.upkeep.compaction_monitor import CompactionMonitor
 from magnetar.broker.upkeep.liveness import Liveness
 from magnetar.broker.upkeep.periodic_passes import Upkeep
 from magnetar.broker.upkeep.rates import Rates
+from magnetar.broker.upkeep.unacked_limit import UnackedLimit
 from magnetar.config.settings import Settings
 from magnetar.metadata.measured_store import MeasuredStore
 from magnetar.metadata.resources import Resources
@@ -156,6 +157,7 @@ class Broker:
         self.service.surroundings.check_quotas = self.upkeep.check_quotas_now
         self.compaction_monitor = CompactionMonitor(self.service)
         self.liveness = Liveness(self.service, settings.livenessCheckSeconds)
+        self.unacked_limit = UnackedLimit(self.service)
         self.rates = Rates(self.service, settings.statsUpdateFrequencyInSecs)
         self.connections = Connections()
         self.service.audit = _audit(self.service)
@@ -200,6 +202,7 @@ class Broker:
         self.compaction_monitor.start()
         self.rates.start()
         self.liveness.start()
+        self.unacked_limit.start()
         self.credential_checks.start()
 
     def _start_audit(self) -> None:
@@ -235,6 +238,7 @@ class Broker:
             last.push_async_callback(self.upkeep.close)
             last.push_async_callback(self.rates.close)
             last.push_async_callback(self.liveness.close)
+            last.push_async_callback(self.unacked_limit.close)
             last.push_async_callback(self.credential_checks.close)
             if self.backups is not None:
                 await self.backups.close()

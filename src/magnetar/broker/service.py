@@ -240,8 +240,15 @@ class BrokerService:
 
     def take_settings(self) -> None:
         """Take what was copied from the settings anew; loaded topics get it in turns of the loop."""
+        self.set_unacked_share(self._dispatch.unacked_share)
+
+    def set_unacked_share(self, share: int) -> None:
+        """Let each subscription have so many messages out at most, besides its own limit; 0: as its own limit says.
+
+        Settings are taken anew as :meth:`take_settings` does.
+        """
         self.pending_bytes_high = self.settings.maxMessagePublishBufferSizeInMB << 20
-        dispatch = dispatch_settings(self.settings)
+        dispatch = dispatch_settings(self.settings, share)
         differ = self.policies.take_settings()
         if dispatch != self._dispatch:
             self._dispatch, differ = dispatch, True

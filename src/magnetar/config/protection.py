@@ -78,7 +78,7 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
         off=("org.apache.pulsar.common.util.defaultpulsarsslfactory",),
     ),
     # limits of shared resources
-    **_given("maxUnackedMessagesPerBroker", "maxSameAddressConsumersPerTopic", instead=_NO_LIMIT, off=("0",)),
+    **_given("maxSameAddressConsumersPerTopic", instead=_NO_LIMIT, off=("0",)),
     **_given("managedLedgerMaxReadsInFlightSizeInMB", instead=_NO_LIMIT, off=("0",)),
     **_given("httpMaxRequestSize", instead="Leave it out; bodies of REST are bounded to 1 MiB", off=("-1", "0")),
     **_flags("httpRequestsLimitEnabled", instead=_NO_LIMIT),
@@ -142,7 +142,6 @@ NOT_NEEDED: Final[Mapping[str, str]] = {
     ),
     "disableHttpDebugMethods": "TRACE and TRACK are never answered",
     "httpRequestsMaxPerSecond": "says how many; httpRequestsLimitEnabled says whether",
-    "maxUnackedMessagesPerSubscriptionOnBrokerBlocked": "says how many; maxUnackedMessagesPerBroker says whether",
     "httpRequestsFailOnUnknownPropertiesEnabled": "a stricter parser is no protection",
 }
 """Settings that look like protection and need not be refused, with the reason; a test holds the lists complete."""

@@ -346,6 +346,21 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         86_400,
     )
 
+    maxUnackedMessagesPerBroker: int = _setting(
+        0,
+        "Unacknowledged messages of all Shared and Key_Shared subscriptions at which those with many get no more until "
+        "there are half as many; 0 without limit.",
+        "Delivery",
+        0,
+        _INT_MAX,
+    )
+    maxUnackedMessagesPerSubscriptionOnBrokerBlocked: float = _setting(
+        0.16,
+        "The part of `maxUnackedMessagesPerBroker` that a subscription may have meanwhile; 0 switches that limit off.",
+        "Delivery",
+        0,
+        1,
+    )
     exposingBrokerEntryMetadataToClientEnabled: bool = _setting(
         False,
         "Whether clients that can read it get the message index, as far as `brokerEntryMetadataInterceptors` has the "

@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.testing.rawclient import RawClientError
+from magnetar.testing.rawclient import RawClient, RawClientError
 from tests.support.real_broker import RealBroker, run_on_broker
 from tests.wire.bench import Wires, on_broker
 from tests.wire.rate_loads import SPAN, Flood, T, dispatched, fill
@@ -41,6 +41,39 @@ def test_what_is_not_acknowledged_holds_back_what_follows(setting: str) -> None:
         assert len(client.heard(c.CommandMessage)) == 3
 
     on_broker(test, **{setting: 3})
+
+
+@pytest.mark.parametrize("sub_type", [c.SubType.Shared, c.SubType.Key_Shared])
+def test_who_has_many_messages_waits_while_the_broker_has_too_many(sub_type: c.SubType) -> None:
+    """maxUnackedMessagesPerBroker: until each has half its share, or the broker half its limit. Who has few goes on."""
+
+    async def test(wires: Wires) -> None:
+        await fill(wires, 200)
+        client, other = await wires.open(), await wires.open()
+        many = await client.subscribe(T, "many", sub_type, initial_position=c.InitialPosition.Earliest)
+        few = await other.subscribe(T, "few", sub_type, initial_position=c.InitialPosition.Earliest)
+        subscriptions = wires.world.machine.broker.service.topics[T].subscriptions
+
+        async def got(permits_of_many: int, permits_of_few: int) -> tuple[int, int]:
+            for consumer, permits in ((many, permits_of_many), (few, permits_of_few)):
+                if permits:
+                    consumer.flow(permits)
+            await asyncio.sleep(5)
+            return len(client.heard(c.CommandMessage)), len(other.heard(c.CommandMessage))
+
+        def ids(heard: RawClient, first: int, stop: int) -> list[c.MessageIdData]:
+            return [one.message_id for one in heard.heard(c.CommandMessage)[first:stop]]
+
+        assert await got(90, 15) == (90, 15)
+        assert await got(100, 100) == (90, 20)
+        assert all(subscriptions[name].stats().blocked_on_unacked for name in ("many", "few"))
+        many.ack_unconfirmed(*ids(client, 0, 40))
+        few.ack_unconfirmed(*ids(other, 0, 10))
+        assert await got(0, 0) == (90, 30)
+        many.ack_unconfirmed(*ids(client, 40, 69))
+        assert await got(0, 0) == (190, 115)
+
+    on_broker(test, maxUnackedMessagesPerBroker=100, maxUnackedMessagesPerSubscriptionOnBrokerBlocked=0.2)
 
 
 async def delayed(wires: Wires, seconds: float) -> list[c.CommandMessage]:

@@ -20,8 +20,8 @@ def publish_settings(settings: Settings) -> PublishSettings:
     )
 
 
-def dispatch_settings(settings: Settings) -> DispatchSettings:
-    """The settings that apply to subscriptions."""
+def dispatch_settings(settings: Settings, unacked_share: int = 0) -> DispatchSettings:
+    """The settings that apply to subscriptions; ``unacked_share`` while the broker has too much out."""
     return DispatchSettings(
         dispatcher_max_read_batch_size=settings.dispatcherMaxReadBatchSize,
         dispatcher_max_read_size_bytes=settings.dispatcherMaxReadSizeBytes,
@@ -38,5 +38,6 @@ def dispatch_settings(settings: Settings) -> DispatchSettings:
         key_shared_look_ahead_per_consumer=settings.keySharedLookAheadMsgInReplayThresholdPerConsumer,
         key_shared_look_ahead_per_subscription=settings.keySharedLookAheadMsgInReplayThresholdPerSubscription,
         auto_skip_non_recoverable_data=settings.autoSkipNonRecoverableData,
+        unacked_share=unacked_share,
         deliver_at_time_strict=settings.isDelayedDeliveryDeliverAtTimeStrict,
     )

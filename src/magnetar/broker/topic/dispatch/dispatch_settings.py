@@ -33,6 +33,8 @@ class DispatchSettings:
     deliver_at_time_strict: bool = False
     """isDelayedDeliveryDeliverAtTimeStrict"""
     auto_skip_non_recoverable_data: bool = False
+    unacked_share: int = 0
+    """Messages that a subscription may have out while the broker has too many out; 0: it has not."""
     turn_entries_max: int = 2_000
     """Ours: a subscription lets the loop go on to others after so many entries."""
     read_retry_s: float = 1.0
@@ -40,11 +42,12 @@ class DispatchSettings:
 
     def limits(self) -> DispatchLimits:
         """The part that dispatchers obey."""
+        unacked, share = self.max_unacked_messages_per_subscription, self.unacked_share
         return DispatchLimits(
             read_entries_max=self.dispatcher_max_read_batch_size,
             round_robin_messages=self.dispatcher_max_round_robin_batch_size,
             unacked_per_consumer=self.max_unacked_messages_per_consumer,
-            unacked_per_subscription=self.max_unacked_messages_per_subscription,
+            unacked_per_subscription=min(unacked or share, share) if share else unacked,
             look_ahead_entries_per_consumer=self.key_shared_look_ahead_per_consumer,
             look_ahead_entries_max=self.key_shared_look_ahead_per_subscription,
         )

@@ -1,0 +1,64 @@
+"""The limit of unacknowledged messages of the whole broker: who has many waits until others are through (rule 5.9.10).
+
+Each second the messages are counted that Shared and Key_Shared subscriptions have out. From
+``maxUnackedMessagesPerBroker`` on no subscription may have more than a share of that: who has, gets no more until its
+consumers have acknowledged down to half the share. All go on when the broker is below half of its limit.
+
+Between two looks more may go out than the limit says. Apache Pulsar looks each half minute, for the first time ten
+minutes after the start.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from magnetar.broker.service import BrokerService
+from magnetar.runtime.tasks import TaskGroup, in_turns
+
+log = logging.getLogger(__name__)
+
+_SECONDS: Final = 1.0
+_TOPICS_PER_TURN: Final = 200
+
+
+class UnackedLimit:
+    """Owns the timer; there is none without a limit."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+        settings = service.settings
+        part = settings.maxUnackedMessagesPerSubscriptionOnBrokerBlocked
+        self._most = settings.maxUnackedMessagesPerBroker if part > 0 else 0
+        self._share = max(int(self._most * part), 1)
+        self._over = False
+        self._tasks = TaskGroup("unacked limit")
+
+    def start(self) -> None:
+        """Begin, if there is a limit; needs a running loop."""
+        if self._most:
+            self._tasks.repeat(_SECONDS, self.look, "look")
+
+    async def close(self) -> None:
+        """End."""
+        await self._tasks.close()
+
+    async def look(self) -> int:
+        """Count once, and limit subscriptions or let them go on; returns the number of messages."""
+        out = 0
+        async for topic in in_turns(list(self._service.topics.values()), _TOPICS_PER_TURN):
+            for subscription in topic.subscriptions.values():
+                dispatcher = subscription.pump.dispatcher
+                out += 0 if dispatcher is None else dispatcher.unacked
+        if not self._over and out >= self._most:
+            log.warning(
+                "%d messages are not acknowledged (maxUnackedMessagesPerBroker=%d): subscriptions with %d or more get "
+                "no others", out, self._most, self._share,
+            )  # fmt: skip
+            self._over = True
+            self._service.set_unacked_share(self._share)
+        elif self._over and out < self._most / 2:
+            log.info("%d messages are not acknowledged: all subscriptions go on", out)
+            self._over = False
+            self._service.set_unacked_share(0)
+        return out
