@@ -1,14 +1,13 @@
 import static org.mockito.Mockito.mock;
 
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionFactory;
+import org.apache.bookkeeper.mledger.impl.ManagedCursorContainer;
 import org.apache.bookkeeper.mledger.impl.ManagedLedgerImpl;
 import org.apache.pulsar.broker.service.GetStatsOptions;
 import org.apache.pulsar.broker.service.Producer;
@@ -149,9 +148,10 @@ class MirroredTopic {
                 case "isTerminated":
                     return "Terminated".equals(internalStats().state);
                 case "getCursors":
-                    List<ManagedCursor> cursors = new ArrayList<>();
+                    ManagedCursorContainer cursors = new ManagedCursorContainer();
                     for (String subscription : internalStats().cursors.keySet()) {
-                        cursors.add(new MirroredSubscription(this, subscription).cursor());
+                        ManagedCursor cursor = new MirroredSubscription(this, subscription).cursor();
+                        cursors.add(cursor, cursor.getMarkDeletedPosition());
                     }
                     return cursors;
                 default:
