@@ -7,10 +7,14 @@ import org.testng.ITestResult;
 public class Verdicts implements ITestListener, IConfigurationListener {
     private static final int REASON_MAX = 400;
 
+    /** Whether a test runs; otherwise what is before and after it. */
+    public static volatile boolean inTest;
+
     @Override
     public void onTestStart(ITestResult result) {
         System.err.println("== " + name(result));
         Inside.asked();
+        inTest = true;
     }
 
     @Override
@@ -40,6 +44,7 @@ public class Verdicts implements ITestListener, IConfigurationListener {
     }
 
     private static void say(String verdict, ITestResult result) {
+        inTest = false;
         String reason = "";
         if (result.getThrowable() != null) {
             reason = String.valueOf(result.getThrowable());
