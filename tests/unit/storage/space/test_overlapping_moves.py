@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +21,7 @@ from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.write_group import PendingMove
 from magnetar.storage.space import extent_mover, segment_cleaner
+from magnetar.storage.space.extent_mover import MovedSlice
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.simloop import SimLoop
@@ -316,3 +320,24 @@ async def test_power_fails_while_both_are_under_way(disk: Disk) -> None:
             log = store.open_log("a")
             assert await read_all(log) == _WANTED
             await _started_anew(on, _WANTED)
+
+
+def test_a_move_that_fails_when_no_one_waits_any_more_is_no_error_of_the_loop() -> None:
+    """Whoever moved it has ended, with the broker for instance; the refusal has been logged."""
+
+    async def scenario() -> None:
+        complaints: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+        for error in (PersistenceError("the disk refused"), None):
+            moves: list[Any] = []
+            moved = MovedSlice(cast(Any, SimpleNamespace(add_move=moves.append)), [], {})
+            if error is None:
+                moved.durable.cancel()
+            else:
+                moved.durable.set_exception(error)
+            await asyncio.sleep(0)
+            del moved, moves
+            gc.collect()
+        assert complaints == []
+
+    asyncio.run(scenario())

@@ -41,3 +41,21 @@ def test_end_of_topic_after_a_reload() -> None:
     stand.subscription.topic_terminated()
     stand.subscription.acks.take(consumer, [0])
     assert connection.ended == 1
+
+
+def test_the_end_is_told_again_to_who_went_back_and_going_back_is_no_progress() -> None:
+    stand = Stand()
+    stand.append_many(2)
+    consumer, connection = stand.join("a", permits=10)
+    stand.subscription.topic_terminated()
+    stand.subscription.acks.take(consumer, [0, 1])
+    advanced = stand.subscription.stats().last_mark_delete_advanced_ms
+    assert (connection.ended, advanced > 0) == (1, True)
+    stand.subscription.seek_to(0)
+    consumer, connection = stand.join("a", permits=10)
+    stand.subscription.acks.take(consumer, [])
+    assert (connection.ended, connection.ordinals) == (0, [0, 1])
+    assert stand.subscription.stats().last_mark_delete_advanced_ms == advanced
+    stand.subscription.acks.take(consumer, [0, 1])
+    assert connection.ended == 1
+    assert stand.subscription.stats().last_mark_delete_advanced_ms > advanced
