@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import struct
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
@@ -100,6 +100,9 @@ class RawClient(asyncio.Protocol):
         self._inbox: dict[type[Any], deque[Any]] = {}
         self._waiting: list[tuple[tuple[type[Any], ...], Callable[[Any], bool], asyncio.Future[Any]]] = []
         self._next_id = 0
+        self._open: Counter[int] = Counter()
+        """Requests by their id, less their answers."""
+        self._counts = True
 
     @classmethod
     async def open(
@@ -140,6 +143,8 @@ class RawClient(asyncio.Protocol):
             self.pings += 1
             if self.answer_pings:
                 self.say(c.CommandPong())
+        if isinstance(command, ANSWERS):
+            self._answered(command)
         if self.on_command is not None:
             self.on_command(command)
         for index, (kinds, matches, future) in enumerate(self._waiting):
@@ -149,6 +154,12 @@ class RawClient(asyncio.Protocol):
                 return
         self._inbox.setdefault(type(command), deque()).append(command)
 
+    def _answered(self, answer: Any) -> None:
+        """One request has one answer, whatever becomes of it; a producer that waits for its turn has two."""
+        if self._counts and getattr(answer, "producer_ready", True) and answer.request_id in self._open:
+            self._open[answer.request_id] -= 1
+            assert self._open[answer.request_id] >= 0, f"another answer to request {answer.request_id}: {answer}"
+
     def new_id(self) -> int:
         """Return an unused id; requests, producers and consumers share the numbers."""
         self._next_id += 1
@@ -156,10 +167,15 @@ class RawClient(asyncio.Protocol):
 
     def say(self, *commands: c.Command) -> None:
         """Write the frames in one piece."""
+        for one in commands:
+            request_id: int | None = getattr(one, "request_id", None)
+            if request_id is not None:
+                self._open[request_id] += 1
         self.transport.write(b"".join(map(codec.encode, commands)))
 
     def say_bytes(self, data: bytes) -> None:
-        """Write bytes as they are, also such as no codec would write."""
+        """Write bytes as they are, also such as no codec would write; answers are not counted from then on."""
+        self._counts = False
         self.transport.write(data)
 
     def heard(self, kind: type[C]) -> list[C]:

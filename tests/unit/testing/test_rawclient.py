@@ -15,10 +15,11 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
 from magnetar.testing.network import Network
 from magnetar.testing.rawclient import DisconnectedError, RawClient, RawClientError, make_entry, payload_of
-from magnetar.testing.simloop import SimLoop, run
+from magnetar.testing.simloop import SimLoop, SimulationError, run
 
 TOPIC = "persistent://public/default/raw"
 BUSY = "persistent://public/default/busy"
+TWICE = "persistent://public/default/twice"
 
 
 class MiniBroker(asyncio.Protocol):
@@ -76,6 +77,8 @@ class MiniBroker(asyncio.Protocol):
                 ]
             case c.CommandLookupTopic():
                 return [c.CommandLookupTopicResponse(command.request_id, c.LookupType.Connect, "pulsar://here:6650")]
+            case c.CommandPartitionedTopicMetadata(topic=topic) if topic == TWICE:
+                return [c.CommandPartitionedTopicMetadataResponse(command.request_id, c.MetadataType.Success, 0)] * 2
             case c.CommandPartitionedTopicMetadata():
                 return [c.CommandPartitionedTopicMetadataResponse(command.request_id, c.MetadataType.Success, 0)]
             case (
@@ -228,3 +231,26 @@ def test_everything_heard_is_told_in_order_and_kept_until_taken() -> None:
         assert broker.heard.count(c.CommandPong()) == 1
 
     play(scenario)
+
+
+def test_a_second_answer_to_a_request_fails_the_simulation() -> None:
+    """Whoever asks it: so every simulation looks for answers that come twice."""
+
+    async def scenario(client: RawClient, broker: MiniBroker) -> None:
+        await client.partitions(TOPIC)
+        client.say(c.CommandPartitionedTopicMetadata(TOPIC, 900))
+        client.say(c.CommandPartitionedTopicMetadata(TOPIC, 900))
+        await asyncio.sleep(1)
+        assert len(client.heard(c.CommandPartitionedTopicMetadataResponse)) == 2, "an id may be used again"
+        client.say(c.CommandPartitionedTopicMetadata(TWICE, 901))
+        await asyncio.sleep(1)
+
+    async def simulated() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        Network(loop)
+        await _play(scenario, "broker", 6650)
+
+    with pytest.raises(SimulationError) as found:
+        run(1, simulated())
+    assert "another answer to request 901" in str(found.value.__cause__)
