@@ -220,10 +220,13 @@ def test_a_batch_is_cut_as_it_is_split_without_what_compaction_took_out(
             e.cut_batch(payload, len(whole) + 1)
 
 
-@pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20, (1 << 20) + 127, (1 << 20) + 128])
+@pytest.mark.parametrize(
+    "size",
+    [0, 1, 63, 64, 127, 128, 8191, 8192, 16_383, 16_384, (1 << 20) - 1, 1 << 20, (1 << 20) + 127, (1 << 20) + 128],
+)
 @pytest.mark.parametrize("numbered", [False, True])
-def test_a_size_that_ends_like_the_next_field_begins_is_read_to_its_end(size: int, numbered: bool) -> None:
-    """From one MiB on the third byte of a size is 0x40, as that of a sequence id would be."""
+def test_a_size_is_read_to_its_end_however_it_ends(size: int, numbered: bool) -> None:
+    """Of 8,192 bytes and of one MiB the last byte of the size is 0x40, as the first of a sequence id would be."""
     metadata = e.SingleMessageMetadata(sequence_id=5 if numbered else None)
     payload = e.join_batch([(metadata, bytes(size)), (metadata, b"x")])
     assert [own for _, _, own in e.cut_batch(payload, 2)] == [bytes(size), b"x"]

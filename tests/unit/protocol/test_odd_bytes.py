@@ -65,7 +65,7 @@ def test_the_size_of_a_message_in_a_batch_is_found_wherever_it_stands(before: di
     assert [own for _, _, own in e.cut_batch(payload, 1)] == ([] if out else [b"12345"])
 
 
-@pytest.mark.parametrize("first", [b"", b"\x0a\x00"])
+@pytest.mark.parametrize("first", [b"", b"\x0a\x00", b"\x28\x05", b"\x40\x09"])
 def test_a_message_of_less_than_nothing_is_refused(first: bytes) -> None:
     raw = first + pb.SingleMessageMetadata(payload_size=-1).SerializeToString()
     with pytest.raises(ProtocolError):

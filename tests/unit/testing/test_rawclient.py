@@ -14,8 +14,9 @@ from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
 from magnetar.testing.network import Network
+from magnetar.testing.processes import SimulationError
 from magnetar.testing.rawclient import DisconnectedError, RawClient, RawClientError, make_entry, payload_of
-from magnetar.testing.simloop import SimLoop, SimulationError, run
+from magnetar.testing.simloop import SimLoop, run
 
 TOPIC = "persistent://public/default/raw"
 BUSY = "persistent://public/default/busy"

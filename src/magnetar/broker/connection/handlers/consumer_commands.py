@@ -163,12 +163,7 @@ def unsubscribe(session: Session, command: c.CommandUnsubscribe) -> None:
         return
     del session.consumers[command.consumer_id]
     held.subscription.remove_consumer(held.consumer)
-    if held.topic.subscriptions.get(held.subscription.name) is held.subscription:
-        held.topic.delete_subscription(
-            held.subscription.name, lambda: session.send(c.CommandSuccess(command.request_id))
-        )
-    else:
-        session.send(c.CommandSuccess(command.request_id))
+    held.topic.delete_subscription(held.subscription.name, lambda: session.send(c.CommandSuccess(command.request_id)))
 
 
 def seek(session: Session, command: c.CommandSeek) -> None:
