@@ -7,6 +7,8 @@ import logging
 
 import pytest
 
+from magnetar.broker.upkeep.periodic_passes import Upkeep
+from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, make_entry, payload_of
 from tests.wire.bench import Wires, on_broker
@@ -60,6 +62,48 @@ def test_delayed_messages_expire_before_their_time_and_count_until_then() -> Non
         await nothing_comes(client)
 
     on_broker(test, ttlDurationDefaultInSeconds=30, messageExpiryCheckIntervalInMinutes=1)
+
+
+@pytest.mark.parametrize("level", ["topic", "namespace"])
+def test_a_shorter_time_to_live_is_looked_at_at_once(level: str) -> None:
+    """As in Apache Pulsar, when it is set or shortened; what is younger stays."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        await client.subscribe(T, "s")
+        producer = await client.producer(T)
+        for _ in range(3):
+            await send(wires, producer, b"m")
+            await asyncio.sleep(1000)
+        resources = wires.world.machine.broker.service.resources
+        name = TopicName.parse(T)
+        for seconds, left in ((0, 3), (2500, 2), (1500, 1), (9000, 1)):
+            if level == "topic":
+                await resources.topic_policies.update(name, "messageTTL", seconds)
+            else:
+                await resources.namespaces.update(name.namespace, message_ttl_in_seconds=seconds)
+            await asyncio.sleep(10)
+            assert backlog(wires) == left
+
+    on_broker(test, messageExpiryCheckIntervalInMinutes=24 * 60)
+
+
+def test_nothing_expires_at_a_change_while_the_policies_are_in_doubt() -> None:
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        await client.subscribe(T, "s")
+        await send(wires, await client.producer(T), b"m")
+        await asyncio.sleep(1000)
+        service = wires.world.machine.broker.service
+        service.store.keep_all = "a test wants it"
+        upkeep = Upkeep(service)  # as at a start: changes are said to this one from now on
+        upkeep.start()
+        await service.resources.topic_policies.update(TopicName.parse(T), "messageTTL", 10)
+        await asyncio.sleep(1000)
+        assert backlog(wires) == 1
+        await upkeep.close()
+
+    on_broker(test, messageExpiryCheckIntervalInMinutes=24 * 60)
 
 
 def test_what_expires_at_a_consumer_leaves_the_backlog_and_does_not_come_again() -> None:

@@ -266,7 +266,7 @@ class BrokerService:
         for each in (name, *self.directory.partitions_of(name)):
             topic = self.topics.get(each.fqn)
             if topic is not None:
-                topic.set_policies(self.policies.of(each))
+                self.policy_notification.give(topic)
         self.nonpersistent_topics.policies_changed(lambda topic: topic.parent == name)
         if self._tells_policies:
             self._policy_events.changed(name)

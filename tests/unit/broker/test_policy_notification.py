@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from magnetar.broker.policies.policy_notification import AT_ONCE, PolicyNotification
+from magnetar.model.topic_policies import TopicPolicies
 
 
 def test_few_hear_at_once_many_in_turns_and_all_before_the_answer() -> None:
@@ -19,7 +20,7 @@ def test_few_hear_at_once_many_in_turns_and_all_before_the_answer() -> None:
             if broken:
                 raise ValueError
 
-        return SimpleNamespace(name=f"t{number}", closed=closed, set_policies=take)
+        return SimpleNamespace(name=f"t{number}", closed=closed, set_policies=take, policies=TopicPolicies())
 
     class Hashable(SimpleNamespace):
         __hash__ = object.__hash__  # type: ignore[assignment]

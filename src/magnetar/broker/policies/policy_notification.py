@@ -24,6 +24,8 @@ class PolicyNotification:
         self._policies_of = policies_of
         self._left: dict[Topic, None] = {}
         self._waiting: list[asyncio.Future[None]] = []
+        self.on_shorter_life: Callable[[], None] = _nothing
+        """Messages of some topic have a shorter time to live than before, so what is there may have expired."""
 
     def notify(self, topics: Iterable[Topic]) -> None:
         """Give each topic, in its turn, the policies that it has then; a topic that waits already is notified once."""
@@ -39,7 +41,7 @@ class PolicyNotification:
             if topic.closed:
                 continue
             try:
-                topic.set_policies(self._policies_of(topic.name))
+                self.give(topic)
             except Exception:
                 log.exception("%s could not take its policies", topic.name, extra={"topic": topic.name})
         if self._left:
@@ -50,9 +52,20 @@ class PolicyNotification:
             if not one.done():
                 one.set_result(None)
 
+    def give(self, topic: Topic) -> None:
+        """Give a topic its policies at once."""
+        before = topic.policies.message_ttl_s
+        topic.set_policies(self._policies_of(topic.name))
+        now = topic.policies.message_ttl_s
+        if now and (not before or now < before):
+            self.on_shorter_life()
+
     async def all_notified(self) -> None:
         """Return when all topics are notified."""
         if self._left:
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             await waiting
+
+
+def _nothing() -> None: ...

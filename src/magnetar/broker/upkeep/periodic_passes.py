@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 _TRIM_SECONDS: Final = 10.0
 _TRIM_REST: Final = 20
 """While much is written trimming is asked for more often; between two passes lies this many times what one takes."""
+_EXPIRY_REST: Final = 20
+"""The same for expiry, which is asked for when messages get a shorter time to live."""
 _OFFLOAD_SECONDS: Final = 30.0
 _SPACE_SECONDS: Final = 10.0
 _AT_REST_SECONDS: Final = 10.0
@@ -54,13 +56,15 @@ class Upkeep:
         store = service.store
         filled = EarlyCall(_TRIM_REST)
         store.keeper.on_checkpoint = filled.ask
+        shortened = EarlyCall(_EXPIRY_REST)
+        service.policy_notification.on_shorter_life = shortened.ask
         self._passes = [
             _Pass("trim", _TRIM_SECONDS, self.trim, filled),
             _Pass("retention", settings.retentionCheckIntervalInSeconds, self.retain),
             _Pass("at rest", _AT_REST_SECONDS, self.look_at_unused),
             _Pass("offload", _OFFLOAD_SECONDS, self.offload),
             _Pass("space", _SPACE_SECONDS, store.cleaner.run, store.cleaner.early),
-            _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire),
+            _Pass("expiry", settings.messageExpiryCheckIntervalInMinutes * 60, self.expire, shortened),
             _Pass(
                 "inactive topics",
                 lambda: settings.brokerDeleteInactiveTopicsFrequencySeconds,
