@@ -105,9 +105,9 @@ public class StandIn {
         return living;
     }
 
-    /** Whether a broker has it from its start; asked a second time, the test has created it. */
+    /** Whether a broker has it from its start, or has it without the cluster in its name; asked a second time, the test has created it. */
     public static boolean isThere(String name) {
-        return THERE.remove(name);
+        return THERE.remove(name) || !OldNames.of(name).equals(name);
     }
 
     public static List<String> withoutThose(List<String> names) {
