@@ -179,3 +179,32 @@ def test_numbers_go_on_where_nothing_was_lost() -> None:
         await store.close()
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    ("what", "skipped"), [("nothing", 0), ("a block", 0), ("all blocks", 1 << 32), ("the file", 1 << 32)]
+)
+def test_where_it_is_not_known_how_many_blocks_are_lost_more_are_skipped_than_there_can_have_been(
+    what: str, skipped: int
+) -> None:
+    """An old block that comes back, or was never overwritten, would pass for a new one."""
+
+    async def main() -> None:
+        files, _, newest = await filled(disk())
+        data = content(files, newest)
+        if what == "a block":
+            damaged = bytearray(data)
+            last = data.rfind(records.BLOCK_MAGIC.to_bytes(4, "little"))
+            damaged[records.SEGMENT_HEADER_SIZE + 40 : last] = b"\xff" * (last - records.SEGMENT_HEADER_SIZE - 40)
+            overwritten(files, newest, bytes(damaged))
+        elif what == "all blocks":
+            overwritten(files, newest, bytes(len(data)))
+        elif what == "the file":
+            files.remove(segment_name(newest))
+            files.sync()
+        store = opened(files)
+        assert bool(store.damage) is (what != "nothing")
+        assert skipped <= store.journal.sequence < skipped + 1000
+        await store.close()
+
+    run(main())
