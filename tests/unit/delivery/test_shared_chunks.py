@@ -125,6 +125,23 @@ def test_a_chunk_never_overtakes_those_of_its_message_that_wait() -> None:
     assert slow_connection.ordinals[:4] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("until", range(-1, 6))
+def test_what_is_acknowledged_as_a_whole_waits_and_is_remembered_no_more(until: int) -> None:
+    """Chunks that are parked, chunks whose places are known, and messages that wait to be sent again."""
+    stand = chunked(A, A, A, A_END, None, None)
+    slow, _ = stand.join("slow", permits=1)
+    quick, _ = stand.join("quick", permits=100)
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    quick.state.permits = 0
+    stand.subscription.redeliver(quick, None)
+    assert (list(slow.state.pending), dispatcher.in_replay) == ([0], 5)
+    dispatcher.acknowledged_until(until)
+    assert [dispatcher.has(ordinal) for ordinal in range(1, 6)] == [ordinal > until for ordinal in range(1, 6)]
+    assert dispatcher.in_replay == 5 - min(max(until, 0), 5)
+    assert set(dispatcher._chunks) == set(range(max(until + 1, 0), 4))
+
+
 @pytest.mark.parametrize("full", ["its connection", "what it has not acknowledged"])
 def test_parked_chunks_are_not_read_again_for_a_consumer_that_takes_nothing_now(full: str) -> None:
     """Though it has permits."""

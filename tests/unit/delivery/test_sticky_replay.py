@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.sticky_keys.sticky_replay import StickyReplayQueue
+from magnetar.model.subscription_types import SubType
+from tests.support.subscription_stand import Stand
 
 
 def test_an_entry_that_waits_already_waits_once_where_it_is() -> None:
@@ -19,3 +22,20 @@ def test_an_entry_that_waits_already_waits_once_where_it_is() -> None:
     for ordinal in (3, 4, 5):
         queue.remove(ordinal)
     assert (len(queue), queue.by_slot) == (0, {})
+
+
+def test_an_entry_that_waits_for_its_owner_is_neither_out_nor_left_over() -> None:
+    stand = Stand(keys=2)
+    consumer, _ = stand.join("c", SubType.Key_Shared, permits=2)
+    stand.append_many(5)
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, KeyShared)
+    stand.subscription.redeliver(consumer, None)
+    waiting = [ordinal for ordinal in range(5) if dispatcher._queued(ordinal)]
+    assert waiting == [0, 1]
+    assert [dispatcher.has(ordinal) for ordinal in range(6)] == [True, True, False, False, False, False]
+    assert dispatcher.take_back([0, 1, 2, 4]) == [2, 4]
+    dispatcher.acknowledged_until(0)
+    assert [dispatcher.has(ordinal) for ordinal in range(2)] == [False, True]
+    assert dispatcher.withdraw([1]) and not dispatcher.withdraw([1])
+    assert dispatcher.in_replay == 0

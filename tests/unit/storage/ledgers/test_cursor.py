@@ -42,6 +42,34 @@ def test_a_non_durable_cursor_remembers_no_changes_for_a_record() -> None:
     assert cursor.remaining_indexes(1) == (0b10,)
 
 
+def test_who_acknowledges_what_is_acknowledged_or_not_there_hears_when_all_before_is_durable() -> None:
+    """It asked, and what it repeats may be on its way to the disk still."""
+    journal = Waiting()
+    cursor = Cursor(Ends(), 1, "s", -1, cast("Any", journal))
+    answers: list[str] = []
+    cursor.acknowledge((3,), lambda: answers.append("first"))
+    cursor.acknowledge((3,), lambda: answers.append("again"))
+    assert cursor.acknowledge_indexes(3, (0b10,), 2, lambda: answers.append("a part of it"))
+    assert not cursor.acknowledge_indexes(ENTRIES, (0b10,), 2, lambda: answers.append("beyond"))
+    cursor.acknowledge_until(-1, lambda: answers.append("nothing"))
+    assert answers == []
+    for durable in journal.waiting:
+        durable()
+    assert answers == ["first", "again", "a part of it", "beyond", "nothing"]
+    assert cursor.backlog() == ENTRIES - 1
+
+
+class Waiting:
+    """A journal that keeps everybody waiting."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def touch(self, cursor: Cursor, durable: Callable[[], None] | None = None) -> None:
+        if durable is not None:
+            self.waiting.append(durable)
+
+
 class Touched:
     """A journal that notes who asked for a record and renders none."""
 
