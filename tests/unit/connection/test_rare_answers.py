@@ -52,6 +52,35 @@ def test_a_subscription_is_durable_or_not_from_its_first_consumer_on(topic: str)
     talk(simulation)
 
 
+@pytest.mark.parametrize("topic", [T, N])
+@pytest.mark.parametrize(
+    ("settings", "subscription", "sub_type", "code", "text"),
+    [
+        ({"maxConsumersPerTopic": 1}, "s", c.SubType.Shared, ServerError.ConsumerBusy, "reached max consumers limit"),
+        ({"maxSubscriptionsPerTopic": 1}, "t", c.SubType.Shared, ServerError.NotAllowedError, "maximum number of"),
+        (
+            {"subscriptionTypesEnabled": "Shared"}, "t", c.SubType.Exclusive,
+            ServerError.NotAllowedError, "doesn't support Exclusive sub type!",
+        ),
+    ],
+)  # fmt: skip
+def test_a_topic_has_as_many_consumers_of_such_types_as_it_may_have_whether_or_not_it_keeps_anything(
+    topic: str, settings: dict[str, Any], subscription: str, sub_type: c.SubType, code: ServerError, text: str
+) -> None:
+    async def simulation(world: World) -> None:
+        client = await connected()
+        first = await client.subscribe(topic, "s", c.SubType.Shared)
+        with pytest.raises(RawClientError, match=text) as refused:
+            await client.subscribe(topic, subscription, sub_type)
+        assert refused.value.code is code
+        shown = (await stats(world, topic))["subscriptions"]
+        assert len(shown.pop("s")["consumers"]) == 1 and shown == {}
+        await first.close()
+        await client.subscribe(topic, "s", c.SubType.Shared)
+
+    talk(simulation, Settings(**settings))
+
+
 def test_a_producer_whose_initial_subscription_would_be_one_too_many_is_refused_and_may_come_without() -> None:
     async def simulation(world: World) -> None:
         client = await connected()

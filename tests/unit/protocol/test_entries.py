@@ -224,10 +224,10 @@ def test_a_batch_is_cut_as_it_is_split_without_what_compaction_took_out(
     "size",
     [0, 1, 63, 64, 127, 128, 8191, 8192, 16_383, 16_384, (1 << 20) - 1, 1 << 20, (1 << 20) + 127, (1 << 20) + 128],
 )
-@pytest.mark.parametrize("numbered", [False, True])
-def test_a_size_is_read_to_its_end_however_it_ends(size: int, numbered: bool) -> None:
+@pytest.mark.parametrize("more", [{}, {"sequence_id": 5}, {"event_time": 64}, {"event_time": 64 << 7}])
+def test_a_size_is_read_to_its_end_however_it_ends(size: int, more: dict[str, int]) -> None:
     """Of 8,192 bytes and of one MiB the last byte of the size is 0x40, as the first of a sequence id would be."""
-    metadata = e.SingleMessageMetadata(sequence_id=5 if numbered else None)
+    metadata = e.SingleMessageMetadata(**more)  # type: ignore[arg-type]
     payload = e.join_batch([(metadata, bytes(size)), (metadata, b"x")])
     assert [own for _, _, own in e.cut_batch(payload, 2)] == [bytes(size), b"x"]
 

@@ -1,18 +1,21 @@
-"""A compacted view on a disk that does not give everything."""
+"""Compaction of what a disk does not give, or does not have any more."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from magnetar.broker.topic.compaction.compaction_run import CompactionRun
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
+from magnetar.storage.ledgers.stored_run import StoredRun
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from tests.support.compacted_topic import all_of, compact, loaded, publish
@@ -71,3 +74,25 @@ def test_whichever_read_of_a_view_fails_it_says_so_and_gives_the_same_the_next_t
         await store.close()
 
     asyncio.run(asyncio.wait_for(story(), 30))
+
+
+@pytest.mark.parametrize(
+    ("first", "given"), [(3, [3, 4, 5, 6]), (6, [6]), (7, []), (9, [])], ids=["before", "last", "at it", "behind it"]
+)
+def test_a_run_ends_at_its_horizon_though_what_was_before_it_is_deleted_meanwhile(first: int, given: list[int]) -> None:
+    """A topic may be truncated while it is compacted: a read begins at the first entry that is left then."""
+    left = StoredRun(first, 1, first, [b"%d" % ordinal for ordinal in range(first, 20)], None)
+    source = SimpleNamespace(
+        first=0, cached=lambda at, entries, size: None, read=lambda at, entries, size, done: done(left),
+        release=lambda: None,
+    )  # fmt: skip
+    of: Any = SimpleNamespace(_source=source, _horizon=7, _read=0)
+
+    async def runs() -> list[int]:
+        found: list[int] = []
+        async for run in CompactionRun._runs(of):
+            found += [int(entry) for entry in run.entries]
+            assert run.first == first
+        return found
+
+    assert asyncio.run(runs()) == given
