@@ -142,12 +142,8 @@ class BrokerService:
             with suppress(ConflictError):  # another broker was first
                 await self.resources.partitioned.create(assign, 1)
         self.coordinator.start(enabled=enabled)
-        if self._tells_policies:
+        if self.creation.publishes_policies:
             self._policy_events.start()
-
-    @property
-    def _tells_policies(self) -> bool:
-        return self.settings.topicLevelPoliciesEnabled and self.settings.systemTopicEnabled
 
     # names and time ----------------------------------------------------------------------------------------------
 
@@ -268,7 +264,7 @@ class BrokerService:
             if topic is not None:
                 self.policy_notification.give(topic)
         self.nonpersistent_topics.policies_changed(lambda topic: topic.parent == name)
-        if self._tells_policies:
+        if self.creation.publishes_policies:
             self._policy_events.changed(name)
 
     def system_topic(self, name: TopicName) -> Topic:

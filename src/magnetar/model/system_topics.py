@@ -1,4 +1,4 @@
-"""Topics that the broker keeps for itself (rule 8.1): hidden unless asked for, and not for clients to make.
+"""Topics that the broker keeps for itself (rule 8.1): hidden unless asked for, and but for one not for clients to make.
 
 So it does with one subscription of each topic that it compacts.
 """
@@ -39,6 +39,11 @@ def is_system_topic(topic: TopicName) -> bool:
     return topic.namespace.text == _SYSTEM_NAMESPACE and (
         name.startswith(("transaction_coordinator_assign", "__transaction_log_", "resource-usage"))
     )
+
+
+def is_change_events(topic: TopicName) -> bool:
+    """Whether it is the topic of a namespace's changed policies, which a reader may open before the first change."""
+    return topic.persistent and topic.local_name == CHANGE_EVENTS
 
 
 def is_heartbeat(topic: TopicName) -> bool:

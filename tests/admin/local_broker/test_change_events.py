@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import metadata_of, payload_of
+from magnetar.testing.rawclient import RawClientError
 from tests.support.real_broker import RealBroker, real_broker
 
 NS = "/admin/v2/namespaces/public/n"
@@ -92,6 +95,46 @@ def test_a_deleted_topic_of_changes_comes_back_whole(tmp_path: Path) -> None:
             # by force, with policies in it
             assert (await broker.ask("DELETE", f"{NS}?force=true"))[0] == 204
             assert not [name for name in broker.node.broker.store.names() if "public/n/" in name]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("by", ["consumer", "REST", "subscription"])
+def test_it_can_be_opened_before_the_first_change(tmp_path: Path, by: str) -> None:
+    """As in Apache Pulsar, and whether or not topics are made automatically; the first change comes."""
+
+    async def scenario() -> None:
+        async with real_broker(tmp_path, allowAutoTopicCreation=False, maxTopicsPerNamespace=1) as broker:
+            assert (await broker.ask("PUT", NS))[0] == 204
+            assert (await broker.ask("PUT", f"{TOPICS}/t"))[0] == 204
+            path = f"{TOPICS}/__change_events"
+            client = await broker.client()
+            if by == "REST":
+                assert (await broker.ask("PUT", path))[0] == 204
+                assert (await broker.ask("PUT", path))[0] == 409
+            elif by == "subscription":
+                assert (await broker.ask("PUT", f"{path}/subscription/s"))[0] == 204
+            else:
+                assert (await client.partitions(EVENTS)).partitions == 0
+            follower = await client.subscribe(EVENTS, "s")
+            follower.flow(10)
+            assert (await broker.ask("GET", f"{TOPICS}"))[1] == ["persistent://public/n/t"]
+            assert (await broker.ask("POST", f"{TOPICS}/t/maxConsumers", 5))[0] == 204
+            assert metadata_of((await follower.receive()).entry).partition_key == "persistent://public/n/t"
+            assert (await broker.ask("PUT", f"{TOPICS}/__transaction_buffer_snapshot"))[0] == 409
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("off", ["topicLevelPoliciesEnabled", "systemTopicEnabled"])
+def test_it_cannot_be_opened_where_nothing_would_be_written(tmp_path: Path, off: str) -> None:
+    async def scenario() -> None:
+        settings: dict[str, Any] = {off: False}
+        async with real_broker(tmp_path, **settings) as broker:
+            assert (await broker.ask("PUT", NS))[0] == 204
+            assert (await broker.ask("PUT", f"{TOPICS}/__change_events"))[0] == 409
+            with pytest.raises(RawClientError):
+                await (await broker.client()).subscribe(EVENTS, "s")
 
     asyncio.run(scenario())
 

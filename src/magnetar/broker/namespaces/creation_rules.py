@@ -20,7 +20,7 @@ from magnetar.model.errors import (
     TopicNotFoundError,
 )
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.system_topics import is_heartbeat, is_reserved, is_system_topic
+from magnetar.model.system_topics import is_change_events, is_heartbeat, is_reserved, is_system_topic
 
 
 class CreationRules:
@@ -35,6 +35,11 @@ class CreationRules:
         self._policies = policies
         self._directory = directory
         self._exists = exists
+
+    @property
+    def publishes_policies(self) -> bool:
+        """Whether the broker writes changed policies of topics to ``__change_events``."""
+        return self._settings.topicLevelPoliciesEnabled and self._settings.systemTopicEnabled
 
     def require_namespace(self, name: TopicName, broker_id: str) -> None:
         """Raises ServiceNotReadyError, as a broker answers that does not serve the topic's namespace."""
@@ -63,6 +68,8 @@ class CreationRules:
             partitions = partitioned.count(name.parent)
             if partitions:
                 return name.partition_index < partitions and not partitioned.leaving(name.parent)
+        if create and is_change_events(name):
+            return self.publishes_policies
         if not create or not self._policies.auto_topic_creation(name.namespace).allowed:
             return False
         if is_reserved(name):
@@ -82,6 +89,10 @@ class CreationRules:
         self._resources.require_namespace(name)
         if self._exists(name) or self._resources.partitioned.count(name):
             raise ConflictError("This topic already exists")
+        if is_change_events(name):
+            if not self.publishes_policies:
+                raise ConflictError(f"{name.fqn} is a system topic, and this broker has no policies of topics")
+            return
         if not self.room_for(name.namespace, 1):
             raise ConflictError("Exceed maximum number of topics in namespace.")
         if name.is_partition and not self._resources.partitioned.count(name.parent):

@@ -21,7 +21,7 @@ from magnetar.model.errors import (
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import PARTITIONS_MAX, AutoTopicCreation
 from magnetar.model.sorted_names import checksum_of, hex_digest
-from magnetar.model.system_topics import ASSIGN_TOPIC, is_reserved, is_system_topic
+from magnetar.model.system_topics import ASSIGN_TOPIC, is_change_events, is_reserved, is_system_topic
 from magnetar.model.topic_pattern import TopicPattern
 
 
@@ -103,6 +103,8 @@ async def partition_count(
         return partitions
     if name.fqn == ASSIGN_TOPIC:
         # without transactions there is none, and this is how Apache Pulsar's standalone lets a client see it
+        return 0
+    if may_create and is_change_events(name):
         return 0
     if not (may_create and auto.allowed):
         raise NoSuchTopicError(f"Topic {name.fqn} not found, and it is not to be created")

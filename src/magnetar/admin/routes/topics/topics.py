@@ -28,7 +28,7 @@ from magnetar.model.errors import (
 )
 from magnetar.model.names import Domain, TopicName
 from magnetar.model.own_properties import OF_TOPICS
-from magnetar.model.system_topics import is_reserved, is_system_topic
+from magnetar.model.system_topics import is_change_events, is_reserved, is_system_topic
 from magnetar.runtime.tasks import in_turns
 
 _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
@@ -218,7 +218,8 @@ def check_not_system(topic: TopicName) -> None:
 
 
 def _check_creatable(topics: TopicsPort, resources: Resources, topic: TopicName) -> None:
-    check_not_system(topic)
+    if not is_change_events(topic):
+        check_not_system(topic)
     if topic.is_partition and topic.partition_index >= (count := resources.partitioned.count(topic.parent)):
         if not count:
             raise PreconditionFailedError(
