@@ -13,6 +13,7 @@ from magnetar.broker.connection.handlers.topic_list_watch import TopicListWatch
 from magnetar.broker.connection.inner_connection import InnerTransport
 from magnetar.config.settings import Settings
 from magnetar.model.errors import ServerError
+from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaType
 from magnetar.protocol import commands as c
 from magnetar.testing.broker import HOST, PORT
@@ -259,3 +260,22 @@ def test_a_client_that_speaks_tls_to_the_wrong_port_is_named_as_such(
 
     talk(simulation)
     assert ("it speaks TLS to the port without TLS" in caplog.text) is not greeted
+
+
+def test_a_topic_that_is_not_there_gets_no_schema() -> None:
+    """GET_OR_CREATE_SCHEMA makes schemas, not topics (rule 10.10)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        command = c.CommandGetOrCreateSchema(client.new_id(), T, AVRO)
+        answer = await client.request(command, c.CommandGetOrCreateSchemaResponse)
+        assert (answer.error, answer.message) == (ServerError.TopicNotFound, f"Topic not found {T}")
+        await asyncio.sleep(1)
+        assert not client.heard(c.CommandGetOrCreateSchemaResponse), "once"
+        service = world.machine.broker.service
+        assert not service.exists(TopicName.parse(T)) and not service.schemas.history(TopicName.parse(T))
+        await client.producer(T)
+        answer = await client.request(replace(command, request_id=client.new_id()), c.CommandGetOrCreateSchemaResponse)
+        assert answer.error is None and len(service.schemas.history(TopicName.parse(T))) == 1
+
+    talk(simulation)

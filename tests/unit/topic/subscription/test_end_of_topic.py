@@ -59,3 +59,15 @@ def test_the_end_is_told_again_to_who_went_back_and_going_back_is_no_progress() 
     stand.subscription.acks.take(consumer, [0, 1])
     assert connection.ended == 1
     assert stand.subscription.stats().last_mark_delete_advanced_ms > advanced
+
+
+def test_only_what_moves_the_mark_delete_position_is_progress() -> None:
+    stand = Stand()
+    consumer, _ = stand.join("a", permits=10)
+    stand.append_many(5)
+    seen = []
+    for ordinal in (3, 0, 2, 1, 4):
+        stand.subscription.acks.take(consumer, [ordinal])
+        seen.append(stand.subscription.stats().last_mark_delete_advanced_ms)
+    assert seen[0] == 0
+    assert seen[1] == seen[2] < seen[3] < seen[4], "0 moved it, 2 did not, 1 moved it to 3, and 4 once more"
