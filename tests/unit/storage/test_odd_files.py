@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import mmap
 import os
+import platform
 import socket
 import struct
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from crc32c import crc32c
 
-from magnetar.model.errors import ConflictError, PersistenceError
+from magnetar.model.errors import ConflictError, PersistenceError, UnreadableError
+from magnetar.storage.backends import sync_process
 from magnetar.storage.backends.directory import close_to_others, is_directory, why_no_file
 from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.backends.lost_segment import restore
 from magnetar.storage.backends.reserve import Reserve
+from magnetar.storage.ledgers.entry_reader import EntryReader
 from magnetar.storage.log import judged_records, records
 from magnetar.storage.log.records import RECORD_HEADER_SIZE, RawRecord, RecordError, RecordKind
 from magnetar.storage.log.segment import ExtentOffsets, SegmentIndex, Span, index_bytes
@@ -206,3 +212,70 @@ async def test_what_is_not_there_is_neither_sealed_nor_read_nor_trimmed_while_al
         log.sealed(first)
     await store.close()
     await asyncio.sleep(0)
+
+
+def test_damage_is_named_once_for_each_place_and_ten_thousand_are_remembered() -> None:
+    """What is no damage, a disk that does not answer for instance, is news each time."""
+    reader: Any = SimpleNamespace(_named=set())
+
+    def named(log: int, start: int, error: BaseException) -> bool:
+        reading: Any = SimpleNamespace(managed=SimpleNamespace(id=log), start=start)
+        return EntryReader._is_news(reader, reading, error)
+
+    damage = UnreadableError("damaged", 5)
+    assert [named(1, 5, damage), named(1, 5, damage), named(2, 5, damage), named(1, 6, damage)] == [
+        True, False, True, True,
+    ]  # fmt: skip
+    assert named(1, 5, OSError()) and named(1, 5, OSError())
+    for start in range(7, 7 + 10_000 - 3):
+        assert named(1, start, damage)
+    assert not named(1, 5, damage) and len(reader._named) == 10_000
+    assert named(3, 0, damage)
+    assert len(reader._named) == 1
+
+
+def test_an_index_that_leads_to_another_logs_entries_gives_nobody_elses() -> None:
+    data = bytes(one_extent())
+    head = records.read_extent(data, 0).head
+    found = EntryReader._extent(cast(Any, None), Span(head.log, 3, head.ledger, head.ordinal, head.ordinal, 0), data, 0)
+    assert found.run.entries == [b"first", b"second"]
+    with pytest.raises(PersistenceError, match=r"segment-0000000000000003\.index leads to another log's entries"):
+        EntryReader._extent(cast(Any, None), Span(head.log + 1, 3, head.ledger, head.ordinal, head.ordinal, 0), data, 0)
+
+
+@pytest.mark.parametrize("size", [0, 9, 10])
+def test_a_segment_that_has_lost_its_name_and_its_bytes_is_not_restored_in_part(tmp_path: Path, size: int) -> None:
+    files = OsFileSystem(str(tmp_path))
+    files.lock()
+    lost = files.open("lost", create=True)
+    lost.append([b"x" * size])
+    before = len(os.listdir("/proc/self/fd"))
+    if size < 10:
+        with pytest.raises(OSError, match="segment-0000000000000003 has no name any more and cannot be read"):
+            restore(files, 3, lost, 10)
+        assert "segment-0000000000000003" not in files.names()
+        assert len(os.listdir("/proc/self/fd")) == before
+    else:
+        restored = restore(files, 3, lost, 10)
+        assert restored.read(0, 100) == b"x" * 10 and "segment-0000000000000003" in files.names()
+        restored.close()
+    lost.close()
+
+
+@pytest.mark.parametrize("why", ["another policy", "another machine", "no answer"])
+def test_the_turns_of_a_process_stay_as_they_are_where_they_are_not_ours_to_change(
+    why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def calls(name: None) -> None:
+        raise AssertionError("the kernel is asked to change it")
+
+    def policy(pid: int) -> int:
+        if why == "no answer":
+            raise OSError(errno.ESRCH, "no such process")
+        return os.SCHED_BATCH if why == "another policy" else os.SCHED_OTHER
+
+    monkeypatch.setattr(os, "sched_getscheduler", policy)
+    monkeypatch.setattr(ctypes, "CDLL", calls)
+    if why == "another machine":
+        monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    sync_process.shorten_turns(os.getpid())
