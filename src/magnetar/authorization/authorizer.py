@@ -5,7 +5,7 @@ A broker with ``authorizationEnabled`` has one :class:`Authorizer`; without, it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from magnetar.authorization.access import (
@@ -48,10 +48,17 @@ class Authorizer:
         """Whether the caller may do that. Of a proxy and its original principal both must be allowed (rule 12.13)."""
         if wrong := self.invalid_pair(caller):
             return wrong
-        decision = self.rules.decide(caller.role, access)
+        decision = self._any(caller.role, caller.other_roles, access)
         if decision.allowed and caller.role in self.grants.proxies:
-            return self.rules.decide(caller.original_role, access)
+            return self._any(caller.original_role, caller.other_original_roles, access)
         return decision
+
+    def _any(self, role: str | None, others: Iterable[str], access: Access) -> Decision:
+        """Whether one of the roles may do that; the refusal is that of the first."""
+        decision = self.rules.decide(role, access)
+        if decision.allowed or role is None:
+            return decision
+        return next((found for other in others if (found := self.rules.decide(other, access)).allowed), decision)
 
     def invalid_pair(self, caller: Caller) -> Decision | None:
         """Return the refusal of a role and an original principal that do not go together, else ``None``.
@@ -80,10 +87,12 @@ class Authorizer:
 
     def superuser(self, caller: Caller) -> bool:
         """Whether the caller may do everything."""
-        role, original, superusers = caller.role, caller.original_role, self.grants.superusers
-        if role not in superusers or self.invalid_pair(caller) is not None:
+        superusers = self.grants.superusers
+        if superusers.isdisjoint((caller.role, *caller.other_roles)) or self.invalid_pair(caller) is not None:
             return False
-        return role not in self.grants.proxies or original in superusers
+        if caller.role not in self.grants.proxies:
+            return True
+        return not superusers.isdisjoint((caller.original_role, *caller.other_original_roles))
 
     def record(self, caller: Caller, access: Access, decision: Decision, request: str) -> None:
         """Take note of an answer that refuses, or that allows something of consequence; ``request`` is the command or

@@ -17,6 +17,10 @@ class Caller:
     """The peer's address as ``/host:port``, for the audit log."""
     method: str = "none"
     """How it authenticated."""
+    other_roles: tuple[str, ...] = ()
+    """Roles that its token names besides, each of which may allow what is asked."""
+    other_original_roles: tuple[str, ...] = ()
+    """The same of the principal, if the proxy has forwarded its token."""
 
     @property
     def principal(self) -> str:

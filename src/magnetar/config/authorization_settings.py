@@ -9,7 +9,9 @@ from magnetar.config.properties import words
 from magnetar.config.setting_field import setting
 
 PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
-"""The only authorization provider there is; Pulsar's name of it."""
+"""Pulsar's rules; its name of them."""
+MULTI_ROLES: Final = "org.apache.pulsar.broker.authorization.MultiRolesTokenAuthorizationProvider"
+"""The same rules, for each role that a token names; Pulsar's name."""
 
 _AUTHORIZATION: Final = "Authorization"
 
@@ -28,8 +30,8 @@ class AuthorizationSettings:
     )
     authorizationProvider: str = setting(
         PROVIDER,
-        "The rules of authorization; there are Pulsar's own. Where `authorizationEnabled`, another name refuses the "
-        "start.",
+        "The rules of authorization: Pulsar's own, or its `MultiRolesTokenAuthorizationProvider`, by which all roles "
+        "in the claim of a token count. Where `authorizationEnabled`, another name refuses the start.",
         _AUTHORIZATION,
     )
     superUserRoles: str = setting("", "Roles that may do everything, separated by commas.", _AUTHORIZATION)
@@ -75,6 +77,11 @@ class AuthorizationSettings:
     )
 
     @property
+    def several_roles(self) -> bool:
+        """Whether all roles that a token names count."""
+        return self.authorizationEnabled and self.authorizationProvider == MULTI_ROLES
+
+    @property
     def super_user_roles(self) -> tuple[str, ...]:
         """The roles in ``superUserRoles``."""
         return words(self.superUserRoles)
@@ -94,7 +101,7 @@ def contradiction(settings: AuthorizationSettings, *, authenticated: bool) -> st
             "authorizationEnabled: roles are known only after a login; set authenticationEnabled=true too, or leave "
             "this out"
         )
-    if settings.authorizationProvider != PROVIDER:
+    if settings.authorizationProvider not in (PROVIDER, MULTI_ROLES):
         return (
             f"authorizationProvider: {settings.authorizationProvider[:200]!r} cannot be run; leave it out, which "
             f"means {PROVIDER}"

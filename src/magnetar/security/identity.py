@@ -10,6 +10,7 @@ class Identity:
     """An authenticated peer: its role and for how long that holds."""
 
     role: str
+    """The one that it is named by."""
     method: str
     """The authentication method as clients name it: ``token``, ``tls``, ``basic``, or ``anonymous`` (rule 12.1)."""
     expires_at: float | None = None
@@ -22,3 +23,5 @@ class Identity:
     """The SHA-256 of a token's signed part, or of a client's certificate, in hexadecimal."""
     other_fingerprints: frozenset[str] = frozenset()
     """Those of the same certificate with its signature written in another way."""
+    other_roles: tuple[str, ...] = ()
+    """Roles that a token names besides, where they count (decision 076)."""

@@ -82,6 +82,27 @@ def test_a_proxy_and_its_original_principal_must_both_be_allowed(
     assert subject.decide(Caller(role, original), PRODUCE).allowed is allowed
 
 
+@pytest.mark.parametrize(
+    ("caller", "produces", "superuser"),
+    [
+        (Caller("nobody", other_roles=("x", "alice")), True, False),
+        (Caller("nobody", other_roles=("x", "root")), True, True),
+        (Caller("nobody", other_roles=("x",)), False, False),
+        (Caller("proxy", "nobody", other_original_roles=("alice",)), True, False),
+        (Caller("proxy", "nobody", other_roles=("alice", "root")), False, False),
+        (Caller("super-proxy", "nobody", other_original_roles=("root",)), True, True),
+        (Caller("nobody", "root", other_roles=("proxy", "super-proxy")), False, False),
+        (Caller("proxy", other_roles=("root",)), False, False),
+    ],
+)
+def test_each_role_of_a_token_may_allow_it(
+    subject: Authorizer, caller: Caller, produces: bool, superuser: bool
+) -> None:
+    """Those of a proxy do not count for whom it speaks for, and only its first role makes it a proxy."""
+    assert subject.decide(caller, PRODUCE).allowed is produces
+    assert subject.superuser(caller) is superuser
+
+
 def test_an_administrator_as_proxy_lends_its_power_to_nobody(subject: Authorizer) -> None:
     """Pulsar's check of tenant administrators does not look at the original principal of such a proxy."""
     assert not subject.decide(Caller("proxy", "alice"), TenantAccess("public")).allowed

@@ -226,6 +226,20 @@ def test_roles() -> None:
     )
 
 
+def test_all_roles_of_a_list_where_they_count() -> None:
+    """Each once, in their order; one that is no role spoils the token."""
+    rules = ClaimRules("roles", several_roles=True)
+    for named, role, others in (
+        (["a", "b", "a", "c", "b"], "a", ("b", "c")), (["a"], "a", ()), ("a", "a", ()), (["a", "a"], "a", ()),
+    ):  # fmt: skip
+        found = identify({"roles": named}, rules, 1, "x")
+        assert (found.role, found.other_roles) == (role, others)
+    assert identify({"roles": ["a", "b"]}, ClaimRules("roles"), 1, "x").other_roles == ()
+    for wrong in (["a", ""], ["a", 7], ["a", None], ["a", ["b"]], ["a", "b\tc"], [f"r{n}" for n in range(101)]):
+        with pytest.raises(AuthenticationError):
+            identify({"roles": wrong}, rules, 1, "x")
+
+
 def test_what_a_token_can_be_revoked_by() -> None:
     token = signed({"sub": "a"})
     found = judged(token, tokenSecretKey=inline(SECRET))

@@ -80,7 +80,7 @@ class AuthenticationCheck:
             raise AuthenticationError(why)
         if self._service.revoked_original(original):
             raise AuthenticationError(f"the credentials of {original}, for whom {identity.role} speaks, were revoked")
-        return Caller(identity.role, original, address, identity.method), identity
+        return Caller(identity.role, original, address, identity.method, identity.other_roles), identity
 
     async def _identify(self, headers: dict[bytes, str], certificate: bytes | None, address: str) -> Identity:
         shown = dict(_shown(headers.get(b"authorization"), certificate, address))

@@ -72,6 +72,8 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings, permiss
         itself = (role, original) in ((caller.principal, ""), (caller.role, caller.original_role))
         if not may_read_grants and not itself:
             permissions.require(request, *rights)
+        if (role, original or None) == (caller.role, caller.original_role):
+            about = caller  # with all roles that its token names
         found = explained(authorizer, about, operation, accesses, grantable, note)
         return answer(found.as_json(with_remedies=may_read_grants))
 

@@ -49,6 +49,7 @@ class OpenIdProvider(AuthenticationProvider):
             audiences,
             settings.openIDAcceptedTimeLeewaySeconds,
             ("iat", "exp", "sub", settings.openIDRoleClaim),
+            settings.several_roles,
         )
         fetching = FetchRules(
             trust_file=settings.openIDTokenIssuerTrustCertsFilePath,

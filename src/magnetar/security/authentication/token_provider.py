@@ -47,6 +47,7 @@ class TokenProvider(AuthenticationProvider):
             settings.tokenAudienceClaim,
             audiences,
             settings.tokenAllowedClockSkewSeconds,
+            several_roles=settings.several_roles,
         )
         return TokenProvider(key, rules, clock)
 

@@ -13,6 +13,8 @@ from magnetar.security.identity import Identity
 
 ROLE_MAX: Final = 1024
 """Characters of the longest role."""
+ROLES_MAX: Final = 100
+"""Roles of one token, each of which may be asked about."""
 _RELATIVE: Final = re.compile(r"([0-9]{1,9})([smhdwy]?)", re.ASCII)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 Claims = Mapping[str, Any]
@@ -30,6 +32,8 @@ class ClaimRules:
     skew_seconds: int = 0
     required: tuple[str, ...] = ()
     """Claims that must be there."""
+    several_roles: bool = False
+    """Whether all roles of a list count; otherwise the first does."""
 
 
 def identify(claims: Claims, rules: ClaimRules, now: float, fingerprint: str) -> Identity:
@@ -46,8 +50,10 @@ def identify(claims: Claims, rules: ClaimRules, now: float, fingerprint: str) ->
     until = check_time(claims, rules, now)
     if rules.audience_claim:
         _check_audience(claims.get(rules.audience_claim), rules)
-    role = role_of(claims.get(rules.role_claim), rules.role_claim)
-    return Identity(role, "token", until, _named(claims, "jti"), _named(claims, "sub"), fingerprint)
+    named = claims.get(rules.role_claim)
+    role = role_of(named, rules.role_claim)
+    others = _other_roles(role, named, rules.role_claim) if rules.several_roles and isinstance(named, list) else ()
+    return Identity(role, "token", until, _named(claims, "jti"), _named(claims, "sub"), fingerprint, other_roles=others)
 
 
 def check_time(claims: Claims, rules: ClaimRules, now: float) -> float | None:
@@ -77,6 +83,13 @@ def role_of(value: object, claim: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise AuthenticationError(f"the token names no role in its claim {claim}")
     return checked_role(value, f"the role in the claim {claim}")
+
+
+def _other_roles(first: str, listed: list[object], claim: str) -> tuple[str, ...]:
+    """The roles of a list besides the first, each once. Raises AuthenticationError."""
+    if len(listed) > ROLES_MAX:
+        raise AuthenticationError(f"the token names more than {ROLES_MAX} roles in its claim {claim}")
+    return tuple(dict.fromkeys(role for one in listed if (role := role_of([one], claim)) != first))
 
 
 def checked_role(role: str, what: str) -> str:

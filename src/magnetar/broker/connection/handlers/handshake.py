@@ -87,7 +87,10 @@ def _authenticated(
         refuse(session, ServerError.AuthenticationError, FAILED, f"login refused: {named} was revoked")
         return
     session.login = Login(_method(command), identity, original, command.original_auth_method or "")
-    session.caller = Caller(identity.role, named, session.address, identity.method)
+    session.caller = Caller(
+        identity.role, named, session.address, identity.method, identity.other_roles,
+        () if original is None else original.other_roles,
+    )  # fmt: skip
     _accept(session)
 
 
@@ -123,6 +126,9 @@ def _refreshed(session: Session, login: Login, identity: Identity | None, error:
         refuse(session, ServerError.AuthenticationError, FAILED, f"new credentials refused: {error}")
     elif identity.role != login.refreshed.role:
         session.close(f"new credentials of {identity.role}, expected {login.refreshed.role}")
+    elif identity.other_roles != login.refreshed.other_roles:
+        # what is open was allowed by the roles of before; the client connects anew, and all of it is asked again
+        session.close(f"new credentials of {identity.role} name other roles besides", fault=False)
     elif login.original is None:
         session.login = replace(login, peer=identity)
     else:
