@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from magnetar.client.bulk.checkpoint_subscription import CheckpointSubscription
 from magnetar.client.bulk.entry_scanner import EntryScanner
+from magnetar.client.bulk.lag import lag
 from magnetar.client.bulk.ledger_ranges import split_by_ledger
 from magnetar.client.bulk.positions import first_position, last_position, position_at_time, position_of_index
+from magnetar.client.bulk.range_reader import RangeReader
 from magnetar.client.lookup import Lookup
 from magnetar.client.producer import Producer
 from magnetar.client.read_position import START, ReadPosition
@@ -105,6 +108,28 @@ def test_an_index_that_the_broker_does_not_show_is_an_error(lookup: Lookup, topi
     publish(lookup, topic, [1])
     with pytest.raises(InvalidValueError, match="brokerEntryMetadataInterceptors"):
         position_of_index(lookup, topic, 0)
+
+
+def test_an_index_that_the_broker_shows_is_found_and_measured_by(tmp_path: Path, topic: str) -> None:
+    """From entries in blocks and alone, and after a restart, when they come from the disk."""
+    with live_broker(
+        tmp_path, exposingBrokerEntryMetadataToClientEnabled=True,
+        brokerEntryMetadataInterceptors="org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor",
+    ) as broker:  # fmt: skip
+        with Lookup(broker.url, timeout=10) as lookup, CheckpointSubscription(lookup, topic, "keep") as subscription:
+            subscription.hold(START)
+            publish(lookup, topic, [3, 1, 5, 2])
+        for _ in range(2):
+            with Lookup(broker.url, timeout=10) as lookup:
+                start, end = first_position(lookup, topic), last_position(lookup, topic)
+                places = [position_of_index(lookup, topic, index) for index in (0, 2, 3, 5, 10, 11)]
+                assert [(one.entry, one.batch) for one in places[:5]] == [(0, 0), (0, 2), (1, 0), (2, 1), (3, 1)]
+                assert places[5] == end
+                assert [lag(lookup, topic, one, end).messages for one in places[:5]] == [11, 9, 8, 6, 1]
+                read = [number for chunk in RangeReader(lookup, topic, start, end) for _, number, _ in chunk]
+                assert read == [0, 1, 2, 3]
+            broker.end()
+            broker.start()
 
 
 def test_a_range_is_cut_at_ledgers(tmp_path_factory: pytest.TempPathFactory, topic: str) -> None:
