@@ -18,6 +18,9 @@ GROUPS = {"topics", "tenants", "persistent"}
     [
         (["topics", "list", "public/default"], "magnetar admin topics list public/default"),
         (["tenants"], "magnetar admin tenants"),
+        (["start"], "magnetar standalone"),
+        (["version"], "magnetar --version"),
+        (["status", "-v"], "magnetar doctor --only broker"),
         (["--data", "a b", "standalone"], "magnetar standalone --data 'a b'"),
         (["--conf=x", "standalone", "--set", "a=b"], "magnetar standalone --conf=x --set a=b"),
     ],

@@ -15,6 +15,7 @@ from magnetar.cli.admin.table import Command
 from magnetar.cli.admin.values import Value
 from magnetar.cli.connection import BrokerConnection
 from magnetar.cli.output.printer import Printer
+from magnetar.model.errors import NotAvailableError
 
 if TYPE_CHECKING:
     from magnetar.client.rest import Rest, RestAnswer
@@ -97,11 +98,15 @@ class Call:
 
 
 def json_of(answer: RestAnswer) -> Any:
-    """Return an answer's JSON, or its text if it is none."""
+    """Return an answer's JSON, or its text if it is none. Raises NotAvailableError for a web page, which another
+    program than a broker has sent."""
     try:
         return answer.json()
     except ValueError:
-        return answer.content.decode(errors="replace")
+        text = answer.content.decode(errors="replace")
+    if text.lstrip().startswith("<"):
+        raise NotAvailableError("the answer is a web page: a program of another kind has this port")
+    return text
 
 
 def position_of(text: str) -> tuple[int, int]:

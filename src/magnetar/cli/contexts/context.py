@@ -80,7 +80,7 @@ def context_of(name: str, values: Any, where: str) -> Context:
         if field is None:
             raise InvalidValueError(f"{where}: context {name}: {key} is not known; there are {', '.join(known)}")
         if type(value) is not type(field.default) or (isinstance(value, str) and len(value) > _TEXT_MAX):
-            raise InvalidValueError(f"{where}: context {name}: {key} must be a {_kind(field.default)}")
+            raise InvalidValueError(f"{where}: context {name}: {key} must be {_kind(field.default)}")
     context = Context(**values)
     try:
         check_urls(context.service_url, context.web_url)
@@ -141,4 +141,4 @@ def check_web_url(url: str) -> str:
 
 
 def _kind(default: object) -> str:
-    return "text" if isinstance(default, str) else "true or false"
+    return f"a text of up to {_TEXT_MAX} characters" if isinstance(default, str) else "true or false"

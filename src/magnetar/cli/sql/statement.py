@@ -37,7 +37,7 @@ def check_statement(text: str) -> None:
         raise InvalidValueError(f"the statement has {len(text)} characters; {STATEMENT_MAX} are the most")
     skipped = _SKIPPED.match(text)
     first = _WORD.match(text, skipped.end() if skipped else 0)
-    word = first[0].upper() if first else ""
+    word = first[0][:40].upper() if first else ""
     if word in ("SELECT", "WITH"):
         _check_no_file(text)
         _check_chains(text)

@@ -19,6 +19,10 @@ from magnetar.security.credentials.method import NOBODY
 LIST = ["topics", "list", "public/default"]
 
 
+class Page:
+    """What stands for a web page."""
+
+
 @contextmanager
 def broker(status: int, answer: object, **headers: str) -> Iterator[str]:
     """A broker that has one answer."""
@@ -29,7 +33,7 @@ def broker(status: int, answer: object, **headers: str) -> Iterator[str]:
             for name, value in headers.items():
                 self.send_header(name.replace("_", "-"), value)
             self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+            self.wfile.write(b" <!DOCTYPE html>" if isinstance(answer, Page) else json.dumps(answer).encode())
 
         do_POST = do_PUT = do_GET
 
@@ -87,6 +91,15 @@ def test_what_is_missing_can_be_made(
     with broker(404, {"reason": "Topic not found"}) as url:
         assert run(["--admin-url", url, *words]) == 1
         assert "Next" not in capsys.readouterr().err
+
+
+def test_a_web_page_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its letters were listed as topics, one a line, with exit code 0."""
+    with broker(200, Page()) as url:
+        assert run(["--admin-url", url, *LIST]) == 1
+        assert run(["--admin-url", url, "tenants", "create", "acme"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("the answer is a web page") == 2 and "--admin-url" in printed.err
 
 
 def test_a_reason_that_is_no_permissions_is_not_explained_by_credentials() -> None:
