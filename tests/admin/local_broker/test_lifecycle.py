@@ -17,6 +17,7 @@ from tests.support.real_broker import TOPIC, RealBroker, run_on_broker
 
 T = "persistent://public/default/t"
 PENDING_ACK = "a__transaction_pending_ack"
+SNAPSHOTS = "__transaction_buffer_snapshot"
 URL = f"{TOPIC}/t"
 NAMESPACE = "/admin/v2/namespaces/public/default"
 
@@ -273,13 +274,13 @@ def test_operations_on_a_namespace_reach_all_its_topics(tmp_path: Path) -> None:
 
 
 def test_system_topics_are_not_for_clients(tmp_path: Path) -> None:
-    """System topics cannot be created over REST and are listed only if asked for (rule 8.2)."""
+    """System topics that only the broker writes cannot be made over REST, nor by clients (rule 8.2)."""
 
     async def scenario(broker: RealBroker) -> None:
-        events, pending = (f"persistent://public/default/{name}" for name in ("__change_events", PENDING_ACK))
-        own = {"reason": f"{events} is a system topic, which only the broker makes"}
+        snapshots, pending = (f"persistent://public/default/{name}" for name in (SNAPSHOTS, PENDING_ACK))
+        own = {"reason": f"{snapshots} is a system topic, which only the broker makes"}
         for path in ("", "/partitions"):
-            assert (await broker.ask("PUT", f"{TOPIC}/__change_events{path}", 2 if path else None)) == (409, own)
+            assert (await broker.ask("PUT", f"{TOPIC}/{SNAPSHOTS}{path}", 2 if path else None)) == (409, own)
             status, said = await broker.ask("PUT", f"{TOPIC}/{PENDING_ACK}{path}", 2 if path else None)
             assert (status, said) == (400, {"reason": "Cannot create topic in system topic format!"})
         # as Apache Pulsar 4.0.8 answers (probe system-topics)
@@ -289,10 +290,10 @@ def test_system_topics_are_not_for_clients(tmp_path: Path) -> None:
         for opened in (client.producer(pending), client.subscribe(pending, "s")):
             error = await refused(opened)
             assert (error.code, error.message) == (ServerError.NotAllowedError, never)
-        assert (await refused(client.producer(events))).code is ServerError.TopicNotFound
-        answer = await client.partitions(events)
+        assert (await refused(client.producer(snapshots))).code is ServerError.TopicNotFound
+        answer = await client.partitions(snapshots)
         assert answer.error is ServerError.TopicNotFound
-        assert answer.message == f"Topic {events} not found: it is a system topic, which only the broker makes"
+        assert answer.message == f"Topic {snapshots} not found: it is a system topic, which only the broker makes"
         assert (await client.partitions(pending)).partitions == 0
         await client.close()
 
