@@ -10,6 +10,7 @@ import re
 import socket
 import ssl
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -224,3 +225,10 @@ def test_nothing_is_imported_on_the_loop(opened: tuple[Target, Path], door: Door
     door(target)
     found = log.read_text().removeprefix(before).split()
     assert [name for name in found if name not in ON_THE_LOOP] == []
+
+
+def test_the_table_of_percent_decoding_is_there_before_the_first_path() -> None:
+    program = "import urllib.parse, magnetar.admin.http.parameters; print(urllib.parse._hextobyte is not None)"
+    paths = {"PYTHONPATH": f"{magnetar.ROOT}/src"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True, env=paths)
+    assert done.stdout == "True\n"

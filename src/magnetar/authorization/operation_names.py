@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -121,9 +120,12 @@ def normal(name: str) -> str:
     return re.sub(r"[\s_-]+", "-", name.strip()[:200].lower())
 
 
-@cache
 def names_for(kind: str) -> Mapping[str, _Accesses]:
-    """All names that mean something for a kind of object."""
+    """All names that mean something for a kind of object.
+
+    Made anew for each question, which takes less than a millisecond: kept, their 1,500 small objects would keep the
+    memory around them as well, which is that of a burst if the first question came in one.
+    """
     return {"topic": _topic_names, "namespace": _namespace_names, "tenant": _tenant_names, "cluster": _cluster_names}[
         kind
     ]()

@@ -70,7 +70,7 @@ class Buckets:
     def take(self) -> tuple[float, ...]:
         """The counts and, last, the sum; they begin again at 0."""
         taken = (*self.counts, self.sum)
-        self.counts = [0] * len(self.counts)
+        self.counts[:] = [0] * len(self.counts)
         self.sum = 0.0
         return taken
 
@@ -98,7 +98,9 @@ class Quantiles:
 
     def turn(self) -> None:
         """Forget the period before the last."""
-        self._before, self._now = self._now, defaultdict(int)
+        # no dictionary is made: objects that come again and again keep the memory of bursts (docs/decisions/062)
+        self._before, self._now = self._now, self._before
+        self._now.clear()
 
     def of(self, quantiles: Sequence[float] = QUANTILES) -> list[tuple[float, float]]:
         """Each quantile with its value, NaN while there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from itertools import product
 from typing import Any
 
@@ -145,6 +146,14 @@ def test_questions_that_nobody_can_answer(guarded: World, parameters: dict[str, 
 def test_without_authorization_everything_is_allowed() -> None:
     found = asked(world(Settings()).rest, role="alice", operation="unload", topic="ref/main/t")
     assert (found["allowed"], found["reason"]) == (True, "authorizationEnabled is false: everybody may do everything")
+
+
+def test_no_table_of_names_is_kept() -> None:
+    """It would hold the memory of the burst in which the first question came."""
+    names = names_for("topic")
+    one = weakref.ref(names["publish"])
+    del names
+    assert one() is None
 
 
 def test_every_name_can_be_asked_about(guarded: World) -> None:

@@ -54,6 +54,20 @@ def test_quantiles_are_near_and_forget_after_two_periods() -> None:
     assert (quantiles.count, quantiles.sum) == (1000, 500_500)
 
 
+def test_a_period_makes_no_object_that_stays() -> None:
+    """What is replaced again and again moves into the gaps that bursts leave, and keeps their memory."""
+    quantiles, buckets = Quantiles(), Buckets((1.0, 2.0))
+    made = {id(quantiles._now), id(quantiles._before)}
+    counts = buckets.counts
+    for number in range(3):
+        quantiles.add(1.0)
+        buckets.add(1.5)
+        quantiles.turn()
+        assert {id(quantiles._now), id(quantiles._before)} == made
+        assert (buckets.take(), buckets.counts) == ((0, 1, 0, 1.5), [0, 0, 0])
+        assert buckets.counts is counts, number
+
+
 def test_words_are_bounded() -> None:
     summaries = Summaries(most=2)
     for word in ("a", "b", "c", "d"):
