@@ -1,6 +1,6 @@
 """Which tests judge which fault: those that pass its line, near and quick ones first, one case of each function.
 
-Of the module's own tests all short cases do.
+Of the module's own tests, and of narrow ones beside them, all short cases do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SECONDS_MAX: Final = 10.0
 _BESIDE_MAX: Final = 5.0
 """Seconds for tests near a line that runs with the import."""
 _CASE_MAX: Final = 0.1
-"""Seconds of a case of the module's own tests that is run besides the quickest one of its function."""
+"""Seconds of a case that is run besides the quickest one of its function."""
 _WORD: Final = re.compile(r"\w+")
 _OTHER_SECONDS_MAX: Final = 120.0
 _REAL_SECONDS_MAX: Final = 150.0
@@ -80,7 +80,7 @@ class Choice:
             below = os.path.dirname(below)
         real = {test for test in passing if test.startswith(REAL)}
         firsts = self._firsts(passing)
-        firsts |= {test for test in passing if self._order(test, fault)[0] == 0 and self._is_short(test)}
+        firsts |= {test for test in passing if self._is_case(test, fault)}
         ordered = sorted(passing - real, key=lambda test: (test not in firsts, self._order(test, fault)))
         tests, seconds = self._first(ordered, _SECONDS_MAX)
         if not fault.in_function:
@@ -146,8 +146,10 @@ class Choice:
         found = self._map.tests[test]
         return near, found.marks.bit_count() // 200, found.processor, test
 
-    def _is_short(self, test: str) -> bool:
-        return self._map.tests[test].processor <= _CASE_MAX
+    def _is_case(self, test: str, fault: Fault) -> bool:
+        """Whether it is short and of the module's own tests, or of those beside them that pass little else."""
+        near, broad, seconds, _ = self._order(test, fault)
+        return seconds <= _CASE_MAX and (near == 0 or (near == 1 and broad == 0))
 
     def _firsts(self, passing: set[str]) -> set[str]:
         """Of each function the quickest case that passes the line, which stands for the others."""

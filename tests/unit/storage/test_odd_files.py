@@ -25,6 +25,7 @@ from magnetar.storage.backends.lost_segment import restore
 from magnetar.storage.backends.reserve import Reserve
 from magnetar.storage.ledgers.entry_reader import EntryReader
 from magnetar.storage.log import judged_records, records
+from magnetar.storage.log.cursor_records import CursorState, cursor_record
 from magnetar.storage.log.records import RECORD_HEADER_SIZE, RawRecord, RecordError, RecordKind
 from magnetar.storage.log.segment import ExtentOffsets, SegmentIndex, Span, index_bytes
 from tests.support.simulated_store import Disk, publish, simulated
@@ -279,3 +280,15 @@ def test_the_turns_of_a_process_stay_as_they_are_where_they_are_not_ours_to_chan
     if why == "another machine":
         monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     sync_process.shorten_turns(os.getpid())
+
+
+@pytest.mark.parametrize("name", ["s", 5, None, "\ud800", ["s"]])
+@pytest.mark.parametrize("properties", [{}, [], None, "x"])
+def test_a_cursor_has_a_text_for_a_name_and_properties_by_name(name: Any, properties: Any) -> None:
+    body = cursor_record(name, properties, CursorState(1, 2, 3, [], []))
+    record = RawRecord(RecordKind.CURSOR, 0, 0, body)
+    if name == "s" and properties == {}:
+        assert judged_records.cursor_of(record)[0] == "s"
+    else:
+        with pytest.raises(RecordError, match="a name or properties that are none"):
+            judged_records.judge(record)

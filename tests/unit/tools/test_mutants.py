@@ -155,6 +155,10 @@ def test_tests_are_chosen_by_the_lines_they_pass_near_and_quick_ones_first(tmp_p
                 "tests/unit/test_varints.py::cases[1]": (0.01, 0b010),
                 "tests/unit/test_varints.py::cases[2]": (0.02, 0b010),
                 "tests/unit/test_varints.py::cases[3]": (4, 0b010),
+                "tests/unit/protocol/test_y.py::beside[1]": (0.03, 0b010),
+                "tests/unit/protocol/test_y.py::beside[2]": (0.04, 0b010),
+                "tests/unit/protocol/test_y.py::broad[1]": (0.03, (1 << 400) - 1),
+                "tests/unit/protocol/test_y.py::broad[2]": (0.04, (1 << 400) - 1),
                 "tests/unit/test_x.py::other": (0.1, 0b100),
                 "tests/wire/test_x.py::real": (0.1, 0b010),
                 "tests/unit/protocol/test_x.py::passes_nothing": (0.1, 0),
@@ -167,16 +171,20 @@ def test_tests_are_chosen_by_the_lines_they_pass_near_and_quick_ones_first(tmp_p
         "tests/unit/test_varints.py::cases[1]",
         "tests/unit/test_varints.py::cases[2]",
         "tests/unit/test_varints.py::near",
+        "tests/unit/protocol/test_y.py::beside[1]",
+        "tests/unit/protocol/test_y.py::beside[2]",
+        "tests/unit/protocol/test_y.py::broad[1]",
         "tests/unit/test_x.py::quick[2]",
         "tests/sim/test_x.py::far",
+        "tests/unit/protocol/test_y.py::broad[2]",
         "tests/unit/test_x.py::quick[1]",
     ]
     assert found.others == ["tests/unit/test_x.py::slow", "tests/unit/test_varints.py::cases[3]"], "no time for them"
     assert found.real == ["tests/wire/test_x.py::real"]
-    assert found.passing == 9
+    assert found.passing == 13
     assert choice.for_fault(_fault(2)).tests == []
     found = choice.for_fault(_fault(2, in_function=False))
-    assert found.passing == 10
+    assert found.passing == 14
     assert "tests/unit/protocol/test_x.py::passes_nothing" in found.tests, "near what runs with the import"
     assert "tests/unit/test_x.py::passes_nothing" not in found.tests
 

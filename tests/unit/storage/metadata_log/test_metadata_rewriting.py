@@ -7,6 +7,7 @@ import random
 import pytest
 
 from magnetar.storage.metadata_log import metadata_log
+from magnetar.storage.metadata_log.metadata_copy import MetadataCopy
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.at_once import at_once
@@ -50,3 +51,25 @@ def test_what_an_interrupted_attempt_left_is_no_part_of_the_new_file(left: bytes
     later = files.crash(random.Random(1))
     assert {path: record.data for path, record in MetadataLog(later).records()} == {"/a": b"first"}
     assert sorted(later.names()) == ["metadata-a", "metadata-b"], "nothing is set aside"
+
+
+@pytest.mark.parametrize("cut_short", [True, False])
+def test_a_line_that_was_taken_back_does_not_come_back_with_the_power(cut_short: bool) -> None:
+    """Its writer heard that it failed, and has gone on from there."""
+    files = FaultFileSystem(random.Random(0))
+    at_once(MetadataLog(files).put("/a", b"first"))
+    copy = MetadataCopy(files, "metadata-a")
+    copy.open()
+    before = copy.length
+    if cut_short:
+        files.fail("sync")
+        with pytest.raises(OSError, match="simulated"):
+            copy.append(b"refused\n")
+    else:
+        copy.append(b"refused\n")
+    copy.undo()
+    assert copy.length == before
+    for seed in range(20):
+        left = files.crash(random.Random(seed)).open("metadata-a")
+        assert left.size() == before
+    copy.close()
