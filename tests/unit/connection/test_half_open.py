@@ -99,6 +99,25 @@ def test_messages_that_crossed_the_end_of_their_producer_are_ignored_for_a_while
     talk(simulation, Settings(keepAliveIntervalSeconds=30))
 
 
+def test_a_producer_that_was_opened_again_and_closed_by_its_client_is_owed_no_patience() -> None:
+    """What crossed the end of an earlier one of its id has come by then."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T)
+        namespaces = world.machine.broker.resources.namespaces
+        at_once(namespaces.update(NamespaceName.parse("public/default"), encryption_required=True))
+        await client.hear(c.CommandCloseProducer)
+        at_once(namespaces.update(NamespaceName.parse("public/default"), encryption_required=False))
+        again = c.CommandProducer(T, producer.producer_id, client.new_id())
+        await client.request(again, c.CommandProducerSuccess)
+        await producer.close()
+        producer.send(b"late")
+        await asyncio.wait_for(asyncio.shield(client.lost), 5)
+
+    talk(simulation)
+
+
 def test_a_message_for_a_producer_that_never_was_ends_the_connection() -> None:
     async def simulation(world: World) -> None:
         client = await connected()

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from magnetar.broker.delivery.consumer_state import ConsumerState
+from magnetar.broker.delivery.sticky_keys import hash_ring
 from magnetar.broker.delivery.sticky_keys.hash_ranges import HashRanges
 from magnetar.broker.delivery.sticky_keys.hash_ring import HashRing
 from magnetar.broker.delivery.sticky_keys.selector import Selector
@@ -256,3 +257,21 @@ def test_who_joins_or_leaves_changes_the_slots_it_says_and_no_others(make: Calla
             at = high + 1
         assert before[at:] == after[at:]
         assert {whose[slot] for slot in (1, 65535)} <= {members.index(one) for one in [*present, who]} | {255}
+
+
+@pytest.mark.parametrize("highest", [65_535, 65_534])
+def test_the_last_slot_belongs_to_its_own_point_or_to_the_first(highest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slots behind the highest point go round to the first one (rule 5.6.7)."""
+    points = {"a": [100, 30_000], "b": [200, highest]}
+    monkeypatch.setattr(hash_ring, "ring_points", lambda name, *_: points[name])
+    selector = HashRing()
+    for name in points:
+        selector.add(consumer(name))
+    wanted = {"a": [(1, 100), (201, 30_000)], "b": [(101, 200), (30_001, highest)]}
+    if highest < 65_535:
+        wanted["a"].append((65_535, 65_535))
+    assert named(selector) == wanted
+    for slot in (1, 100, 101, 200, 201, 65_534, 65_535):
+        owner = selector.select(slot)
+        assert owner is not None
+        assert any(low <= slot <= high for low, high in wanted[owner.name]), slot

@@ -112,3 +112,16 @@ def test_a_number_that_does_not_end_is_refused_wherever_it_stands_in_a_long_comm
     command = c.UnparsedCommand(10, b"\x08\x0a" + (unended if at == 0 else b"\x52") + size + inner)
     with pytest.raises(ProtocolError):
         list(parts_of(command))
+
+
+@pytest.mark.parametrize("payload", [b"", b"abc", b"\x00\x00\x00"])
+def test_a_batch_that_ends_before_its_first_message_is_refused(payload: bytes) -> None:
+    with pytest.raises(ProtocolError, match="a batch of 2 ends after 0 messages"):
+        e.cut_batch(payload, 2)
+
+
+def test_a_batch_that_ends_after_its_first_message_says_so() -> None:
+    whole = e.join_batch([(e.SingleMessageMetadata(), b"m")])
+    for more in (b"", b"\x00", b"\x00\x00\x00"):
+        with pytest.raises(ProtocolError, match="a batch of 2 ends after 1 messages"):
+            e.cut_batch(whole + more, 2)

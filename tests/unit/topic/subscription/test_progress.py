@@ -87,3 +87,16 @@ def test_a_block_may_last_down_to_half_the_limit_and_not_below(sub_type: SubType
         stand.cursor.acknowledge([out[-5]])
         del consumer.state.pending[out[-5]]
         assert stand.subscription.should_send() != "", "four of eight: the block should have been lifted"
+
+
+def test_what_was_acknowledged_ahead_of_reading_counts_as_read_to_the_end() -> None:
+    stand = Stand()
+    consumer, connection = stand.join("c", SubType.Exclusive, permits=1)
+    stand.append_many(5)
+    assert connection.ordinals == [0]
+    stand.subscription.acks.take(consumer, [1, 2, 3, 4])
+    stand.subscription.flow(consumer, 5)
+    assert connection.ordinals == [0]
+    assert stand.subscription.stats().read_at == 5
+    stand.append_many(1)
+    assert connection.ordinals == [0, 5]
