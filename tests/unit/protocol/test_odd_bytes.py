@@ -125,3 +125,13 @@ def test_a_batch_that_ends_after_its_first_message_says_so() -> None:
     for more in (b"", b"\x00", b"\x00\x00\x00"):
         with pytest.raises(ProtocolError, match="a batch of 2 ends after 1 messages"):
             e.cut_batch(whole + more, 2)
+
+
+def test_a_message_in_a_batch_that_says_nothing_of_itself_has_no_time_no_key_and_no_number() -> None:
+    ((_, metadata, _),) = e.cut_batch(e.join_batch([(e.SingleMessageMetadata(), b"m")]), 1)
+    raw = pb.SingleMessageMetadata.FromString(metadata)
+    assert [field.name for field, _ in raw.ListFields()] == ["payload_size"]
+    whole = e.join_batch([(e.SingleMessageMetadata(), b"m")])
+    assert e.split_batch(whole, 1) == [(e.SingleMessageMetadata(), b"m")], "and so it is read"
+    entry = e.build_entry(e.EntryMetadata("p", 0, 1), b"m")
+    assert e.metadata_of(entry) == e.EntryMetadata("p", 0, 1)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log import records
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.support.store_lives import append, disk, killed, numbered, opened, run
+from magnetar.testing.kit.virtual_loop import InlineExecutor
+from tests.support.store_lives import SMALL, append, disk, killed, numbered, opened, read, run
 
 Numbers = tuple[int, int, int]
 
@@ -205,6 +208,44 @@ def test_where_it_is_not_known_how_many_blocks_are_lost_more_are_skipped_than_th
         store = opened(files)
         assert bool(store.damage) is (what != "nothing")
         assert skipped <= store.journal.sequence < skipped + 1000
+        await store.close()
+
+    run(main())
+
+
+def of_a_broker(files: FaultFileSystem, secret: int) -> LedgerStore:
+    store = LocalLedgerStore(files, SystemClock(), SMALL, lambda name: InlineExecutor())
+    store.belong_to(secret)
+    store.open()
+    return store
+
+
+@pytest.mark.parametrize("whose", ["its own", "another broker's"])
+def test_a_segment_of_another_brokers_directory_is_named_also_where_no_checkpoint_says_whose_it_is(
+    whose: str,
+) -> None:
+    """The metadata say it; what is in such a segment is none of this broker's messages."""
+
+    async def main() -> None:
+        kept: list[FaultFileSystem] = []
+        for secret in (111, 222):
+            files = disk(secret)
+            store = of_a_broker(files, secret)
+            await append(store, store.open_log("a"), b"of %d" % secret)
+            kept.append(await killed(store, files))
+        own, other = kept
+        for name in checkpoint_names(own.names()):
+            own.remove(name)
+        if whose != "its own":
+            overwritten(own, 1, content(other, 1))
+        store = of_a_broker(own, 111)
+        found = await read(store.open_log("a"))
+        if whose == "its own":
+            assert (store.damage, found) == ([], [b"of 111"])
+        else:
+            assert any("segment-0000000000000001 belongs to another broker's directory" in one for one in store.damage)
+            assert found == []
+        assert store.secret == 111
         await store.close()
 
     run(main())
