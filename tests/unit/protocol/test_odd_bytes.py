@@ -135,3 +135,12 @@ def test_a_message_in_a_batch_that_says_nothing_of_itself_has_no_time_no_key_and
     assert e.split_batch(whole, 1) == [(e.SingleMessageMetadata(), b"m")], "and so it is read"
     entry = e.build_entry(e.EntryMetadata("p", 0, 1), b"m")
     assert e.metadata_of(entry) == e.EntryMetadata("p", 0, 1)
+
+
+@pytest.mark.parametrize("cut", [1, 4, 5, 20, len(SEND) - 1])
+def test_bytes_that_are_given_up_are_none_of_the_frame_that_follows(cut: int) -> None:
+    decoder = Decoder()
+    assert decoder.feed(SEND[:cut]) == []
+    assert bytes(decoder.take_held()) == SEND[:cut]
+    assert (decoder.held, decoder.missing) == (0, 4)
+    assert decoder.feed(PING) == [c.CommandPing()]
