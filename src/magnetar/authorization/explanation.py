@@ -96,7 +96,12 @@ def _decided(authorizer: Authorizer, rules: RoleRules, caller: Caller, access: A
     decision = authorizer.decide(caller, access)
     if decision.allowed or authorizer.invalid_pair(caller) is not None:
         return decision
-    # the first of both roles that is refused, with a remedy that can be carried out
-    roles = (caller.role, caller.original_role) if caller.original_role else (caller.role,)
-    found = (rules.decide(role, access) for role in roles)
-    return next((one for one in found if not one.allowed), decision)
+    # the first of proxy and principal that no role of its own allows it, with a remedy that can be carried out
+    sides = [(caller.role, caller.other_roles)]
+    if caller.original_role:
+        sides.append((caller.original_role, caller.other_original_roles))
+    for role, others in sides:
+        found = rules.decide(role, access)
+        if not found.allowed and not any(rules.decide(other, access).allowed for other in others):
+            return found
+    return decision

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from magnetar.admin.http.authorization import target_of
-from magnetar.authorization.access import Access
+from magnetar.authorization.access import Access, TopicAccess
 from magnetar.authorization.authorizer import Authorizer
 from magnetar.authorization.caller import Caller
 from magnetar.authorization.explanation import Explanation, explained
@@ -278,3 +278,22 @@ def test_the_topic_of_the_other_domain_counts_for_a_new_schema(guarded: World) -
     assert me.post(path, json=body).status_code == 200, "what is there already is nobody's change"
     assert me.post(path, json={**body, "properties": {"a": "b"}}).status_code == 200
     assert me.post(path, json={**body, "type": "INT32"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("caller", "refused"),
+    [
+        (Caller("proxy", "stranger", other_roles=("producer",)), "stranger"),
+        (Caller("proxy", "producer", other_roles=("stranger",)), "proxy"),
+        (Caller("proxy", "stranger", other_roles=("bob",), other_original_roles=("producer",)), "proxy"),
+        (Caller("stranger", other_roles=("bob",)), "stranger"),
+    ],
+)
+def test_of_several_roles_the_side_is_named_that_none_of_its_own_allows(caller: Caller, refused: str) -> None:
+    """Of a proxy and its principal: a remedy for who may already would change nothing (decision 076)."""
+    found = prepared()
+    authorizer = Authorizer(Grants(found.resources.tenants, found.resources.namespaces, SETTINGS))
+    topic = TopicName.parse("persistent://ref/main/t")
+    shown = explained(authorizer, caller, "PRODUCE", [TopicAccess(topic, TopicOperation.PRODUCE)], lambda _: True)
+    assert not shown.allowed
+    assert f"--role {refused} " in f"{shown.remedy} "

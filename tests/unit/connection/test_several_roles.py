@@ -73,19 +73,26 @@ def test_each_role_of_a_token_may_allow_it(provider: str) -> None:
     run_seed(simulation, 1, settings=Settings(**SETTINGS, authorizationProvider=provider))
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_new_credentials_with_other_roles_end_the_connection(kept: bool) -> None:
-    """What is open was allowed by a role that may be gone."""
+@pytest.mark.parametrize(
+    ("roles", "kept"),
+    [
+        (("nobody", "alice", "other"), True),
+        (("nobody", "other", "alice", "other"), True),
+        (("nobody", "other"), False),
+        (("nobody", "alice", "other", "more"), False),
+    ],
+)
+def test_new_credentials_with_other_roles_end_the_connection(roles: tuple[str, ...], kept: bool) -> None:
+    """What is open was allowed by a role that may be gone; their order allows nothing."""
 
     async def simulation(world: World) -> None:
         await world.boot()
         await grant(world.machine.broker.resources, namespace={"alice": ["produce"]})
-        connected = await client("nobody", "alice")
+        connected = await client("nobody", "alice", "other")
         assert await may_produce(connected)
         (listener,) = world.machine.broker.connections
         listener.session.protocol.challenge()
-        data = token("nobody", "alice") if kept else token("nobody")
-        connected.say(c.CommandAuthResponse("x", c.AuthData("token", data), 21))
+        connected.say(c.CommandAuthResponse("x", c.AuthData("token", token(*roles)), 21))
         await asyncio.sleep(1)
         assert connected.lost.done() is not kept
 

@@ -56,3 +56,15 @@ def test_a_blocked_subscription_goes_on_when_it_has_half_of_the_new_limit(
     limit(stand, max_unacked_messages_per_subscription=most)
     stand.append_many(1)
     assert consumer.state.unacked == OUT + 2 * goes_on
+
+
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
+@pytest.mark.parametrize(("own", "goes_on"), [(0, True), (2 * OUT - 1, True), (OUT + 1, True), (OUT, False)])
+def test_who_was_held_back_by_a_share_goes_on_when_there_is_none(sub_type: SubType, own: int, goes_on: bool) -> None:
+    """Below its own limit, not at half of that: by its own limit it had never stopped."""
+    stand, consumer = stood(sub_type, max_unacked_messages_per_subscription=own, unacked_share=OUT)
+    stand.append_many(1)
+    assert consumer.state.unacked == OUT
+    limit(stand, max_unacked_messages_per_subscription=own)
+    stand.append_many(1)
+    assert consumer.state.unacked == OUT + goes_on * (min(2, own - OUT) if own else 2)

@@ -18,6 +18,8 @@ class DispatchLimits:
     unacked_per_subscription: int = 200_000
     look_ahead_entries_per_consumer: int = 2_000
     look_ahead_entries_max: int = 20_000
+    of_share: bool = False
+    """Whether ``unacked_per_subscription`` is a share of what the broker may have out, which holds for a while only."""
 
     def look_ahead(self, consumers: int) -> int:
         """Entries that may wait for so many consumers before nothing new is read (rule 5.6.11).

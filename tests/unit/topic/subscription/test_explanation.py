@@ -69,6 +69,18 @@ def test_blocked_on_unacked(sub_type: SubType) -> None:
     assert "blocked-unacked" in findings(stood(sub_type, 100, max_unacked_messages_per_subscription=4))
 
 
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
+@pytest.mark.parametrize(("own", "of_share"), [(0, True), (5, True), (4, False), (3, False)])
+def test_blocked_by_its_share_of_what_the_broker_may_have(sub_type: SubType, own: int, of_share: bool) -> None:
+    """The limit that holds is named, and the setting that would raise it."""
+    found = findings(stood(sub_type, 100, max_unacked_messages_per_subscription=own, unacked_share=4))
+    obstacle = found["blocked-unacked"]
+    assert f"half of {4 if of_share else own}." in obstacle.text
+    assert ("share" in obstacle.text) is of_share
+    assert ("maxUnackedMessagesPerBroker" in obstacle.do) is of_share
+    assert ("maxUnackedMessagesPerSubscription" in obstacle.do) is not of_share
+
+
 @pytest.mark.parametrize("sub_type", ALL)
 def test_socket(sub_type: SubType) -> None:
     stand = Stand(active_consumer_failover_delay_ms=0)

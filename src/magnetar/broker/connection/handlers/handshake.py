@@ -126,7 +126,7 @@ def _refreshed(session: Session, login: Login, identity: Identity | None, error:
         refuse(session, ServerError.AuthenticationError, FAILED, f"new credentials refused: {error}")
     elif identity.role != login.refreshed.role:
         session.close(f"new credentials of {identity.role}, expected {login.refreshed.role}")
-    elif identity.other_roles != login.refreshed.other_roles:
+    elif set(identity.other_roles) != set(login.refreshed.other_roles):
         # what is open was allowed by the roles of before; the client connects anew, and all of it is asked again
         session.close(f"new credentials of {identity.role} name other roles besides", fault=False)
     elif login.original is None:

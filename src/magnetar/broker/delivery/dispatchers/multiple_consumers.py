@@ -35,6 +35,9 @@ class MultipleConsumers(Dispatcher):
 
     @override
     def set_limits(self, limits: DispatchLimits) -> None:
+        if self.limits.of_share and not limits.of_share:
+            # the broker's limit has let go of it: it need not come down to half of its own
+            self.blocked = False
         self.limits = limits
         self._subscription_limit = limits.unacked_per_subscription or _UNLIMITED
         self._consumer_limit = limits.unacked_per_consumer or _UNLIMITED

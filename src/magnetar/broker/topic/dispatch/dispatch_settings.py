@@ -43,11 +43,13 @@ class DispatchSettings:
     def limits(self) -> DispatchLimits:
         """The part that dispatchers obey."""
         unacked, share = self.max_unacked_messages_per_subscription, self.unacked_share
+        of_share = 0 < share < (unacked or share + 1)
         return DispatchLimits(
             read_entries_max=self.dispatcher_max_read_batch_size,
             round_robin_messages=self.dispatcher_max_round_robin_batch_size,
             unacked_per_consumer=self.max_unacked_messages_per_consumer,
-            unacked_per_subscription=min(unacked or share, share) if share else unacked,
+            unacked_per_subscription=share if of_share else unacked,
             look_ahead_entries_per_consumer=self.key_shared_look_ahead_per_consumer,
             look_ahead_entries_max=self.key_shared_look_ahead_per_subscription,
+            of_share=of_share,
         )

@@ -142,9 +142,15 @@ def _disk(subscription: Subscription) -> list[Obstacle]:
 def _consumers(subscription: Subscription, dispatcher: Dispatcher) -> list[Obstacle]:
     found = []
     if dispatcher.blocked:
-        limit = subscription.settings.max_unacked_messages_per_subscription
-        text = f"The subscription has {dispatcher.unacked} unacknowledged messages and pauses until half of {limit}."
-        found.append(Obstacle("blocked-unacked", text, "Acknowledge, or raise maxUnackedMessagesPerSubscription."))
+        limits = subscription.settings.limits()
+        text = (
+            f"The subscription has {dispatcher.unacked} unacknowledged messages and pauses until half of "
+            f"{limits.unacked_per_subscription}."
+        )
+        if limits.of_share:
+            text += " That is its share while the whole broker has too many."
+        raised = "maxUnackedMessagesPerBroker" if limits.of_share else "maxUnackedMessagesPerSubscription"
+        found.append(Obstacle("blocked-unacked", text, f"Acknowledge, or raise {raised}."))
     served = dispatcher.consumers
     if isinstance(dispatcher, SingleActiveConsumer):
         if dispatcher.waiting:
