@@ -6,7 +6,6 @@ changed) and runs the rest inside it. `python3 tools/dev.py help` lists the comm
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import itertools
 import os
@@ -353,14 +352,14 @@ def main() -> None:
     # in the background of a script SIGINT is ignored, by what is started too: neither a lane could be stopped by it nor
     # a test that sends it to itself
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", nargs="?", default="help", choices=["help", *COMMANDS])
-    known, rest = parser.parse_known_args()
-    if known.command == "help":
-        for name, command in COMMANDS.items():
-            print(f"  make {name:12} {PROGRAMMES[name].about if name in PROGRAMMES else command.__doc__}")
+    name, *rest = sys.argv[1:] or ["help"]
+    if name in COMMANDS:
+        COMMANDS[name](rest)  # also a --help, which is the command's: make run ARGS=--help
         return
-    COMMANDS[known.command](rest)
+    for one, command in COMMANDS.items():
+        print(f"  make {one:12} {PROGRAMMES[one].about if one in PROGRAMMES else command.__doc__}")
+    if name not in ("help", "-h", "--help"):
+        sys.exit(f"there is no {name!r}; the lines above are what there is")
 
 
 if __name__ == "__main__":
