@@ -11,6 +11,7 @@ import org.apache.pulsar.broker.service.Dispatcher;
 import org.apache.pulsar.broker.service.Subscription;
 import org.apache.pulsar.broker.service.nonpersistent.NonPersistentDispatcherMultipleConsumers;
 import org.apache.pulsar.broker.service.nonpersistent.NonPersistentDispatcherSingleActiveConsumer;
+import org.apache.pulsar.broker.service.nonpersistent.NonPersistentStickyKeyDispatcherMultipleConsumers;
 import org.apache.pulsar.broker.service.nonpersistent.NonPersistentSubscription;
 import org.apache.pulsar.broker.service.persistent.PersistentDispatcherMultipleConsumers;
 import org.apache.pulsar.broker.service.persistent.PersistentDispatcherSingleActiveConsumer;
@@ -141,14 +142,13 @@ class MirroredSubscription {
 
     private Class<? extends Dispatcher> kindOfDispatcher() throws PulsarAdminException {
         boolean single = type().equals("Exclusive") || type().equals("Failover");
+        boolean byKey = type().equals("Key_Shared");
         if (!topic.name.isPersistent()) {
-            return single ? NonPersistentDispatcherSingleActiveConsumer.class : NonPersistentDispatcherMultipleConsumers.class;
+            return single ? NonPersistentDispatcherSingleActiveConsumer.class
+                    : byKey ? NonPersistentStickyKeyDispatcherMultipleConsumers.class : NonPersistentDispatcherMultipleConsumers.class;
         }
-        if (single) {
-            return PersistentDispatcherSingleActiveConsumer.class;
-        }
-        return type().equals("Key_Shared")
-                ? PersistentStickyKeyDispatcherMultipleConsumers.class : PersistentDispatcherMultipleConsumers.class;
+        return single ? PersistentDispatcherSingleActiveConsumer.class
+                : byKey ? PersistentStickyKeyDispatcherMultipleConsumers.class : PersistentDispatcherMultipleConsumers.class;
     }
 
     ManagedCursor cursor() {
