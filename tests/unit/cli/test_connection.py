@@ -117,7 +117,7 @@ def test_contexts_are_written_privately_and_whole(environment: dict[str, str]) -
         ("current = [", "is no TOML"),
         ("current = 'gone'", "which is no context"),
         ("[contexts.a]\nwebb_url = 'x'", "webb_url is not known"),
-        ("[contexts.a]\nallow_insecure = 'yes'", "must be a true or false"),
+        ("[contexts.a]\nallow_insecure = 'yes'", "must be true or false"),
         ("[contexts.a]\ntoken = 'eyJhbGciOi'", "must be a reference"),
         ("[contexts.a]\nauth_plugin = 'token'\nauth_params = 'token:eyJhbGci'", "must be a reference"),
         ("[contexts.'../x']\n", "is no name of a context"),
