@@ -167,3 +167,17 @@ def test_topics_are_made_with_partitions() -> None:
         assert (await (await wires.open()).partitions(T)).partitions == 3
 
     on_broker(test, allowAutoTopicCreationType="partitioned", defaultNumPartitions=3)
+
+
+@pytest.mark.parametrize("name", ["absent", "parted-partition-7"])
+def test_a_subscription_makes_no_topic_that_may_not_be_made(tmp_path: Path, name: str) -> None:
+    """The words are Apache Pulsar 4.0.8's (`PersistentTopicsBase`), which answers 412 here and 404 elsewhere."""
+
+    async def test(broker: RealBroker) -> None:
+        topics = "/admin/v2/persistent/public/default"
+        assert (await broker.ask("PUT", f"{topics}/parted/partitions", 2))[0] == 204
+        status, answered = await broker.ask("PUT", f"{topics}/{name}/subscription/s")
+        assert (status, answered["reason"]) == (412, "Topic does not exist and cannot be auto-created")
+        assert (await broker.ask("GET", f"{topics}/{name}/stats"))[0] == 404
+
+    run_on_broker(tmp_path, test, allowAutoTopicCreation=False)

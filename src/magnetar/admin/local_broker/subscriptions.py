@@ -16,6 +16,7 @@ from magnetar.model.errors import (
     PreconditionFailedError,
     ServiceNotReadyError,
     SubscriptionExistsError,
+    TopicNotFoundError,
 )
 from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import TopicName
@@ -44,6 +45,8 @@ class LocalSubscriptions:
     ) -> None:
         try:
             found = self._service.topic_for(topic, create=True)
+        except TopicNotFoundError:
+            raise PreconditionFailedError("Topic does not exist and cannot be auto-created") from None
         except NotAllowedError as refused:
             raise ConflictError(str(refused)) from None  # 409 here, NotAllowedError on the wire
         await answered(found.when_durable)
