@@ -66,8 +66,7 @@ class DataDirectory:
             ) from error
 
     def _refuse_half_restored(self) -> None:
-        """Without this, who restarts a machine that a restore was under way on has an empty broker that takes
-        messages."""
+        """A machine that starts again in the midst of a restore would have an empty broker that takes messages."""
         half = self._path / RESTORING
         if half.is_dir() and not (self._path / "ledgers").exists():
             raise PersistenceError(

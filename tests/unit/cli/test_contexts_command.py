@@ -98,6 +98,21 @@ def test_files_of_a_login_are_found_from_other_directories(tmp_path: Path, monke
     assert shown["token"]["token"] == shown["other"]["auth_params"] == f"file:{tmp_path}/token.txt"
 
 
+def test_a_file_in_the_home_directory_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shell reads the ``~`` behind ``file:``; it became the name of a directory below the current one."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    _run("add", "dev", "--token", "file:~/token.txt", "--trust", "~/ca.pem")
+    shown = json.loads(_run("show", "dev", "--json"))
+    assert shown == {"token": f"file:{tmp_path}/home/token.txt", "trust": f"{tmp_path}/home/ca.pem"}
+
+
+def test_a_key_in_the_place_of_its_file_is_not_kept(tmp_path: Path) -> None:
+    params = '{"issuerUrl": "https://a.example", "privateKey": "bm8gcGF0aA"}'
+    said = _run("add", "dev", "--auth-plugin", "oauth2", "--auth-params", params, exit_code=1)
+    assert "must be a reference" in said and "bm8g" not in said
+    assert not (tmp_path / "config/magnetar/contexts.toml").exists()
+
+
 def test_a_change_is_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two commands at once lost a change: both read the file, and the last to write it won."""
     monkeypatch.setattr(context_file, "_PATIENCE", 0.0)

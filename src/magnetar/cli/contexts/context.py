@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -101,8 +102,9 @@ def check_urls(service_url: str, web_url: str) -> None:
 
 
 def absolute(path: str | None) -> str:
-    """Return a path for commands that run in other directories; empty for none."""
-    return str(Path(path).absolute()) if path else ""
+    """Return a path for commands that run in other directories; empty for none. No shell has read the ``~`` of a path
+    that stands behind ``file:``."""
+    return str(Path(os.path.expanduser(path)).absolute()) if path else ""
 
 
 def found_from_elsewhere(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ that stands in the parameters is refused, and the error says how to name it inst
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Final
 
@@ -27,7 +28,9 @@ _NOT_SUPPORTED: Final = {
 }
 
 _PATHS: Final = ("tlsCertFile", "tlsKeyFile", "trustCertsFilePath", "tls_trust_certs_file_path")
-"""The parameters that name files by their paths; ``privateKey`` may, or be a reference."""
+"""The parameters that name files by their paths."""
+_KEYS: Final = ("privateKey", "private_key")
+"""Those that are paths or references."""
 
 
 def absolute_params(params: str, absolute: Callable[[str], str]) -> str:
@@ -52,7 +55,8 @@ def absolute_params(params: str, absolute: Callable[[str], str]) -> str:
 
 
 def _absolute_param(name: str, value: str, absolute: Callable[[str], str]) -> str:
-    if name not in (*_PATHS, "privateKey", "private_key") or (name not in _PATHS and ":" in value):
+    # a text that is not the name of a file may be the key itself, which is to be refused and not kept
+    if name not in _PATHS and not (name in _KEYS and ":" not in value and os.path.isfile(absolute(value))):
         return absolute_reference(value, absolute)
     path = value.removeprefix("file://")
     return value if not path or path.startswith(("/", "data:")) else absolute(path)

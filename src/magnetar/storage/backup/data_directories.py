@@ -150,7 +150,7 @@ def _restore(backup: FileSystem, manifest: BackupManifest, data: str) -> None:
             os.rename(making, os.path.join(data, _LEDGERS))
         except OSError as error:
             raise PersistenceError(
-                f"the backup could not be restored: {error.strerror}; {data} is as it was: mend that and "
+                f"the backup could not be restored: {error.strerror or error}; {data} is as it was: mend that and "
                 f"restore again, which takes {manifest.bytes} bytes"
             ) from error
     except BaseException:

@@ -81,7 +81,7 @@ def test_a_user_with_a_password(tmp_path: Path) -> None:
         ("command:token bin/x", "command:token bin/x"),
         ("env:TOKEN", "env:TOKEN"),
         ("userId:me,password:file:p", "userId:me,password:file:/here/p"),
-        ('{"privateKey": "k.json"}', '{"privateKey": "/here/k.json"}'),
+        ('{"privateKey": "bm8gcGF0aA"}', '{"privateKey": "bm8gcGF0aA"}'),
         ('{"privateKey": "file://k.json"}', '{"privateKey": "file:/here/k.json"}'),
         ('{"issuerUrl": "https://i", "privateKey": "data:x"}', '{"issuerUrl": "https://i", "privateKey": "data:x"}'),
         ('{"no JSON', '{"no JSON'),
@@ -91,6 +91,15 @@ def test_a_user_with_a_password(tmp_path: Path) -> None:
 def test_files_by_their_absolute_paths(params: str, meant: str) -> None:
     """What names no relative file stays as it was written."""
     assert absolute_params(params, lambda path: f"/here/{path}") == meant
+
+
+@pytest.mark.parametrize("name", ["privateKey", "private_key"])
+def test_a_private_key_is_a_path_where_there_is_that_file(name: str, tmp_path: Path) -> None:
+    """Any other text may be the key itself: it was kept as a path, with the key in it."""
+    (tmp_path / "k.json").write_text("{}")
+    for given, meant in (("k.json", f"{tmp_path}/k.json"), ("bm8gcGF0aA", "bm8gcGF0aA"), ("a" * 9000, "a" * 9000)):
+        found = absolute_params(json.dumps({name: given}), lambda path: str(tmp_path / path))
+        assert json.loads(found) == {name: meant}
 
 
 def test_an_absolute_path_with_a_comma_is_one_parameter() -> None:

@@ -18,6 +18,7 @@ from magnetar.storage.backends.directory import lock_directory
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backup.backup_directory import BackupDirectory
 from magnetar.storage.backup.data_directories import back_up_directory, restore_directory
+from magnetar.storage.backup.file_copy import FileCopy
 from magnetar.storage.backup.manifest import (
     INCOMPLETE,
     MANIFEST,
@@ -187,6 +188,23 @@ def test_a_full_disk_leaves_nothing(data: Path, backup: Path, tmp_path: Path, mo
     with pytest.raises(PersistenceError, match=r"holds \d+ bytes and 10 are free"):
         restore_directory(str(backup), str(tmp_path / "restored"))
     assert not (tmp_path / "other").exists() and not list((tmp_path / "restored").iterdir())
+
+
+def test_a_backup_that_gets_shorter_while_it_is_restored_is_named(
+    backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The refusal gave None as its reason."""
+    copied = FileCopy.step
+
+    def shortened(copy: FileCopy) -> bool:
+        if copy._target is not None:
+            monkeypatch.setattr(copy, "_read", lambda _: 0)
+        return copied(copy)
+
+    monkeypatch.setattr(FileCopy, "step", shortened)
+    with pytest.raises(PersistenceError, match=r"restored: [\w.-]+ ends after 0 bytes of \d+; "):
+        restore_directory(str(backup), str(tmp_path / "restored"))
+    assert not (tmp_path / "restored").exists()
 
 
 def test_what_an_interrupted_restore_left_is_removed(backup: Path, tmp_path: Path) -> None:
