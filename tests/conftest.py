@@ -22,6 +22,7 @@ from tests.support.secret_search import (
     pytest_terminal_summary,
     pytest_warning_recorded,
 )
+from tests.support.users_settings import leave_out_settings_of_the_user
 
 __all__ = [
     "pytest_runtest_logreport",
@@ -35,13 +36,14 @@ settings.load_profile("here")
 
 
 def pytest_configure() -> None:
-    """Refuse to test another build than MAGNETAR_BUILD asks for, and take Ctrl-C."""
+    """Refuse to test another build than MAGNETAR_BUILD asks for, take Ctrl-C, and know no broker of the user."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         check_build()
     except NotAllowedError as error:
         raise pytest.UsageError(str(error)) from None
+    leave_out_settings_of_the_user()
 
 
 def pytest_collection_finish() -> None:

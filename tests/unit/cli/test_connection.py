@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from magnetar.cli.connection import ConnectionFlags, connection
 from magnetar.cli.contexts.context import Context
 from magnetar.cli.contexts.context_file import Contexts, contexts_path, read_contexts
 from magnetar.model.errors import InvalidValueError
+from tests.support.users_settings import leave_out_settings_of_the_user
 
 TOKEN_PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
@@ -132,3 +134,18 @@ def test_a_file_that_is_wrong_is_refused_and_shows_no_secret(environment: dict[s
     with pytest.raises(InvalidValueError, match=said) as refused:
         read_contexts(environment)
     assert "eyJhbGci" not in str(refused.value)
+
+
+def test_tests_have_no_connection_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine where a context was in use, tests of commands asked its broker, and hundreds failed."""
+    (tmp_path / "magnetar").mkdir()
+    (tmp_path / "magnetar" / "contexts.toml").write_text(
+        'current = "mine"\n[contexts.mine]\nweb_url = "http://mine:1"\n'
+    )
+    (tmp_path / "pip.conf").write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("MAGNETAR_CONTEXT", "mine")
+    assert connection(ConnectionFlags()).web_url == "http://mine:1"
+    leave_out_settings_of_the_user()
+    assert connection(ConnectionFlags()).origin == "the defaults"
+    assert Path(os.environ["XDG_CONFIG_HOME"], "pip.conf").exists()
