@@ -5,11 +5,13 @@ Each second the messages are counted that Shared and Key_Shared subscriptions ha
 consumers have acknowledged down to half the share. All go on when the broker is below half of its limit.
 
 Between two looks more may go out than the limit says. Apache Pulsar looks each half minute, for the first time ten
-minutes after the start.
+minutes after the start. All loaded topics hear of a change: with very many of them it takes a while, and clients that
+take and acknowledge in turn could ask for one after the other, so that the next look waits for a multiple of that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Final
 
@@ -20,6 +22,9 @@ log = logging.getLogger(__name__)
 
 _SECONDS: Final = 1.0
 _TOPICS_PER_TURN: Final = 200
+_REST: Final = 20
+"""After a change there is no look for so many times what it took, but for no longer than Apache Pulsar's period."""
+_REST_MAX_SECONDS: Final = 30.0
 
 
 class UnackedLimit:
@@ -56,9 +61,16 @@ class UnackedLimit:
                 "no others", out, self._most, self._share,
             )  # fmt: skip
             self._over = True
-            self._service.set_unacked_share(self._share)
+            await self._change(self._share)
         elif self._over and out < self._most / 2:
             log.info("%d messages are not acknowledged: all subscriptions go on", out)
             self._over = False
-            self._service.set_unacked_share(0)
+            await self._change(0)
         return out
+
+    async def _change(self, share: int) -> None:
+        now = asyncio.get_running_loop().time
+        begun = now()
+        self._service.set_unacked_share(share)
+        await self._service.policy_notification.all_notified()
+        await asyncio.sleep(min(_REST * (now() - begun), _REST_MAX_SECONDS))
