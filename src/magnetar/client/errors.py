@@ -1,6 +1,7 @@
 """The errors of the client, of four kinds, because callers do four things about them; and those of its own queues.
 
-* `ConnectionLostError`: connect again and go on; nothing is known to be wrong with the request.
+* `ConnectionLostError`: connect again and go on; nothing is known to be wrong with the request. Of an address that
+  answers with another protocol it is `WrongPortError`, which is tried again only where it was another broker's before.
 * `RefusedError`: the broker refused; its code shows whether waiting helps (`retriable`).
 * `ClientTimeoutError`: no answer came; the text says which broker was asked what and for how long.
 * `TlsError`: certificates or settings have to be changed before it is tried again.
@@ -39,6 +40,10 @@ class ConnectionLostError(ClientError):
     """The socket could not be opened, broke, or the broker closed it."""
 
     result = Result.ConnectError
+
+
+class WrongPortError(ConnectionLostError):
+    """What answers there speaks another protocol: no waiting helps, only another address."""
 
 
 class TlsError(ClientError):

@@ -8,7 +8,7 @@ from typing import Final
 
 from magnetar import __version__
 from magnetar.client.address import Address
-from magnetar.client.errors import ClientError, ConnectionLostError, TlsError
+from magnetar.client.errors import ClientError, ConnectionLostError, TlsError, WrongPortError
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import commands as c
 from magnetar.security.asker_words import TOOL_WORDS, AskerWords
@@ -20,6 +20,8 @@ MAX_FRAME_SIZE: Final = 1 << 28
 _REFRESH: Final = b"PulsarAuthRefresh"
 """The challenge that says: what you have shown has expired (rule 12.6)."""
 _TLS_ALERT: Final = b"\x15\x03"
+_HTTP_ANSWERS: Final = (b"http/", b"<!doctype", b"<html")
+"""How servers of HTTP begin: some send a page without a header where they cannot read the request."""
 _FEATURES: Final = c.FeatureFlags(
     supports_auth_refresh=True,
     supports_broker_entry_metadata=True,
@@ -94,14 +96,14 @@ def broken(
 def no_pulsar(address: Address, data: bytes, error: ProtocolError, *, greeted: bool) -> ConnectionLostError:
     """Return what to raise about bytes that are no Pulsar protocol; of a first answer it says what they are."""
     where = f"the broker at {address}"
-    if not greeted and data.startswith(b"HTTP/"):
-        secured = "https" if address.tls else "http"
-        return ConnectionLostError(
+    if not greeted and data[:16].lstrip().lower().startswith(_HTTP_ANSWERS):
+        secured, tls = ("https", "Tls") if address.tls else ("http", "")
+        return WrongPortError(
             f"{where} answers as HTTP does: this is an HTTP port; write {secured}://, or the port of brokerServicePort"
-            f"{'Tls' if address.tls else ''}"
+            f"{tls} (by default {6651 if tls else 6650})"
         )
     if not greeted and not address.tls and data.startswith(_TLS_ALERT):
-        return ConnectionLostError(f"{where} answers as TLS does: this is a TLS port; write pulsar+ssl://")
+        return WrongPortError(f"{where} answers as TLS does: this is a TLS port; write pulsar+ssl://")
     return ConnectionLostError(f"{where} sent what is no Pulsar protocol: {error}")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from magnetar.client.address import Address, parse_service_url
 from magnetar.client.connection import DEFAULT_TIMEOUT, Connection
-from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, WrongPortError
 from magnetar.client.lookup_answer import (
     REDIRECTS_MAX,
     Route,
@@ -157,7 +157,7 @@ class Lookup:
                 return attempt()
             except (ConnectionLostError, ClientTimeoutError, RefusedError, CredentialsDelayedError) as error:
                 self.close()
-                if isinstance(error, RefusedError) and not error.retriable:
+                if isinstance(error, WrongPortError) or (isinstance(error, RefusedError) and not error.retriable):
                     raise
                 if steady_seconds() + pause > deadline:
                     raise
@@ -175,6 +175,7 @@ class Lookup:
             try:
                 return self._open(address)
             except ConnectionLostError as error:
-                lost = error
+                if lost is None or not isinstance(error, WrongPortError):
+                    lost = error  # one that is away may be back, and is asked again
         assert lost is not None, "a service URL has at least one address"
         raise lost

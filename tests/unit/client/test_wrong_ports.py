@@ -25,8 +25,9 @@ from magnetar.client.aio.authentication import AuthenticationTLS
 from magnetar.client.aio.client import Client
 from magnetar.client.blocking.client import Client as BlockingClient
 from magnetar.client.connection import Connection
-from magnetar.client.errors import ConnectionLostError, TlsError
+from magnetar.client.errors import ConnectionLostError, TlsError, WrongPortError
 from magnetar.client.handshake import broken, unreachable
+from magnetar.client.lookup import Lookup
 from magnetar.client.rest import Rest
 from magnetar.model.errors import NotAvailableError
 from magnetar.security.tls.client_tls import ClientTls
@@ -98,6 +99,8 @@ WRONG = pytest.mark.parametrize(
     ("scheme", "answer", "said"),
     [
         ("pulsar", b"HTTP/1.1 400 Bad Request\r\n\r\n", "answers as HTTP does: this is an HTTP port; write http://"),
+        ("pulsar", b"<!DOCTYPE HTML>\n<html>", "answers as HTTP does: this is an HTTP port; write http://"),
+        ("pulsar", b"<html><head>", "answers as HTTP does: this is an HTTP port; write http://"),
         ("pulsar", b"\x15\x03\x03\x00\x02\x02\x46", "answers as TLS does: this is a TLS port; write pulsar+ssl://"),
         ("pulsar", b"", "closed the connection before it answered; if it is a TLS port, write pulsar+ssl://"),
         ("pulsar+ssl", b"", "ended the TLS handshake: no TLS there? Write pulsar:// (or http://), or its TLS port"),
@@ -123,6 +126,40 @@ def test_a_wrong_port_is_named_to_threads(scheme: str, answer: bytes, said: str)
         pytest.raises(ConnectionLostError, match=f"^the broker at {where} {re.escape(said)}"),
     ):
         Connection(parse_service_url(f"{scheme}://{where}")[0], timeout=5)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"<!DOCTYPE HTML>\n", b"\x15\x03\x03\x00\x02\x02\x46"]
+)
+def test_a_port_that_speaks_another_protocol_is_asked_once(answer: bytes) -> None:
+    """No waiting heals it; on loops, for threads, and for the lookup that Spark and ``magnetar sql`` have."""
+    with port(answer) as (where, came):
+        url = f"pulsar://{where}"
+        with pytest.raises(WrongPortError, match=r"answers as (HTTP|TLS) does"):
+            asyncio.run(opened(url, 60))
+        assert len(came) == 1
+        client = BlockingClient(url, operation_timeout_seconds=60)
+        with pytest.raises(WrongPortError):
+            client.subscribe("t", "s")
+        client.close()
+        assert len(came) == 2
+        with Lookup(url, timeout=60) as lookup, pytest.raises(WrongPortError):
+            lookup.partition_count("t")
+        assert len(came) == 3
+
+
+def test_a_wrong_port_beside_a_broker_that_is_away_is_asked_again() -> None:
+    """The other address may answer later; the error is about that one."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        away = f"127.0.0.1:{other.getsockname()[1]}"
+    with port(b"HTTP/1.1 400 Bad Request\r\n\r\n") as (where, came):
+        for url in (f"pulsar://{away},{where}", f"pulsar://{where},{away}"):
+            before = len(came)
+            with pytest.raises(ConnectionLostError, match=f"cannot connect to the broker at {away}"):
+                asyncio.run(opened(url, 1))
+            with Lookup(url, timeout=1) as lookup, pytest.raises(ConnectionLostError, match=f"broker at {away}"):
+                lookup.partition_count("t")
+            assert len(came) >= before + 4
 
 
 def test_no_error_is_empty() -> None:

@@ -15,7 +15,13 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from magnetar.client.errors import AlreadyClosedError, ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import (
+    AlreadyClosedError,
+    ClientTimeoutError,
+    ConnectionLostError,
+    RefusedError,
+    WrongPortError,
+)
 from magnetar.model.errors import ServerError
 
 _JITTER: Final = 0.2
@@ -135,4 +141,6 @@ class HandleLife:
             return True  # the client is closed, and nothing of it is opened again
         if isinstance(error, RefusedError):
             return error.code in _FINAL if self.was_ready else not error.retriable
-        return not self.was_ready and not isinstance(error, ConnectionLostError | ClientTimeoutError)
+        if self.was_ready:
+            return False
+        return isinstance(error, WrongPortError) or not isinstance(error, ConnectionLostError | ClientTimeoutError)

@@ -19,6 +19,7 @@ from magnetar.client.errors import (
     ConnectionLostError,
     ForkedClientError,
     TlsError,
+    WrongPortError,
 )
 from magnetar.client.handshake import unreachable
 from magnetar.client.lookup_answer import Route
@@ -102,7 +103,8 @@ class ConnectionPool:
             try:
                 found = await self.to(Route(address))
             except (ConnectionLostError, ClientTimeoutError) as error:
-                lost = error
+                if lost is None or not isinstance(error, WrongPortError):
+                    lost = error  # one that is away may be back, and is asked again
             else:
                 if address in self.service.url.addresses:
                     self.answered(address)

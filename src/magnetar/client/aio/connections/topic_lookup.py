@@ -11,7 +11,7 @@ from typing import TypeVar
 from magnetar.client.aio.connections.connection_pool import ConnectionPool
 from magnetar.client.aio.connections.rest_questions import RestQuestions
 from magnetar.client.aio.connections.wire_connection import WireConnection
-from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError
+from magnetar.client.errors import ClientTimeoutError, ConnectionLostError, RefusedError, WrongPortError
 from magnetar.client.lookup_answer import (
     REDIRECTS_MAX,
     Route,
@@ -195,5 +195,8 @@ class TopicLookup:
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether another attempt may heal it: a broker that is away or not ready, and no login that is refused."""
-    return error.retriable if isinstance(error, RefusedError) else isinstance(error, TRANSIENT)
+    """Whether another attempt may heal it: a broker that is away or not ready, and no login that is refused or port
+    that speaks another protocol."""
+    if isinstance(error, RefusedError):
+        return error.retriable
+    return isinstance(error, TRANSIENT) and not isinstance(error, WrongPortError)
