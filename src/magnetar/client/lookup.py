@@ -7,6 +7,7 @@ through the address that was asked, by naming it in CONNECT.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -30,6 +31,8 @@ from magnetar.security.credentials.secret import CredentialsDelayedError
 
 if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -149,8 +152,12 @@ class Lookup:
         return self.patiently(ask)
 
     def patiently(self, attempt: Callable[[], Result]) -> Result:
-        """Repeat an attempt, with growing pauses, while the broker is away or not ready; then raise the last error."""
+        """Repeat an attempt, with growing pauses, while the broker is away or not ready; then raise the last error.
+
+        That no broker answers is logged once, at INFO: who waits at a terminal wants to know.
+        """
         deadline = steady_seconds() + self.timeout
+        said = False
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -161,6 +168,9 @@ class Lookup:
                     raise
                 if steady_seconds() + pause > deadline:
                     raise
+                if not said and not isinstance(error, RefusedError):
+                    said = True
+                    log.info("%s; trying again for up to %g s", error, self.timeout)
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 

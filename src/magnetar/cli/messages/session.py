@@ -7,18 +7,16 @@ finish what it prints and exit with 130; a second one ends it at once.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from typing_extensions import override
 
 from magnetar.cli.messages.interrupts import INTERRUPTED, Interrupts, interrupts
+from magnetar.cli.output.first_trouble import first_trouble_said
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import output_refused
 
@@ -78,6 +76,7 @@ async def _main(
 ) -> None:
     from magnetar.aio import Client
     from magnetar.cli.connection import connection
+    from magnetar.client.aio.connections.topic_lookup import log
 
     task = asyncio.current_task()
     assert task is not None
@@ -88,36 +87,8 @@ async def _main(
         found.service_url, found.login, listener_name=listener, connections_per_broker=connections
     ) as client:
         signals.leave = partial(_leave, client)
-        with _first_trouble_said():
+        with first_trouble_said(log, partial(typer.echo, err=True)):
             await work(client)
-
-
-class _FirstTrouble(logging.Handler):
-    """Prints that the client goes on trying, once."""
-
-    _said = False
-
-    @override
-    def emit(self, record: logging.LogRecord) -> None:
-        if not self._said:
-            self._said = True
-            typer.echo(f"magnetar: {record.getMessage()}", err=True)
-
-
-@contextmanager
-def _first_trouble_said() -> Iterator[None]:
-    """Say at once that no broker answers: without it a wrong address is 30 seconds of silence."""
-    from magnetar.client.aio.connections.topic_lookup import log
-
-    handler = _FirstTrouble()
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-        log.removeHandler(handler)
 
 
 def _leave(client: Client) -> None:

@@ -2,5 +2,6 @@
 
 Read ``terminal`` (where output goes, and what a stranger's name may do there), ``java_json`` (JSON as Pulsar's tools
 print it), ``figures`` (sizes, rates and ages in words), ``tables`` (lists and statistics as tables), ``printer`` (which
-of them is used), ``waiting_line`` (waiting for long work) and ``exit_code`` (of a closed pipe and of Ctrl-C).
+of them is used), ``waiting_line`` (waiting for long work), ``first_trouble`` (a client that goes on trying) and
+``exit_code`` (of a closed pipe and of Ctrl-C).
 """

@@ -25,9 +25,18 @@ class WaitingLine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         if self._shown and self._turns:
             self._stream.write("\r\x1b[2K")
             self._stream.flush()
+
+    def say(self, text: str) -> None:
+        """Print a line that stays, also where there is no terminal."""
+        self._clear()
+        self._stream.write(f"{escaped(text)}\n")
+        self._stream.flush()
 
     def turn(self, detail: str = "") -> None:
         """Show that the work goes on."""

@@ -11,11 +11,13 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from magnetar.cli.messages.interrupts import Interrupts
+from magnetar.cli.output.first_trouble import first_trouble_said
 from magnetar.cli.output.waiting_line import WaitingLine
 from magnetar.cli.sql.engine_thread import start_engine
 from magnetar.cli.sql.read_bounds import ReadBounds
 from magnetar.cli.sql.statement import TABLES_MAX, check_plan, hint, metadata_columns, topic_of, unknown_table
 from magnetar.cli.sql.topic_table import KNOWN, TopicTable, place
+from magnetar.client.lookup import log
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.spark.options.source_options import SourceOptions
 
@@ -48,8 +50,8 @@ class Query:
             finally:
                 done.set()
 
-        start_engine(work)
-        with WaitingLine("reading") as line:
+        with WaitingLine("reading") as line, first_trouble_said(log, line.say):
+            start_engine(work)
             while not done.wait(_TURN):
                 if signals.heard:
                     return None

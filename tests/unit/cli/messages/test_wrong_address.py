@@ -1,18 +1,26 @@
-"""A command that reaches no broker says so at once, once, and goes on trying."""
+"""A command that reaches no broker says so at once, once, and goes on trying; at a port of HTTP it ends."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import typer
 
 from magnetar.cli.connection import ConnectionFlags
 from magnetar.cli.messages.session import run
+from magnetar.client.errors import ConnectionLostError
+from magnetar.client.login import ClientLogin
+
+if TYPE_CHECKING:
+    from magnetar.cli.messages.interrupts import Interrupts
 
 
 @contextlib.contextmanager
@@ -39,10 +47,7 @@ def web_server() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-@pytest.mark.parametrize("server", [nobody, web_server])
-def test_a_wrong_address_is_said_at_once(
-    capsys: pytest.CaptureFixture[str], server: Callable[[], contextlib.AbstractContextManager[int]]
-) -> None:
+def test_a_broker_that_is_away_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     said_within: list[str] = []
 
     async def work(client: Any) -> None:
@@ -57,9 +62,36 @@ def test_a_wrong_address_is_said_at_once(
                 await client.create_producer("others")
         said_within.extend((said, capsys.readouterr().err))
 
-    with server() as port:
+    with nobody() as port:
         run(ConnectionFlags(service_url=f"pulsar://127.0.0.1:{port}"), work, lambda: None)
     first, second = said_within
     assert first.startswith("magnetar: ") and first.count("\n") == 1
     assert f"127.0.0.1:{port}" in first and "trying again for up to 30 s" in first
     assert second == "", "once is enough"
+
+
+def test_a_port_of_http_is_said_and_ends_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    async def work(client: Any) -> None:
+        await client.create_producer("orders")
+
+    with web_server() as port, pytest.raises(typer.Exit):
+        run(ConnectionFlags(service_url=f"pulsar://127.0.0.1:{port}"), work, lambda: None)
+    said = capsys.readouterr().err
+    assert said.startswith(f"magnetar: the broker at 127.0.0.1:{port} answers as HTTP does") and said.count("\n") == 1
+
+
+def test_a_query_says_so_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    from magnetar.cli.sql.read_bounds import ReadBounds
+    from magnetar.cli.sql.topic_query import Query
+    from magnetar.cli.sql.topic_table import reading_options
+
+    signals = cast("Interrupts", SimpleNamespace(heard=False))
+    with nobody() as port:
+        options = reading_options(f"pulsar://127.0.0.1:{port}", ClientLogin(), "auto", strict=True)
+        options = dataclasses.replace(options, operation_timeout=2.0)
+        bounds = ReadBounds(max_rows=1, max_bytes=1 << 20, timeout=0, max_memory=0)
+        with pytest.raises(ConnectionLostError):
+            Query(text="SELECT count(*) FROM orders", options=options, bounds=bounds).run(signals)
+    said = capsys.readouterr().err
+    assert said.startswith(f"magnetar: cannot connect to the broker at 127.0.0.1:{port}") and said.count("\n") == 1
+    assert said.endswith("; trying again for up to 2 s\n")
