@@ -1,8 +1,8 @@
-"""The limit of unacknowledged messages of the whole broker: who has many waits until others are through (rule 5.9.10).
+"""The limit of unacknowledged messages of the whole broker, which holds back the subscriptions with many (rule 5.9.10).
 
 Each second the messages are counted that Shared and Key_Shared subscriptions have out. From
-``maxUnackedMessagesPerBroker`` on no subscription may have more than a share of that: who has, gets no more until its
-consumers have acknowledged down to half the share. All go on when the broker is below half of its limit.
+``maxUnackedMessagesPerBroker`` on no subscription may have more than a share of that: one that has gets no more until
+its consumers have acknowledged down to half the share. All go on when the broker is below half of its limit.
 
 Between two looks more may go out than the limit says. Apache Pulsar looks each half minute, for the first time ten
 minutes after the start. All loaded topics hear of a change: with very many of them it takes a while, and clients that
