@@ -13,7 +13,7 @@ import platform
 import re
 import statistics
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -214,7 +214,7 @@ def ratio_table(results: Results) -> str:
             if not mine or not any(theirs):
                 continue
             rivals = zip(theirs, references, strict=True)
-            known = [value for value, reference in rivals if value and not results.brokers[reference].get("limit")]
+            known = [value for value, reference in rivals if value and not _is_limit(results.brokers[reference])]
             best = (min if low_is_good else max)(known, default=0.0)
             cells = [f"{mine / value:.2f}" if value else "-" for value in theirs]
             label = {"entries_per_second": "rate", "broker_cpu_us_per_entry": "CPU"}.get(key, key)
@@ -222,6 +222,11 @@ def ratio_table(results: Results) -> str:
                 [name, label, *cells, *([f"{mine / best:.2f}" if best else "-"] if len(references) > 1 else [])]
             )
     return _grid(rows) if len(rows) > 1 else ""
+
+
+def _is_limit(about: Mapping[str, object]) -> bool:
+    """Whether it shows what generator or disk allow, and is no broker; older results call it bare."""
+    return bool(about.get("limit") or about.get("bare"))
 
 
 def findings(results: Results, key: str) -> str:

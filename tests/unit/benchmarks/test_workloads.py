@@ -128,9 +128,10 @@ def sample(broker: str, round_: int, rate: float, problems: list[str] | None = N
     return report.Sample.of(broker, round_, WORKLOADS[0], outcome, rate * 5e-6, 90_000_000)
 
 
-def test_report_has_medians_ratios_and_leaves_out_void_samples() -> None:
+@pytest.mark.parametrize("word", ["limit", "bare"], ids=["new", "results of before"])
+def test_report_has_medians_ratios_and_leaves_out_void_samples(word: str) -> None:
     about = {"durability": "d", "start_seconds": 1.0, "resident_mb_after_start": 2.0}
-    bare = {**about, "limit": True}
+    bare = {**about, word: True}
     results = report.Results({"cpus": 2}, {"ours": about, "theirs": about, "others": about, "bare-sync": bare})
     for round_, rate in enumerate((100e3, 300e3, 200e3), 1):
         results.samples += [sample("ours", round_, rate), sample("theirs", round_, rate / 2)]
