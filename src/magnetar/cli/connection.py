@@ -106,7 +106,10 @@ def _of_client_conf(path: str) -> Context:
 
 
 def _login(flags: ConnectionFlags, saved: Context, environment: Mapping[str, str]) -> ClientLogin:
+    from magnetar.cli.contexts.context import absolute
     from magnetar.client.login_flags import TOKEN_VARIABLE
+    from magnetar.security.credentials.plugin import absolute_params
+    from magnetar.security.credentials.secret import absolute_reference
 
     login = saved.login()
     if flags.auth_params and not (flags.auth_plugin or login.auth_plugin):
@@ -116,9 +119,9 @@ def _login(flags: ConnectionFlags, saved: Context, environment: Mapping[str, str
     if flags.auth_plugin or flags.auth_params or flags.token:
         login = replace(
             login,
-            token=flags.token,
+            token=flags.token and absolute_reference(flags.token, absolute),
             auth_plugin=flags.auth_plugin or (None if flags.token else login.auth_plugin),
-            auth_params=flags.auth_params,
+            auth_params=flags.auth_params and absolute_params(flags.auth_params, absolute),
             inline=True,
         )
     elif login.credentials.method is None and environment.get(TOKEN_VARIABLE):

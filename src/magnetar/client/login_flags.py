@@ -25,9 +25,12 @@ ClientConfFile = Annotated[
 
 
 def login(token: str | None = None, client_conf: str | None = None) -> ClientLogin:
-    """Return what the flags of a command say. Raises InvalidValueError."""
+    """Return what flags say, which may name files of the current directory. Raises InvalidValueError."""
     from magnetar.client.login import ClientLogin
+    from magnetar.security.credentials.secret import absolute_reference
 
     if token is None and client_conf is None and TOKEN_VARIABLE in os.environ:
         token = f"env:{TOKEN_VARIABLE}"
+    if token is not None:
+        token = absolute_reference(token, lambda path: os.path.abspath(os.path.expanduser(path)))
     return ClientLogin(token=token, client_conf=None if client_conf is None else os.path.abspath(client_conf))

@@ -11,6 +11,7 @@ import pytest
 from magnetar.cli.connection import ConnectionFlags, connection
 from magnetar.cli.contexts.context import Context
 from magnetar.cli.contexts.context_file import Contexts, contexts_path, read_contexts
+from magnetar.client.login_flags import login
 from magnetar.model.errors import InvalidValueError
 from tests.support.users_settings import leave_out_settings_of_the_user
 
@@ -149,3 +150,20 @@ def test_tests_have_no_connection_of_the_user(tmp_path: Path, monkeypatch: pytes
     leave_out_settings_of_the_user()
     assert connection(ConnectionFlags()).origin == "the defaults"
     assert Path(os.environ["XDG_CONFIG_HOME"], "pip.conf").exists()
+
+
+def test_a_login_may_name_files_of_the_current_directory(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the example of `permissions self-test` does, which was refused."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    flags = ConnectionFlags(auth_plugin="token", auth_params="file:admin.token")
+    for found in (
+        connection(ConnectionFlags(token="file:admin.token"), environment).login,
+        connection(flags, environment).login,
+        login("file:admin.token"),
+    ):
+        assert str(found.credentials) == f"the token from file:{tmp_path}/admin.token"
+    for found in (connection(ConnectionFlags(token="file:~/t"), environment).login, login("file:~/t")):
+        assert str(found.credentials) == "the token from file:/home/me/t"
