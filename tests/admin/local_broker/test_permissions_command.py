@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from magnetar.cli.contexts.context import Context
 from magnetar.cli.contexts.context_file import Contexts
 from magnetar.cli.permissions.command import REFUSED, app
-from magnetar.cli.permissions.question import question_path, short_form
+from magnetar.cli.permissions.question import in_words, question_path, read_as, short_form
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import JsonObject
 from magnetar.security.tokens.signer import secret_signer, sign
@@ -49,13 +49,13 @@ def test_the_command_says_why_and_its_remedy_works(tmp_path: Path) -> None:
             resources = broker.node.broker.service.resources
             await resources.tenants.create("public", {"adminRoles": [], "allowedClusters": ["standalone"]})
             await resources.namespaces.create("public", "default")
-            status, text = await explain(broker, "root", "alice", "clear-backlog", "orders/sub1")
+            status, text = await explain(broker, "root", "alice", "clear-backlog", "public/default/orders/sub1")
             assert (status, text) == (
                 REFUSED,
                 "no: alice has no consume on public/default nor on persistent://public/default/orders\n"
                 "-> pulsar-admin namespaces grant-permission public/default --role alice --actions consume\n",
             )
-            assert await explain(broker, "alice", "alice", "clear-backlog", "orders/sub1") == (
+            assert await explain(broker, "alice", "alice", "clear-backlog", "public/default/orders/sub1") == (
                 REFUSED,
                 "no: alice has no consume on public/default nor on persistent://public/default/orders\n"
                 "-> ask an administrator of the tenant public\n",
@@ -88,7 +88,11 @@ def test_the_command_says_why_and_its_remedy_works(tmp_path: Path) -> None:
     ("operation", "target", "found"),
     [
         ("produce", "orders", {"topic": "orders"}),
-        ("clear-backlog", "orders/sub1", {"topic": "orders", "subscription": "sub1"}),
+        ("skip", "orders/sub1", {"topic": "orders", "subscription": "sub1"}),
+        ("clear-backlog", "a/b/orders/sub1", {"topic": "a/b/orders", "subscription": "sub1"}),
+        ("clear-backlog", "orders", {"topic": "orders"}),
+        ("set-retention", "acme/eu", {"namespace": "acme/eu"}),
+        ("grant-permission", "acme/eu", {"namespace": "acme/eu"}),
         ("consume", "acme/eu/orders", {"topic": "acme/eu/orders"}),
         ("consume", "acme/eu/orders/s/1", {"topic": "acme/eu/orders", "subscription": "s/1"}),
         ("consume", "non-persistent://acme/eu/orders", {"topic": "non-persistent://acme/eu/orders"}),
@@ -99,6 +103,23 @@ def test_the_command_says_why_and_its_remedy_works(tmp_path: Path) -> None:
 )
 def test_the_operation_tells_what_an_object_is(operation: str, target: str, found: dict[str, str]) -> None:
     assert short_form(operation, target) == found
+
+
+@pytest.mark.parametrize("operation", ["clear-backlog", "UNSUBSCRIBE"])
+def test_what_may_be_a_namespace_or_a_subscription_is_not_guessed(operation: str) -> None:
+    said = r"may be a namespace, or .* write --namespace acme/orders, or public/default/acme/orders$"
+    with pytest.raises(InvalidValueError, match=said):
+        short_form(operation, "acme/orders")
+
+
+def test_the_answer_says_how_two_parts_were_read() -> None:
+    read = read_as("consume", "acme/orders")
+    assert read == "acme/orders is read as the subscription orders of persistent://public/default/acme"
+    answer = {"allowed": True, "reason": "r", "note": "", "remedy": "", "accesses": []}
+    assert list(in_words(answer, read)) == ["yes: r", f"({read})"]
+    for target in (None, "orders", "a/b/c", "a/b/c/s", "persistent://a/b/c"):
+        assert read_as("consume", target) == ""
+    assert read_as("set-retention", "acme/eu") == ""
 
 
 def test_a_subscription_may_be_named_beside_its_topic() -> None:

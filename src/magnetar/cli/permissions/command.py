@@ -34,7 +34,7 @@ def permissions() -> None:
     """Who may do what, and why."""
 
 
-@app.command(epilog="Example: magnetar permissions explain alice clear-backlog orders/billing")
+@app.command(epilog="Example: magnetar permissions explain alice clear-backlog public/default/orders/billing")
 def explain(
     role: Annotated[str, typer.Argument(help="Whom the question is about.")],
     operation: Annotated[
@@ -63,7 +63,7 @@ def explain(
 ) -> None:
     """May this role do that? Exits with 0 for yes and 3 for no."""
     from magnetar.cli.connection import ConnectionFlags, connection
-    from magnetar.cli.permissions.question import in_words, question_path
+    from magnetar.cli.permissions.question import in_words, question_path, read_as
 
     named = {"tenant": tenant, "namespace": namespace, "topic": topic, "subscription": subscription}
     try:
@@ -73,7 +73,7 @@ def explain(
     except (MagnetarError, OSError, ValueError) as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None
-    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(in_words(answer)))
+    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(in_words(answer, read_as(operation, target))))
     raise typer.Exit(0 if answer["allowed"] else REFUSED)
 
 
