@@ -23,6 +23,7 @@ from magnetar.admin_client.request import request_of
 from magnetar.client.address import parse_service_url
 from magnetar.client.aio.authentication import AuthenticationTLS
 from magnetar.client.aio.client import Client
+from magnetar.client.aio.connections.topic_lookup import is_transient
 from magnetar.client.blocking.client import Client as BlockingClient
 from magnetar.client.connection import Connection
 from magnetar.client.errors import ConnectionLostError, TlsError, WrongPortError
@@ -148,18 +149,22 @@ def test_a_port_that_speaks_another_protocol_is_asked_once(answer: bytes) -> Non
         assert len(came) == 3
 
 
-def test_a_wrong_port_beside_a_broker_that_is_away_is_asked_again() -> None:
-    """The other address may answer later; the error is about that one."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
+def test_of_a_wrong_port_and_a_broker_that_is_away_the_second_is_named_and_tried_again() -> None:
+    async def asked(url: str) -> None:
+        async with Client(url) as client:
+            await client._lookup._pool.question()
+
+    with socket.socket() as other, port(b"HTTP/1.1 400 Bad Request\r\n\r\n") as (where, came):
+        other.bind(("127.0.0.1", 0))  # a port at which nothing listens, and which stays so
         away = f"127.0.0.1:{other.getsockname()[1]}"
-    with port(b"HTTP/1.1 400 Bad Request\r\n\r\n") as (where, came):
         for url in (f"pulsar://{away},{where}", f"pulsar://{where},{away}"):
-            before = len(came)
-            with pytest.raises(ConnectionLostError, match=f"cannot connect to the broker at {away}"):
-                asyncio.run(opened(url, 1))
-            with Lookup(url, timeout=1) as lookup, pytest.raises(ConnectionLostError, match=f"broker at {away}"):
-                lookup.partition_count("t")
-            assert len(came) >= before + 4
+            with pytest.raises(ConnectionLostError, match=f"cannot connect to the broker at {away}") as found:
+                asyncio.run(asked(url))
+            assert is_transient(found.value)
+            with Lookup(url) as lookup, pytest.raises(ConnectionLostError, match=f"broker at {away}") as found:
+                lookup._first_reachable()
+            assert not isinstance(found.value, WrongPortError)
+        assert len(came) == 4
 
 
 def test_no_error_is_empty() -> None:
