@@ -51,6 +51,13 @@ def test_other_methods() -> None:
     assert not parse("sub alice\njti None\n").include(user)
 
 
+@pytest.mark.parametrize(("subject", "revoked"), [(None, True), ("carol", False)])
+def test_without_a_subject_each_of_several_roles_counts(subject: str | None, revoked: bool) -> None:
+    token = Identity("carol", "token", subject=subject, other_roles=("alice", "bob"))
+    assert parse("sub bob").include(token) is revoked
+    assert parse("sub carol").include(token)
+
+
 @pytest.mark.parametrize("line", ["alice", "sub", "sub ", "user alice", "sha256 12", f"sha256 {'g' * 64}", "\0"])
 def test_lines_that_are_no_entries(tmp_path: Path, line: str) -> None:
     (fault,) = parse(f"jti 1\n\n{line}").faults

@@ -3,7 +3,8 @@
 One entry on a line; empty lines and those that begin with ``#`` mean nothing:
 
     jti 4711            the token with this claim
-    sub alice           every token of this subject; with other methods, and of whom a proxy speaks for, the role
+    sub alice           every token of this subject; with other methods, for tokens without a subject, and of whom a
+                        proxy speaks for, the role, of several each
     sha256 9f86d0...    the token with this fingerprint (``magnetar tokens revoke``), or the client certificate
 
 A list that cannot be read revokes what it did before; a line that is no entry is reported, and until it is repaired no
@@ -44,9 +45,9 @@ class RevokedCredentials:
 
     def include(self, identity: Identity) -> bool:
         """Whether the credentials of ``identity`` are among them."""
-        subject = identity.role if identity.subject is None else identity.subject
+        roles = (identity.role, *identity.other_roles) if identity.subject is None else (identity.subject,)
         return (
-            subject in self.subjects
+            not self.subjects.isdisjoint(roles)
             or identity.token_id in self.ids
             or identity.fingerprint in self.fingerprints
             or not self.fingerprints.isdisjoint(identity.other_fingerprints)
