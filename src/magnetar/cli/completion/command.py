@@ -8,7 +8,10 @@ import typer
 
 from magnetar.runtime.command_line import commands
 
-app = commands("Completion for bash, zsh and fish.", example="Example: magnetar completion bash")
+app = commands(
+    "Completion for bash, zsh and fish; names of topics and the like are asked of the broker, for a second at most.",
+    example="Example: magnetar completion bash",
+)
 
 _BASH: Final = """\
 _magnetar() {
