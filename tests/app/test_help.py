@@ -36,6 +36,7 @@ OURS = (
     "magnetar.client.login_flags",
     "magnetar.model",
     "magnetar.runtime.command_line",
+    "magnetar.jobs.broker_flags",
     "magnetar.jobs.results",
     "magnetar.jobs.session",
 )

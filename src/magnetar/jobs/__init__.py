@@ -10,6 +10,7 @@ It reads the storage of a running broker and changes nothing there. In reading o
 * ``report``        ``report``: retention and cost
 * ``results``       tables and files of what a job found
 * ``session``       local Spark or spark-submit; errors
+* ``broker_flags``  how a command names its broker, and reaches topics
 * ``command``       ``magnetar jobs``
 """
 

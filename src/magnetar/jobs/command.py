@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from magnetar.client.login_flags import ClientConfFile, Token, login
+from magnetar.jobs.broker_flags import Context, Url, WebUrl, access, access_of, broker, rest_of
 from magnetar.jobs.results import check_file, show, write_rows
 from magnetar.jobs.session import CLEAN, FOUND, errors_reported, session
 from magnetar.runtime.command_line import commands, directory
-
-if TYPE_CHECKING:
-    from magnetar.jobs.reader.units import Access
 
 app = commands(
     "Maintenance jobs on Spark: local, or through spark-submit.",
     example="Example: magnetar jobs audit orders --data data",
 )
 
-Url = Annotated[str | None, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")]
 Data = Annotated[
     Path | None,
     typer.Option(
@@ -37,14 +34,6 @@ Out = Annotated[Path | None, typer.Option(help="Write the result there too: FILE
 Patience = Annotated[float, typer.Option(help="Seconds that the broker may take to answer.", min=0)]
 
 
-def access(url: str | None, data: Path | None, token: str | None, client_conf: str | None, patience: float) -> Access:
-    """Return how the topics are reached, from the options of a command."""
-    from magnetar.jobs.reader.units import Access
-
-    directory = None if data is None else str(data)
-    return Access(url=url, directory=directory, login=login(token, client_conf), operation_timeout=patience)
-
-
 @app.command(epilog="Example: magnetar jobs audit orders --url pulsar://localhost:6650 --data data")
 def audit(
     topic: Annotated[str, typer.Argument(help="A topic; all its partitions are looked at.")],
@@ -54,6 +43,7 @@ def audit(
     out: Out = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Context = None,
     patience: Patience = 30.0,
     cores: Cores = 2,
     memory: Memory = "1g",
@@ -65,7 +55,7 @@ def audit(
 
     with errors_reported():
         check_file(out)
-        way = access(url, data, token, client_conf, patience)
+        way = access_of(url, data, token, client_conf, context, patience)
         found = units(way, topic, least=cores)
         check_directory(way, found)
         with session("audit", cores, memory) as spark:
@@ -85,12 +75,13 @@ def audit(
 )
 def offload(
     topics: Annotated[list[str], typer.Argument(help="Topics; all their partitions are looked at.")],
-    rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
     data: Annotated[Path, typer.Option(parser=directory, help="The broker's data directory, as the workers reach it.")],
+    rest: WebUrl = None,
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Context = None,
     cores: Cores = 2,
     memory: Memory = "1g",
 ) -> None:
@@ -98,7 +89,7 @@ def offload(
     from magnetar.jobs import offload as job
 
     with errors_reported():
-        work, left = job.plan(login(token, client_conf).rest(rest), data, topics, to)
+        work, left = job.plan(rest_of(rest, token, client_conf, context), data, topics, to)
         done: list[job.CopyOutcome] = []
         if work and not dry_run:
             with session("offload", cores, memory) as spark:
@@ -115,11 +106,12 @@ def offload(
 @app.command(epilog="Example: magnetar jobs compact orders --rest http://localhost:8080 --data data")
 def compact(
     topic: Annotated[str, typer.Argument(help="A topic without partitions, or one partition.")],
-    rest: Annotated[str, typer.Option(help="The broker's REST interface, http://host:port.", metavar="URL")],
     data: Annotated[Path, typer.Option(parser=directory, help="The broker's data directory, as the workers reach it.")],
+    rest: WebUrl = None,
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Context = None,
     cores: Cores = 2,
     memory: Memory = "1g",
 ) -> None:
@@ -127,7 +119,7 @@ def compact(
     from magnetar.jobs.compaction import job
 
     with errors_reported():
-        plan = job.plan(login(token, client_conf).rest(rest), data, topic, to)
+        plan = job.plan(rest_of(rest, token, client_conf, context), data, topic, to)
         done: list[job.CompactionResult] = []
         if plan is not None:
             with session("compact", cores, memory) as spark:
@@ -166,7 +158,7 @@ def compare(
             (topic_a, url_a, data_a, token_a, client_conf_a),
             (topic_b, url_b, data_b, token_b, client_conf_b),
         ):
-            way = access(None if url == "-" else url, data, token, conf, patience)
+            way = access(None if url == "-" else url, login(token, conf), data, patience)
             sides.append(Side(topic, way, units(way, topic, least=cores)))
             check_directory(way, sides[-1].units)
         a, b = sides
@@ -186,21 +178,19 @@ def compare(
     raise typer.Exit(FOUND if result.counts or result.missing else CLEAN)
 
 
-Admin = Annotated[str | None, typer.Option(help="The broker's REST address, http://host:port.", metavar="URL")]
-
-
 @app.command(epilog="Example: magnetar jobs replay orders orders-again --id fix-42 --url pulsar://localhost:6650")
 def replay(
     source: Annotated[str, typer.Argument(help="A topic: a dead-letter topic, or one with a subscription's backlog.")],
     target: Annotated[str, typer.Argument(help="Where the messages are published once more.")],
     id: Annotated[str, typer.Option("--id", help="Names this replay: two runs of one name publish once.")],
-    url: Annotated[str, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")],
+    url: Url = None,
     subscription: Annotated[str | None, typer.Option(help="Only what it has not acknowledged.")] = None,
-    admin: Admin = None,
+    admin: WebUrl = None,
     where: Annotated[str | None, typer.Option(help="SQL: which messages, e.g. \"__key = 'a'\".")] = None,
     plan: Annotated[Path | None, typer.Option(help="Where the plan is kept; replay-ID.json if not given.")] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Context = None,
     patience: Patience = 30.0,
     cores: Cores = 2,
     memory: Memory = "1g",
@@ -211,10 +201,8 @@ def replay(
 
     with errors_reported():
         wanted = ReplayRequest(id, source, subscription, target, where).checked()
-        way, rest = (
-            access(url, None, token, client_conf, patience),
-            None if admin is None else login(token, client_conf).rest(admin),
-        )
+        found = broker(url, admin, token, client_conf, context)
+        way, rest = access(found.service_url, found.login, None, patience), found.login.rest(found.web_url)
         path = plan or Path(f"replay-{id}.json")
         ranges, again = load_or_make(path, wanted, lambda: make_plan(way, rest, wanted))
         if not ranges:
@@ -229,16 +217,15 @@ def replay(
 @app.command(epilog="Example: magnetar jobs report public/default --admin http://localhost:8080")
 def report(
     namespace: Annotated[str, typer.Argument(help="tenant/namespace; all its topics.")] = "public/default",
-    url: Annotated[
-        str, typer.Option(help="The broker, pulsar://host:port.", metavar="URL")
-    ] = "pulsar://localhost:6650",
-    admin: Annotated[str, typer.Option(help="Its REST address.", metavar="URL")] = "http://localhost:8080",
+    url: Url = None,
+    admin: WebUrl = None,
     price: Annotated[float, typer.Option(help="Of a GB for a month.", min=0)] = 0.0,
     retention: Annotated[int | None, typer.Option(help="What would go with so many minutes of retention?")] = None,
     ttl: Annotated[int | None, typer.Option(help="What would go with a TTL of so many seconds?", min=1)] = None,
     out: Out = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
+    context: Context = None,
     patience: Patience = 30.0,
 ) -> None:
     """What topics hold and why, what other policies would free, how well it compresses, what it costs."""
@@ -247,11 +234,9 @@ def report(
 
     with errors_reported():
         check_file(out)
-        way, rest, what_if = (
-            access(url, None, token, client_conf, patience),
-            login(token, client_conf).rest(admin),
-            WhatIf(retention, ttl),
-        )
+        found = broker(url, admin, token, client_conf, context)
+        way, rest = access(found.service_url, found.login, None, patience), found.login.rest(found.web_url)
+        what_if = WhatIf(retention, ttl)
         aged = what_if != WhatIf()
         now = SystemClock().now_ms()
         rows = [

@@ -9,8 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from magnetar.app.main import app
+from magnetar.cli.contexts.context import Context
+from magnetar.cli.contexts.context_file import Contexts
 from magnetar.client.login import ClientLogin
 from magnetar.client.login_flags import login
+from magnetar.jobs.broker_flags import access_of, rest_of
 from tests.support.live_broker import HOST, free_port
 from tests.support.minted_secrets import kept, signing_key, token
 
@@ -23,7 +26,6 @@ def run(*arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["audit", "t"], "neither a broker's address nor a data directory was given"),
         (["audit", "t", "--data", "/nowhere"], "/nowhere is no data directory of a magnetar broker"),
         (["audit", "t", "--url", "http://x"], "unknown scheme 'http'; write pulsar://host:6650"),
         (["audit", "t", "--url", "pulsar://x", "--out", "x.csv"], "can be written as .json or .parquet"),
@@ -75,3 +77,24 @@ def test_the_token_of_the_environment_is_a_reference(monkeypatch: pytest.MonkeyP
     assert login() == ClientLogin(token="env:PULSAR_TOKEN")
     assert login("env:OTHER") == ClientLogin(token="env:OTHER")
     assert login(client_conf="/client.conf") == ClientLogin(client_conf="/client.conf")
+
+
+def test_jobs_go_to_the_broker_of_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one in use, or the one that is named, with its addresses and its login; a flag counts more."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    contexts = Contexts(tmp_path / "magnetar" / "contexts.toml")
+    for name in ("one", "two"):
+        made = Context(service_url=f"pulsar://{name}:1", web_url=f"http://{name}:2", token=f"file:/{name}")
+        contexts = contexts.with_context(name, made)
+    contexts.using("two").write()
+    way = access_of(None, None, None, None, None, 1.0)
+    assert (way.url, way.login.token) == ("pulsar://two:1", "file:/two")
+    way = access_of(None, tmp_path, None, None, "one", 1.0)
+    assert (way.url, way.login.token, way.directory) == ("pulsar://one:1", "file:/one", str(tmp_path))
+    assert access_of("pulsar://three:1", None, None, None, None, 1.0).url == "pulsar://three:1"
+    assert access_of(None, tmp_path, None, None, None, 1.0).url is None, "a directory alone needs no broker"
+    assert rest_of(None, None, None, "one").url == "http://one:2"
+    for command in ("audit", "replay", "report", "offload", "compact"):
+        assert "--context" in run(command, "--help")[1]
+    code, output = run("report", "a/b", "--context", "three")
+    assert code == 2 and "three" in output

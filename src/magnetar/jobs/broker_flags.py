@@ -1,0 +1,58 @@
+"""The flags by which jobs name their broker: those of the other commands, with contexts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from magnetar.cli.connection import BrokerConnection
+    from magnetar.client.login import ClientLogin
+    from magnetar.client.rest import Rest
+    from magnetar.jobs.reader.units import Access
+
+Url = Annotated[
+    str | None, typer.Option(help="The broker, pulsar://localhost:6650 if nothing says another.", metavar="URL")
+]
+WebUrl = Annotated[
+    str | None, typer.Option(help="Its HTTP address, http://localhost:8080 if nothing says another.", metavar="URL")
+]
+Context = Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")]
+
+
+def broker(
+    url: str | None, web_url: str | None, token: str | None, client_conf: str | None, context: str | None
+) -> BrokerConnection:
+    """Return the broker of a command. Raises InvalidValueError."""
+    from magnetar.cli.connection import ConnectionFlags, connection
+
+    return connection(
+        ConnectionFlags(service_url=url, web_url=web_url, token=token, client_conf=client_conf, context=context)
+    )
+
+
+def rest_of(web_url: str | None, token: str | None, client_conf: str | None, context: str | None) -> Rest:
+    """Return the REST interface of the broker of a command. Raises InvalidValueError."""
+    found = broker(None, web_url, token, client_conf, context)
+    return found.login.rest(found.web_url)
+
+
+def access(url: str | None, login: ClientLogin, data: Path | None, patience: float) -> Access:
+    """Return how topics are reached; without a URL, in the directory only."""
+    from magnetar.jobs.reader.units import Access
+
+    return Access(url=url, directory=None if data is None else str(data), login=login, operation_timeout=patience)
+
+
+def access_of(
+    url: str | None, data: Path | None, token: str | None, client_conf: str | None, context: str | None, patience: float
+) -> Access:
+    """Return how a command reaches topics: a directory alone needs no broker, whichever may be in use."""
+    from magnetar.client.login import UNKNOWN
+
+    if data is not None and url is None and context is None:
+        return access(None, UNKNOWN, data, patience)
+    found = broker(url, None, token, client_conf, context)
+    return access(found.service_url, found.login, data, patience)
