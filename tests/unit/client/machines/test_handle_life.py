@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.client.errors import ConnectionLostError, RefusedError, TlsError
+from magnetar.client.errors import ConnectionLostError, RefusedError, TlsError, WrongPortError
 from magnetar.client.machines.handle_life import TRANSITIONS, Backoff, HandleLife, LifeEvent, LifeState, Pauses
 from magnetar.model.errors import ServerError
 
@@ -28,7 +28,8 @@ def test_it_comes_back_for_ever_once_it_was_ready() -> None:
     life = HandleLife(give_up_at=10.0)
     life.opened()
     for number in range(50):
-        assert life.failed(LOST if number % 2 else refused(ServerError.TopicNotFound), 1_000.0, 0.5) is not None
+        error = (LOST, refused(ServerError.TopicNotFound), WrongPortError("no"))[number % 3]
+        assert life.failed(error, 1_000.0, 0.5) is not None
         assert life.state is LifeState.PAUSED
         life.on(LifeEvent.PAUSE_OVER)
     life.opened()
@@ -52,6 +53,7 @@ def test_what_is_final_even_then(error: ServerError) -> None:
         (refused(ServerError.TopicNotFound), False),
         (refused(ServerError.AuthorizationError), False),
         (TlsError("no"), False),
+        (WrongPortError("no"), False),
     ],
 )
 def test_the_first_opening(error: Exception, tried_again: bool) -> None:
