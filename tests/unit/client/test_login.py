@@ -168,7 +168,10 @@ def test_a_refused_login_names_its_reference_and_not_its_value(tmp_path: Path) -
             f"topics grant-permission {TOPIC} --role ROLE --actions produce",
         ),
         (c.CommandGetLastMessageId(1, 7), "follows from no credentials$"),
-        (c.CommandGetSchema(7, TOPIC), f"topics grant-permission {TOPIC} --role ROLE --actions consume"),
+        (
+            c.CommandGetSchema(7, TOPIC),
+            f"topics grant-permission {TOPIC} --role ROLE --actions ACTION, which is produce or consume",
+        ),
         (
             c.CommandGetTopicsOfNamespace(7, "public/default"),
             "namespaces grant-permission public/default --role ROLE --actions consume",
