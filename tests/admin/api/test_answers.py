@@ -21,6 +21,7 @@ from magnetar.admin_api.operation import MetricsText, Operation, PlainText, RawM
 from magnetar.admin_api.operations.catalogue import OPERATIONS
 from magnetar.client.rest import RestAnswer
 from magnetar.protocol.commands import SubType
+from magnetar.protocol.entries import EntryMetadata, build_entry
 from tests.support.real_broker import RealBroker, run_on_broker
 
 BARE = (PlainText, MetricsText, RawMessage)
@@ -177,7 +178,13 @@ async def _scene(broker: RealBroker) -> Asking:
     for name, start in (("s", "earliest"), ("keys", "earliest")):
         await broker.ask("PUT", f"/admin/v2/persistent/public/default/t/subscription/{name}", start)
     await client.subscribe(topic, "keys", sub_type=SubType.Key_Shared)
-    ids = [(await producer.receipt(producer.send(b"order %d" % number))).message_id for number in range(5)]
+    now = broker.node.broker.service.clock.now_ms()  # a time to live is given to them, which is not over
+    ids = [
+        (
+            await producer.receipt(producer.send(b"", entry=build_entry(EntryMetadata("p", number, now), b"order")))
+        ).message_id
+        for number in range(5)
+    ]
     for path, body in (
         ("persistent/public/default/parts/partitions", 2), ("persistent/public/default/ended", None),
         ("namespaces/public/other", None), ("namespaces/public/split", None),
