@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from magnetar.model.errors import InvalidValueError
+
 if TYPE_CHECKING:
     from magnetar.cli.connection import BrokerConnection
     from magnetar.client.login import ClientLogin
@@ -18,6 +20,10 @@ Url = Annotated[
 ]
 WebUrl = Annotated[
     str | None, typer.Option(help="Its HTTP address, http://localhost:8080 if nothing says another.", metavar="URL")
+]
+WebOfDirectory = Annotated[
+    str | None,
+    typer.Option(help="The HTTP address of the broker whose directory --data is; or --context.", metavar="URL"),
 ]
 Context = Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")]
 
@@ -37,6 +43,16 @@ def rest_of(web_url: str | None, token: str | None, client_conf: str | None, con
     """Return the REST interface of the broker of a command. Raises InvalidValueError."""
     found = broker(None, web_url, token, client_conf, context)
     return found.login.rest(found.web_url)
+
+
+def rest_of_directory(web_url: str | None, token: str | None, client_conf: str | None, context: str | None) -> Rest:
+    """Return the REST interface of the broker whose data directory a command reads and whose topics it changes.
+
+    The one in use is not taken: it need not be that one. Raises InvalidValueError.
+    """
+    if web_url is None and context is None:
+        raise InvalidValueError("name the broker whose directory --data is, with --rest or --context")
+    return rest_of(web_url, token, client_conf, context)
 
 
 def access(url: str | None, login: ClientLogin, data: Path | None, patience: float) -> Access:

@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 from magnetar.client.login_flags import ClientConfFile, Token, login
-from magnetar.jobs.broker_flags import Context, Url, WebUrl, access, access_of, broker, rest_of
+from magnetar.jobs.broker_flags import (
+    Context,
+    Url,
+    WebOfDirectory,
+    WebUrl,
+    access,
+    access_of,
+    broker,
+    rest_of_directory,
+)
 from magnetar.jobs.results import check_file, show, write_rows
 from magnetar.jobs.session import CLEAN, FOUND, errors_reported, session
 from magnetar.runtime.command_line import commands, directory
@@ -76,7 +85,7 @@ def audit(
 def offload(
     topics: Annotated[list[str], typer.Argument(help="Topics; all their partitions are looked at.")],
     data: Annotated[Path, typer.Option(parser=directory, help="The broker's data directory, as the workers reach it.")],
-    rest: WebUrl = None,
+    rest: WebOfDirectory = None,
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     token: Token = None,
@@ -89,7 +98,7 @@ def offload(
     from magnetar.jobs import offload as job
 
     with errors_reported():
-        work, left = job.plan(rest_of(rest, token, client_conf, context), data, topics, to)
+        work, left = job.plan(rest_of_directory(rest, token, client_conf, context), data, topics, to)
         done: list[job.CopyOutcome] = []
         if work and not dry_run:
             with session("offload", cores, memory) as spark:
@@ -107,7 +116,7 @@ def offload(
 def compact(
     topic: Annotated[str, typer.Argument(help="A topic without partitions, or one partition.")],
     data: Annotated[Path, typer.Option(parser=directory, help="The broker's data directory, as the workers reach it.")],
-    rest: WebUrl = None,
+    rest: WebOfDirectory = None,
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
@@ -119,7 +128,7 @@ def compact(
     from magnetar.jobs.compaction import job
 
     with errors_reported():
-        plan = job.plan(rest_of(rest, token, client_conf, context), data, topic, to)
+        plan = job.plan(rest_of_directory(rest, token, client_conf, context), data, topic, to)
         done: list[job.CompactionResult] = []
         if plan is not None:
             with session("compact", cores, memory) as spark:

@@ -30,6 +30,8 @@ def run(*arguments: str) -> tuple[int, str]:
         (["audit", "t", "--url", "http://x"], "unknown scheme 'http'; write pulsar://host:6650"),
         (["audit", "t", "--url", "pulsar://x", "--out", "x.csv"], "can be written as .json or .parquet"),
         (["replay", "t", "t", "--id", "x", "--url", "pulsar://x"], "cannot be replayed into itself as a whole"),
+        (["offload", "t", "--data", "."], "name the broker whose directory --data is, with --rest or --context"),
+        (["compact", "t", "--data", "."], "name the broker whose directory --data is, with --rest or --context"),
         (["report", "public", "--admin", "http://127.0.0.1:1"], "'public' is no namespace; write tenant/namespace"),
         (["report", "a/b", "--admin", "http://127.0.0.1:1"], "http://127.0.0.1:1 does not answer"),
     ],
