@@ -54,8 +54,9 @@ STALL_MS: Final = 250.0
 RESIDENT_MB: Final = 300.0
 """Resident memory at any moment."""
 
-GROWTH: Final = 1.25
-"""Resident memory after the short form of everything against before (docs/decisions/025)."""
+GROWTH: Final = 1.35
+"""Resident memory after the short form of everything against before: 1.21 and 1.22 were measured alone, 1.28 beside the
+other tests (docs/decisions/025). It is here to notice what is kept for ever."""
 
 GROWTH_OF_USED: Final = 1.2
 """Resident memory after everything against a broker on which everything was used once: what the bursts left behind.
