@@ -5,7 +5,7 @@ A broker with ``authorizationEnabled`` has one :class:`Authorizer`; without, it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from magnetar.authorization.access import (
@@ -48,17 +48,10 @@ class Authorizer:
         """Whether the caller may do that. Of a proxy and its original principal both must be allowed (rule 12.13)."""
         if wrong := self.invalid_pair(caller):
             return wrong
-        decision = self._any(caller.role, caller.other_roles, access)
+        decision = self.rules.decide_any(caller.role, caller.other_roles, access)
         if decision.allowed and caller.role in self.grants.proxies:
-            return self._any(caller.original_role, caller.other_original_roles, access)
+            return self.rules.decide_any(caller.original_role, caller.other_original_roles, access)
         return decision
-
-    def _any(self, role: str | None, others: Iterable[str], access: Access) -> Decision:
-        """Whether one of the roles may do that; the refusal is that of the first."""
-        decision = self.rules.decide(role, access)
-        if decision.allowed or role is None:
-            return decision
-        return next((found for other in others if (found := self.rules.decide(other, access)).allowed), decision)
 
     def invalid_pair(self, caller: Caller) -> Decision | None:
         """Return the refusal of a role and an original principal that do not go together, else ``None``.

@@ -101,7 +101,7 @@ def _decided(authorizer: Authorizer, rules: RoleRules, caller: Caller, access: A
     if caller.original_role:
         sides.append((caller.original_role, caller.other_original_roles))
     for role, others in sides:
-        found = rules.decide(role, access)
-        if not found.allowed and not any(rules.decide(other, access).allowed for other in others):
+        found = rules.decide_any(role, others, access)
+        if not found.allowed:
             return found
     return decision

@@ -19,7 +19,7 @@ and the cursor of compaction (rule 4.3.9).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -86,6 +86,13 @@ class RoleRules:
         """``grantable``: whether permissions of a topic can be granted; otherwise remedies grant on its namespace."""
         self._grants = grants
         self._grantable = grantable
+
+    def decide_any(self, role: str | None, others: Iterable[str], access: Access) -> Decision:
+        """Whether one of the roles may do that; the refusal is that of the first."""
+        decision = self.decide(role, access)
+        if decision.allowed or role is None:
+            return decision
+        return next((found for other in others if (found := self.decide(other, access)).allowed), decision)
 
     def decide(self, role: str | None, access: Access) -> Decision:
         """Whether the role may do that, with the reason and the remedy."""
