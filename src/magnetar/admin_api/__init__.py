@@ -2,4 +2,5 @@
 
 A broker imports none of it until a client asks for /openapi.json (decision 038). Reading order: ``operation`` (the
 row), ``path_parameters``, ``models`` (a room), ``operations`` (a room: the rows), ``description`` (the document).
+``quoted_names`` is for clients, and light.
 """

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
-from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from magnetar.admin_api.operation import MetricsText, Operation, PlainText, RawMessage
 from magnetar.admin_api.operations.catalogue import OPERATIONS
+from magnetar.admin_api.quoted_names import subscription_part
 from magnetar.admin_client.errors import AdminInvalidRequestError, AdminServerError, refusal
 from magnetar.client.rest import RestAnswer, login_advice
 from magnetar.model.errors import MagnetarError
@@ -69,11 +70,8 @@ def request_of(
         raise AdminInvalidRequestError(0, str(error), operation.method, operation.path, "") from error
     path = operation.path
     for part, value in parts.items():
-        # Apache Pulsar's broker reads a subscription below its topic twice, as Java's client writes it
-        text = (
-            quote_plus(str(value), safe="") if f"/{{topic}}/subscription/{{{part}}}" in operation.path else str(value)
-        )
-        path = path.replace(f"{{{part}}}", quote(text, safe=""))
+        twice = f"/{{topic}}/subscription/{{{part}}}" in operation.path
+        path = path.replace(f"{{{part}}}", subscription_part(str(value)) if twice else quote(str(value), safe=""))
     given = [(key, item) for key, value in query.items() if value is not None for item in _items(value)]
     return AdminRequest(operation, path + (f"?{urlencode(given)}" if given else ""), _body(operation, body))
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import quote_plus
 
+from magnetar.admin_api.quoted_names import subscription_part
 from magnetar.cli.admin.arguments import UsageError, empty_value
-from magnetar.cli.admin.request import CommandRequest, query_of, quoted, topic_path
+from magnetar.cli.admin.request import CommandRequest, query_of, topic_path
 from magnetar.cli.admin.table import Command
 from magnetar.cli.admin.values import Value
 from magnetar.cli.connection import BrokerConnection
@@ -81,8 +81,10 @@ class Call:
 
     @property
     def subscription(self) -> str:
-        """The subscription of the command below its topic, as a path has it: quoted twice, as the broker reads it."""
-        return f"{self.topic}/subscription/{quoted(quote_plus(self.text('subscription')))}"
+        """The subscription of the command below its topic, as a path has it."""
+        if not (name := self.text("subscription")):
+            raise empty_value("a name")  # the path would be that of another route
+        return f"{self.topic}/subscription/{subscription_part(name)}"
 
     def show(self, kind: str, value: Any) -> None:
         """Print an answer in the way that a row of the table names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 import typer
 
@@ -44,6 +44,7 @@ def subscription(
     as_json: Annotated[bool, typer.Option("--json", help="Print the broker's answer as it is.")] = False,
 ) -> None:
     """Say why nothing arrives on a subscription. Example: magnetar explain subscription orders billing"""
+    from magnetar.admin_api.quoted_names import subscription_part
     from magnetar.cli.connection import ConnectionFlags, connection
 
     try:
@@ -53,7 +54,7 @@ def subscription(
             raise InvalidValueError("give either --key or --hash: a key has a hash of its own")
         parsed = TopicName.parse(topic)
         base = f"/admin/v2/{parsed.domain}/{parsed.namespace}/{quote(parsed.local_name, safe='')}"
-        base += f"/subscription/{quote(quote_plus(name), safe='')}"
+        base += f"/subscription/{subscription_part(name)}"
         flags = ConnectionFlags(web_url=admin_url, token=token, client_conf=client_conf, context=context)
         broker = connection(flags).rest(_PATIENCE_S)
         if key is None and hash_value is None:
