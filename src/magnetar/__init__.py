@@ -1,13 +1,13 @@
 """magnetar: Apache Pulsar's messaging in Python, with its data pipelines on Spark.
 
-Reading order for a newcomer who follows one message (docs/architecture.md): ``protocol``, ``broker``, ``storage``.
-They stand on ``model``, ``config``, ``runtime``, ``schema_definitions`` and ``metadata``; ``security`` finds out who
-speaks, ``authorization`` what they may do; ``compaction`` and ``transactions`` are formats that the broker and the jobs
-share, ``offload`` keeps old ledgers elsewhere. ``admin`` is REST, ``admin_api`` what it says, ``telemetry`` sends
-what it counts elsewhere, ``app`` and ``cli`` are the programs, ``testing`` is the simulator. ``aio`` is the native
-client for asyncio (``asyncio`` is another name for it), ``exceptions`` its errors, ``schema`` its values by schema,
-``admin_client`` that of REST, ``compiled_build`` says which build runs. On Spark: ``client`` and ``columnar``
-below ``spark``; ``lakehouse``, ``pipelines`` and ``jobs`` above it.
+Reading order for a newcomer who follows one message (docs/architecture.md): ``protocol``, ``broker``, ``storage``. They
+stand on ``model``, ``config``, ``runtime``, ``schema_definitions`` and ``metadata``; ``security`` finds out who speaks,
+``authorization`` what they may do; ``compaction`` and ``transactions`` are formats that the broker and the jobs share,
+``offload`` keeps old ledgers elsewhere. ``admin`` is REST, ``admin_api`` what it says, ``telemetry`` sends what it
+counts elsewhere, ``app`` and ``cli`` are the programs, ``contexts`` finds their broker, ``testing`` is the simulator.
+``aio`` is the native client for asyncio (``asyncio`` is another name for it), ``exceptions`` its errors, ``schema`` its
+values by schema, ``admin_client`` that of REST, ``compiled_build`` says which build runs. On Spark: ``client`` and
+``columnar`` below ``spark``; ``lakehouse``, ``pipelines`` and ``jobs`` above it.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ SLOW = {
 OURS = (
     "magnetar.app",
     "magnetar.cli",
-    "magnetar.client.login_flags",
+    "magnetar.contexts",
     "magnetar.model",
     "magnetar.runtime.command_line",
     "magnetar.jobs.broker_flags",

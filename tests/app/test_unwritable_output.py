@@ -32,7 +32,7 @@ def test_a_full_device_is_said_in_one_line(words: list[str]) -> None:
 
 _PRINTS = """
 import asyncio, sys
-from magnetar.cli.connection import ConnectionFlags
+from magnetar.contexts.broker_connection import ConnectionFlags
 from magnetar.cli.messages.session import run
 from magnetar.runtime.command_line import written
 

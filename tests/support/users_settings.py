@@ -7,9 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from magnetar.cli.connection import CLIENT_CONF_VARIABLE, CONTEXT_VARIABLE
-from magnetar.cli.contexts.context_file import contexts_path
-from magnetar.client.login_flags import TOKEN_VARIABLE
+from magnetar.contexts.broker_connection import CLIENT_CONF_VARIABLE, CONTEXT_VARIABLE, TOKEN_VARIABLE
+from magnetar.contexts.context_file import contexts_path
 
 _PLACES: Final[list[TemporaryDirectory[str]]] = []
 

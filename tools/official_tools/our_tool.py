@@ -22,7 +22,7 @@ _NEEDED = (
     *(f"magnetar.cli.messages.{name}.command" for name in ("produce", "consume", "read")),
     *(f"magnetar.cli.messages.{name}" for name in ("avro_value", "payload_schema", "receiver", "session")),
     *("magnetar.aio", "magnetar.cli.admin.command", "magnetar.cli.perf.command", "magnetar.cli.perf.run"),
-    *("magnetar.cli.contexts.context_file", "magnetar.security.tls.client_tls", "pydantic.type_adapter"),
+    *("magnetar.contexts.context_file", "magnetar.security.tls.client_tls", "pydantic.type_adapter"),
 )
 
 

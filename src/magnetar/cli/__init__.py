@@ -4,6 +4,5 @@ Each is a package with a module ``command``: ``tokens`` makes keys and tokens, `
 what, ``explain`` why nothing arrives, ``doctor`` looks at the machine, ``contexts`` keeps saved connections,
 ``completion`` completes command lines, ``admin`` operates a broker, ``messages`` sends and receives, ``sql`` queries
 topics, ``perf`` measures, ``backup`` and ``restore`` keep everything and bring it back; ``output`` is how they print.
-``connection`` says for all of them where the broker is and how to log in: from flags, the environment, a saved context
-and Pulsar's ``client.conf``.
+Where the broker is and how to log in, :mod:`magnetar.contexts` says for all of them.
 """

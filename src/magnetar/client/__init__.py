@@ -13,7 +13,6 @@ In reading order:
 * ``lookup_answer``  what the answers of a lookup mean
 * ``lookup``         which broker serves a topic, how many partitions it has
 * ``login``          what users write about credentials and TLS, and what follows from it
-* ``login_flags``    the same as flags of commands
 * ``schemas``        what the schema registry holds of a topic
 * ``read_position``  the point before a message in a topic's log
 * ``reader_session`` one reader at a broker: a non-durable consumer on a connection of its own

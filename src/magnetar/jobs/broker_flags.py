@@ -10,9 +10,9 @@ import typer
 from magnetar.model.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from magnetar.cli.connection import BrokerConnection
     from magnetar.client.login import ClientLogin
     from magnetar.client.rest import Rest
+    from magnetar.contexts.broker_connection import BrokerConnection
     from magnetar.jobs.reader.units import Access
 
 Url = Annotated[
@@ -32,7 +32,7 @@ def broker(
     url: str | None, web_url: str | None, token: str | None, client_conf: str | None, context: str | None
 ) -> BrokerConnection:
     """Return the broker of a command. Raises InvalidValueError."""
-    from magnetar.cli.connection import ConnectionFlags, connection
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection
 
     return connection(
         ConnectionFlags(service_url=url, web_url=web_url, token=token, client_conf=client_conf, context=context)

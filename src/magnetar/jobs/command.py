@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.client.login_flags import ClientConfFile, Token, login
+from magnetar.contexts.flags import ClientConfFile, Token, login
 from magnetar.jobs.broker_flags import (
     Context,
     Url,

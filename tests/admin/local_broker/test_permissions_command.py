@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from magnetar.cli.contexts.context import Context
-from magnetar.cli.contexts.context_file import Contexts
 from magnetar.cli.permissions.command import REFUSED, app
 from magnetar.cli.permissions.question import in_words, question_path, read_as, short_form
+from magnetar.contexts.context import Context
+from magnetar.contexts.context_file import Contexts
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.policies import JsonObject
 from magnetar.security.tokens.signer import secret_signer, sign

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.cli.connection import ConnectionFlags, connection
-from magnetar.cli.contexts.context import Context
-from magnetar.cli.contexts.context_file import Contexts, contexts_path, read_contexts
-from magnetar.client.login_flags import login
+from magnetar.contexts.broker_connection import ConnectionFlags, connection
+from magnetar.contexts.context import Context
+from magnetar.contexts.context_file import Contexts, contexts_path, read_contexts
+from magnetar.contexts.flags import login
 from magnetar.model.errors import InvalidValueError
 from tests.support.users_settings import leave_out_settings_of_the_user
 

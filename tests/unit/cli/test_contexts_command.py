@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from magnetar.cli.contexts import context_file
 from magnetar.cli.contexts.command import app
-from magnetar.cli.contexts.context import Context
+from magnetar.contexts import context_file
+from magnetar.contexts.context import Context
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from magnetar.app.main import app
-from magnetar.cli.contexts.context import Context
-from magnetar.cli.contexts.context_file import Contexts
 from magnetar.client.login import ClientLogin
-from magnetar.client.login_flags import login
+from magnetar.contexts.context import Context
+from magnetar.contexts.context_file import Contexts
+from magnetar.contexts.flags import login
 from magnetar.jobs.broker_flags import access_of, rest_of
 from tests.support.live_broker import HOST, free_port
 from tests.support.minted_secrets import kept, signing_key, token

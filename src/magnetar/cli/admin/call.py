@@ -13,8 +13,8 @@ from magnetar.cli.admin.arguments import UsageError, empty_value
 from magnetar.cli.admin.request import CommandRequest, query_of, topic_path
 from magnetar.cli.admin.table import Command
 from magnetar.cli.admin.values import Value
-from magnetar.cli.connection import BrokerConnection
 from magnetar.cli.output.printer import Printer
+from magnetar.contexts.broker_connection import BrokerConnection
 from magnetar.model.errors import NotAvailableError
 
 if TYPE_CHECKING:

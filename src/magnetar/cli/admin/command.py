@@ -23,7 +23,7 @@ from magnetar.runtime.command_line import not_text, output_refused
 if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
     from magnetar.cli.admin.values import Value
-    from magnetar.cli.connection import BrokerConnection
+    from magnetar.contexts.broker_connection import BrokerConnection
 
 FAILED: Final = 1
 """Also for wrong arguments, which end other commands here with 2: so it is with `pulsar-admin`."""
@@ -206,7 +206,7 @@ def _send(call: Call) -> None:
 
 
 def _connection(values: Mapping[str, Any]) -> BrokerConnection:
-    from magnetar.cli.connection import ConnectionFlags, connection
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection
 
     return connection(
         ConnectionFlags(

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any, Final
 
-from magnetar.cli.connection import ConnectionFlags, connection
+from magnetar.contexts.broker_connection import ConnectionFlags, connection
 from magnetar.model.errors import MagnetarError, PersistenceError
 
 _PATH: Final = "/admin/v2/brokers/backup"

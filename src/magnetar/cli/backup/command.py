@@ -49,7 +49,7 @@ def backup(
             result = {"name": to, "status": "SUCCESS", "bytes": made.bytes, "files": len(made.files)}
         else:
             from magnetar.cli.backup.broker_backup import back_up_broker
-            from magnetar.cli.connection import ConnectionFlags
+            from magnetar.contexts.broker_connection import ConnectionFlags
 
             result = back_up_broker(
                 ConnectionFlags(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from magnetar.cli.connection import ConnectionFlags
     from magnetar.client.rest import Rest
+    from magnetar.contexts.broker_connection import ConnectionFlags
     from magnetar.security.credentials.method import ClientCredentials
 
 SECONDS: Final = 1.0
@@ -29,7 +29,7 @@ _DOMAINS: Final = ("persistent", "non-persistent")
 def flags_of(given: Mapping[str, str]) -> ConnectionFlags | None:
     """Return what the words of a line say about the connection, by names of options with underscores; None where they
     name a broker by an address that is not that of its REST interface."""
-    from magnetar.cli.connection import ConnectionFlags
+    from magnetar.contexts.broker_connection import ConnectionFlags
 
     if given.get("url") or given.get("service_url"):
         return None
@@ -65,7 +65,7 @@ def names_in_time(kind: str, prefix: str, topic: str, flags: ConnectionFlags) ->
 
 
 def _rest(flags: ConnectionFlags) -> Rest | None:
-    from magnetar.cli.connection import connection
+    from magnetar.contexts.broker_connection import connection
 
     found = connection(flags)
     return found.rest(SECONDS) if _at_once(found.login.credentials) else None

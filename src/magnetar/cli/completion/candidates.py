@@ -126,7 +126,7 @@ def _names(kind: str, prefix: str, topic: str, given: Mapping[str, str]) -> Iter
 
 def _saved_contexts() -> Iterable[str]:
     """The names of the saved connections; none where the file of them cannot be read, which commands say."""
-    from magnetar.cli.contexts.context_file import read_contexts
+    from magnetar.contexts.context_file import read_contexts
     from magnetar.model.errors import InvalidValueError
 
     try:

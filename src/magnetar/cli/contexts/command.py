@@ -13,8 +13,8 @@ from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.runtime.command_line import commands
 
 if TYPE_CHECKING:
-    from magnetar.cli.contexts.context import Context
-    from magnetar.cli.contexts.context_file import Contexts
+    from magnetar.contexts.context import Context
+    from magnetar.contexts.context_file import Contexts
 
 app = commands(
     "Saved connections: where brokers are and how to log in; secrets stand there by reference only.",
@@ -91,7 +91,7 @@ def add(
     force: Annotated[bool, typer.Option("--force", help="Replace a context of this name.")] = False,
 ) -> None:
     """Save a connection. Example: magnetar contexts add dev --web-url http://localhost:8080 --token env:PULSAR_TOKEN"""
-    from magnetar.cli.contexts.context import context_of, found_from_elsewhere
+    from magnetar.contexts.context import context_of, found_from_elsewhere
 
     given: dict[str, Any] = {
         "service_url": service_url,
@@ -117,7 +117,7 @@ def import_conf(
     force: Annotated[bool, typer.Option("--force", help="Replace a context of this name.")] = False,
 ) -> None:
     """Save the connection of a client.conf. Example: magnetar contexts import prod /etc/pulsar/client.conf"""
-    from magnetar.cli.contexts.conf_import import import_client_conf
+    from magnetar.contexts.conf_import import import_client_conf
 
     context, said = _checked(lambda: import_client_conf(file))
     _save(name, context, now, force)
@@ -135,13 +135,13 @@ def _save(name: str, context: Context, now: bool, force: bool) -> None:
 
 
 def _read() -> Contexts:
-    from magnetar.cli.contexts.context_file import read_contexts
+    from magnetar.contexts.context_file import read_contexts
 
     return _checked(read_contexts)
 
 
 def _change(change: Callable[[Contexts], Contexts]) -> None:
-    from magnetar.cli.contexts.context_file import change_contexts
+    from magnetar.contexts.context_file import change_contexts
 
     _checked(lambda: change_contexts(change))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.client.login_flags import ClientConfFile, Token
+from magnetar.contexts.flags import ClientConfFile, Token
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands, directory
 
@@ -41,9 +41,9 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the symptoms as JSON.")] = False,
 ) -> None:
     """Look at this machine and at a broker; exit 1 if something does not work, 0 if it does, also with warnings."""
-    from magnetar.cli.connection import ConnectionFlags, connection
     from magnetar.cli.doctor.checks import NAMES, ThisMachine
     from magnetar.cli.doctor.symptom import Level
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection
     from magnetar.runtime.clock import SystemClock
 
     unknown = [name for name in only or () if name not in NAMES]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from magnetar.client.login_flags import ClientConfFile, Token
+from magnetar.contexts.flags import ClientConfFile, Token
 from magnetar.model.errors import InvalidValueError, MagnetarError, NotAvailableError
 from magnetar.model.names import TopicName
 from magnetar.runtime.command_line import commands
@@ -45,7 +45,7 @@ def subscription(
 ) -> None:
     """Say why nothing arrives on a subscription. Example: magnetar explain subscription orders billing"""
     from magnetar.admin_api.quoted_names import subscription_part
-    from magnetar.cli.connection import ConnectionFlags, connection
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection
 
     try:
         if not name:

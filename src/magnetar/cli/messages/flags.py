@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.cli.connection import ConnectionFlags
+from magnetar.contexts.broker_connection import ConnectionFlags
 from magnetar.model.errors import InvalidValueError
 
 Url = Annotated[str | None, typer.Option("--url", "--service-url", "-u", help="The broker: pulsar://host:port.")]

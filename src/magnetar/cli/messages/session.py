@@ -22,7 +22,7 @@ from magnetar.runtime.command_line import output_refused
 
 if TYPE_CHECKING:
     from magnetar.aio import Client
-    from magnetar.cli.connection import ConnectionFlags
+    from magnetar.contexts.broker_connection import ConnectionFlags
 
 FAILED: Final = 255
 """What `pulsar-client` exits with."""
@@ -75,8 +75,8 @@ async def _main(
     memory_limit: int,
 ) -> None:
     from magnetar.aio import Client
-    from magnetar.cli.connection import connection
     from magnetar.client.aio.connections.topic_lookup import log
+    from magnetar.contexts.broker_connection import connection
 
     task = asyncio.current_task()
     assert task is not None

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from magnetar.cli.connection import ConnectionFlags
 from magnetar.cli.messages.flags import connection_flags, refuse
+from magnetar.contexts.broker_connection import ConnectionFlags
 from magnetar.model.errors import InvalidValueError
 
 TOPICS: Final = "topics"

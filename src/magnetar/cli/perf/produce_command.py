@@ -143,8 +143,8 @@ def _producer_options(given: Namespace) -> dict[str, Any]:
 def _make_partitions(given: Namespace, plan: ProducerPlan) -> None:
     from dataclasses import replace
 
-    from magnetar.cli.connection import connection
     from magnetar.cli.perf.topics import make_partitions
+    from magnetar.contexts.broker_connection import connection
 
     flags = replace(connection_of(given), web_url=given.admin_url)
     make_partitions(connection(flags).rest(30), plan.topics, given.partitions)

@@ -16,7 +16,7 @@ from magnetar.client.errors import ClientTimeoutError, ConnectionLostError
 
 if TYPE_CHECKING:
     from magnetar.aio import Client
-    from magnetar.cli.connection import ConnectionFlags
+    from magnetar.contexts.broker_connection import ConnectionFlags
 
 
 PATIENCE: Final = 5.0

@@ -32,13 +32,13 @@ FLAGS: Final = (
 @flagged(FLAGS, topics=False)
 def transaction(given: Namespace) -> None:
     """Take, send and commit. Example: magnetar perf transaction --topics-c in --topics-p out -ntxn 100"""
-    from magnetar.cli.connection import connection
     from magnetar.cli.messages.consume.subscription_options import subscription_options
     from magnetar.cli.messages.flags import memory
     from magnetar.cli.messages.produce.sender import usage
     from magnetar.cli.perf.run import run_load
     from magnetar.cli.perf.topics import make_partitions
     from magnetar.cli.perf.transaction_load import TransactionLoad, TransactionPlan
+    from magnetar.contexts.broker_connection import connection
     from magnetar.model.errors import InvalidValueError
 
     with usage(1):

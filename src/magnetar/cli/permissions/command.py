@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.client.login_flags import ClientConfFile, Token
+from magnetar.contexts.flags import ClientConfFile, Token
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands
 
@@ -62,8 +62,8 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print the broker's answer as it is.")] = False,
 ) -> None:
     """May this role do that? Exits with 0 for yes and 3 for no."""
-    from magnetar.cli.connection import ConnectionFlags, connection
     from magnetar.cli.permissions.question import in_words, question_path, read_as
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection
 
     named = {"tenant": tenant, "namespace": namespace, "topic": topic, "subscription": subscription}
     try:
@@ -114,9 +114,9 @@ def self_test(
     The tenant is removed at the end, also when the test is interrupted; nothing else is touched. Exits with 0 if the
     broker does what docs/permissions.md says, and with 3 if not.
     """
-    from magnetar.cli.connection import ConnectionFlags, connection
     from magnetar.cli.permissions.scratch import scratch_names, scratch_tenants
     from magnetar.cli.permissions.self_test import SelfTest, minted, signing_key
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection
 
     result, trouble = None, ""
     try:

@@ -61,11 +61,11 @@ def sql(
     token: flags.TokenReference = None,
 ) -> None:
     """Run a SELECT over topics, up to their end as of now. Example: magnetar sql "SELECT count(*) FROM orders\""""
-    from magnetar.cli.connection import connection
     from magnetar.cli.messages.interrupts import INTERRUPTED, interrupts
     from magnetar.cli.messages.produce.sender import usage
     from magnetar.cli.sql.read_bounds import ReadBounds
     from magnetar.cli.sql.statement import check_statement
+    from magnetar.contexts.broker_connection import connection
 
     with usage():
         check_statement(statement)

@@ -18,9 +18,9 @@ import pytest
 import typer
 
 import magnetar.aio
-from magnetar.cli.connection import ConnectionFlags
 from magnetar.cli.messages import interrupts
 from magnetar.cli.messages.session import run
+from magnetar.contexts.broker_connection import ConnectionFlags
 from magnetar.protocol import commands as c
 from tests.support.interruptible import interruptible
 from tests.support.scripted_broker import Link, scripted_broker

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 import typer
 
-from magnetar.cli.connection import ConnectionFlags
 from magnetar.cli.messages.session import run
 from magnetar.client import lookup
 from magnetar.client.errors import ConnectionLostError
 from magnetar.client.login import ClientLogin
+from magnetar.contexts.broker_connection import ConnectionFlags
 
 if TYPE_CHECKING:
     from magnetar.cli.messages.interrupts import Interrupts

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Final
 from magnetar.model.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from magnetar.cli.contexts.context import Context
     from magnetar.client.login import ClientLogin
     from magnetar.client.lookup import Lookup
     from magnetar.client.rest import Rest
+    from magnetar.contexts.context import Context
 
 SERVICE_URL: Final = "pulsar://localhost:6650"
 WEB_URL: Final = "http://localhost:8080"
 CONTEXT_VARIABLE: Final = "MAGNETAR_CONTEXT"
 CLIENT_CONF_VARIABLE: Final = "PULSAR_CLIENT_CONF"
+TOKEN_VARIABLE: Final = "PULSAR_TOKEN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class BrokerConnection:
 
 def connection(flags: ConnectionFlags, environment: Mapping[str, str] = os.environ) -> BrokerConnection:
     """Return the connection that a command makes. Raises InvalidValueError, which shows no secret."""
-    from magnetar.cli.contexts.context import check_urls, check_web_url
+    from magnetar.contexts.context import check_urls, check_web_url
 
     saved, origin = _saved(flags, environment)
     service_url = flags.service_url or saved.service_url or SERVICE_URL
@@ -80,8 +81,8 @@ def connection(flags: ConnectionFlags, environment: Mapping[str, str] = os.envir
 
 
 def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Context, str]:
-    from magnetar.cli.contexts.context import Context
-    from magnetar.cli.contexts.context_file import read_contexts
+    from magnetar.contexts.context import Context
+    from magnetar.contexts.context_file import read_contexts
 
     if flags.context and flags.client_conf:
         raise InvalidValueError("give either --context or --client-conf: both say where the broker is")
@@ -98,7 +99,7 @@ def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Cont
 
 
 def _of_client_conf(path: str) -> Context:
-    from magnetar.cli.contexts.context import Context
+    from magnetar.contexts.context import Context
     from magnetar.security.credentials.client_conf import read_client_conf
 
     found = read_client_conf(path)
@@ -106,8 +107,7 @@ def _of_client_conf(path: str) -> Context:
 
 
 def _login(flags: ConnectionFlags, saved: Context, environment: Mapping[str, str]) -> ClientLogin:
-    from magnetar.cli.contexts.context import absolute
-    from magnetar.client.login_flags import TOKEN_VARIABLE
+    from magnetar.contexts.context import absolute
     from magnetar.security.credentials.plugin import absolute_params
     from magnetar.security.credentials.secret import absolute_reference
 

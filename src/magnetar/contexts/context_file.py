@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from magnetar.cli.contexts.context import Context, check_context_name, context_of
+from magnetar.contexts.context import Context, check_context_name, context_of
 from magnetar.model.errors import ConflictError, InvalidValueError
 from magnetar.runtime.clock import steady_seconds
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from magnetar.cli.contexts.context import Context, absolute, check_urls
+from magnetar.contexts.context import Context, absolute, check_urls
 from magnetar.model.errors import InvalidValueError
 from magnetar.security.credentials.client_conf import read_client_conf
 from magnetar.security.credentials.plugin import absolute_params

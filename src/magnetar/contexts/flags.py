@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from magnetar.contexts.broker_connection import TOKEN_VARIABLE
+
 if TYPE_CHECKING:
     from magnetar.client.login import ClientLogin
-
-TOKEN_VARIABLE: Final = "PULSAR_TOKEN"
 
 Token = Annotated[
     str | None,
