@@ -41,6 +41,8 @@ class StatsOptions(NamedTuple):
     earliest_time_in_backlog: bool = False
     exclude_publishers: bool = False
     exclude_consumers: bool = False
+    log_members: bool = False
+    """Whether to add the members about the log that only broker-stats shows beside these, and no request asks for."""
 
 
 class TopicsPort(Protocol):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.protocol.commands import SubType
 from tests.support.real_broker import RealBroker, run_on_broker
 
 T = "persistent://public/default/t"
@@ -62,6 +63,36 @@ def test_numbers_topics_and_the_load_report(tmp_path: Path) -> None:
         assert 0 < report["memory"]["usage"] < report["memory"]["limit"]
         assert sum(one["topics"] for one in report["lastStats"].values()) == 2
         assert report["pulsarServiceUrl"] == broker.node.broker.service.service_url
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_topics_have_what_only_the_older_json_shows(tmp_path: Path) -> None:
+    """How far a subscription has read beyond what it acknowledged, and in how many pieces: Pulsar Manager asks."""
+
+    async def scenario(broker: RealBroker) -> None:
+        client = await broker.client()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s", SubType.Shared)
+        for _ in range(5):
+            await producer.publish(b"m")
+        consumer.flow(4)
+        received = [await consumer.receive() for _ in range(4)]
+        await consumer.ack(received[1].message_id, received[3].message_id)
+        await client.subscribe("non-persistent://public/default/np", "n")
+        topics = (await broker.ask("GET", f"{STATS}/topics"))[1]["public/default"]
+        domains = {domain: one for bundle in topics.values() for domain, one in bundle.items()}
+        shown = domains["persistent"][T]
+        subscription = shown["subscriptions"]["s"]
+        assert subscription["numberOfEntriesSinceFirstNotAckedMessage"] == 5
+        assert subscription["totalNonContiguousDeletedMessagesRange"] == 2
+        assert (shown["pendingAddEntriesCount"], shown["filteredEntriesCount"]) == (0, 0)
+        unstored = domains["non-persistent"]["non-persistent://public/default/np"]
+        assert unstored["filteredEntriesCount"] == 0
+        assert "pendingAddEntriesCount" not in unstored
+        stats = (await broker.ask("GET", "/admin/v2/persistent/public/default/t/stats"))[1]
+        assert "pendingAddEntriesCount" not in stats
+        assert "numberOfEntriesSinceFirstNotAckedMessage" not in stats["subscriptions"]["s"]
 
     run_on_broker(tmp_path, scenario)
 

@@ -80,7 +80,13 @@ async def subscription_stats(
         **throttled_shown(subscription),
         "durable": stats.is_durable,
         "replicated": replicated,
+        **(_of_log(stats) if options.log_members else {}),
     }
+
+
+def _of_log(stats: SubscriptionStats) -> JsonObject:
+    """How far it has read beyond what it acknowledged, counted as Pulsar does: one more than there are entries."""
+    return {"numberOfEntriesSinceFirstNotAckedMessage": stats.read_at - stats.mark_delete}
 
 
 NEVER_COUNTED = (

@@ -53,6 +53,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
         "compaction": _compaction(topic),
         "ownerBroker": broker_id,
         **await _times(topic),
+        **({"pendingAddEntriesCount": topic.log.pending} if options.log_members else {}),
     }
 
 

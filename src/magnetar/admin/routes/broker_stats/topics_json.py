@@ -26,6 +26,7 @@ _CONSUMER: Final = (
     "msgRateRedeliver", "avgMessagesPerEntry", "messageAckRate", "clientVersion", "metadata",
 )  # fmt: skip
 _CONSUMER_UNACKNOWLEDGED: Final = ("unackedMessages", "blockedConsumerOnUnackedMsgs")
+_OF_LOG: Final = ("storageSize", "backlogSize", "pendingAddEntriesCount")
 
 
 async def topics_json(
@@ -33,7 +34,7 @@ async def topics_json(
 ) -> AsyncIterator[str]:
     """The object of namespaces of bundles of domains of topics, in pieces; a topic that has gone meanwhile is left
     out."""
-    options = StatsOptions(exclude_publishers=not publishers)
+    options = StatsOptions(exclude_publishers=not publishers, log_members=True)
     places = sorted((name.namespace.text, bundle_of(name), name.domain, name.fqn, name) for name in names)
     here: tuple[str, str, str] | None = None
     yield "{"
@@ -76,7 +77,8 @@ def _topic(name: TopicName, stats: JsonObject) -> JsonObject:
         "bytesInCount": stats["bytesInCounter"],
         "msgOutCount": stats["msgOutCounter"],
         "bytesOutCount": stats["bytesOutCounter"],
-        **({word: stats[word] for word in ("storageSize", "backlogSize")} if name.persistent else {}),
+        **({word: stats[word] for word in _OF_LOG} if name.persistent else {}),
+        "filteredEntriesCount": 0,
     }
 
 
@@ -85,8 +87,18 @@ def _subscription(found: Json, name: TopicName) -> JsonObject:
     consumers = found.get("consumers") if isinstance(found, dict) else None
     own = _CONSUMER + (_CONSUMER_UNACKNOWLEDGED if shared else ())
     shown: list[Json] = [_chosen(one, own) for one in _objects(consumers)]
-    words = _SUBSCRIPTION + (_UNACKNOWLEDGED if shared and name.persistent else ())
-    return {"consumers": shown, **_chosen(found, words if name.persistent else (*words, "msgDropRate"))}
+    if not name.persistent:
+        return {"consumers": shown, **_chosen(found, (*_SUBSCRIPTION, "msgDropRate"))}
+    words = _SUBSCRIPTION + (_UNACKNOWLEDGED if shared else ())
+    return {"consumers": shown, **_chosen(found, words), **_cursor(found)}
+
+
+def _cursor(found: Json) -> JsonObject:
+    """How far a subscription has read beyond what it acknowledged, and in how many pieces."""
+    if not isinstance(found, dict):
+        return {}
+    word = "numberOfEntriesSinceFirstNotAckedMessage"
+    return {word: found[word], "totalNonContiguousDeletedMessagesRange": found["nonContiguousDeletedMessagesRanges"]}
 
 
 def _objects(found: Json) -> list[Json]:
