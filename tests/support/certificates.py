@@ -16,6 +16,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
 _DAY = datetime.timedelta(days=1)
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
@@ -38,19 +49,25 @@ class Issued:
 
 
 class Authority:
-    """Issues certificates into one directory."""
+    """Issues certificates into one directory.
 
-    def __init__(self, directory: Path, name: str = "Test authority") -> None:
+    Not ``strict``: its own certificate does not say what its key is for, as many do not. OpenSSL takes it, and Python's
+    default context did until 3.12.
+    """
+
+    def __init__(self, directory: Path, name: str = "Test authority", *, strict: bool = True) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _named(name)
-        self.certificate = (
+        builder = (
             _begun(self._name, self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
-            .sign(self._key, hashes.SHA256())
         )
+        if strict:
+            builder = builder.add_extension(_SIGNS_CERTIFICATES, critical=True)
+        self.certificate = builder.sign(self._key, hashes.SHA256())
         self.file = str(directory / "authority.pem")
         Path(self.file).write_bytes(_pem(self.certificate))
 

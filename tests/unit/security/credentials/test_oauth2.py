@@ -177,6 +177,17 @@ def test_a_slow_issuer_delays_nobody_elses_token(tmp_path: Path) -> None:
         assert len(slow.asked) == 1, "the same credentials ask once"
 
 
+def test_an_authority_that_does_not_say_what_its_key_is_for_is_trusted(tmp_path: Path) -> None:
+    """As by Python 3.12 and the official clients: the default of Python 3.13 is stricter."""
+    authority = Authority(tmp_path / "authority", strict=False)
+    shown = authority.issue("issuer")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(shown.certificate_file, shown.key_file)
+    with token_endpoint(context) as endpoint:
+        found, _ = client(endpoint, tmp_path, trust=authority.file)
+        assert found.data() == b"first"
+
+
 def test_an_issuer_with_another_hosts_certificate_gets_no_secret(tmp_path: Path) -> None:
     """Neither does one of an authority that is not trusted (CVE-2022-33684)."""
     authority = Authority(tmp_path / "authority")
