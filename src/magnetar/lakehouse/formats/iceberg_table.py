@@ -10,6 +10,7 @@ sequence numbers, which count from 1, and not the random ids of snapshots.
 from __future__ import annotations
 
 import json
+import weakref
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -250,6 +251,7 @@ class LakeIceberg:
                 FileStore(parent, {})
                 given = {"type": "sql", "uri": f"sqlite:///{parent}/{_CATALOG_FILE}", "warehouse": f"file://{parent}"}
             self._opened = load_catalog("magnetar", **given)
+            weakref.finalize(self, self._opened.close)  # its connections to a database do not close themselves
         return self._opened
 
     def _load(self) -> CatalogTable | None:
