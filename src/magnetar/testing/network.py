@@ -115,6 +115,14 @@ class SimServer(asyncio.AbstractServer):
     def is_serving(self) -> bool:
         return self._network.listens(self)
 
+    def close_clients(self) -> None:
+        """Not simulated: asyncio's servers have it since Python 3.13, and nothing of ours calls it."""
+        raise NotImplementedError
+
+    def abort_clients(self) -> None:
+        """As :meth:`close_clients`."""
+        raise NotImplementedError
+
 
 class Network:
     """All listeners and links of one simulation; attaches itself to the loop."""

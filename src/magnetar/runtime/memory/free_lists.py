@@ -45,9 +45,14 @@ class FreeLists:
         _exchange(handles)
         if sys.getallocatedblocks() <= self._at_first + _BLOCKS_MORE:
             gc.collect()
-        sys._clear_type_cache()
+        _forget_names()
         _forget_formats()
 
+
+if sys.version_info >= (3, 13):
+    _forget_names = sys._clear_internal_caches  # its name since then
+else:
+    _forget_names = sys._clear_type_cache
 
 _forget_formats: Final[Callable[[], None]] = getattr(struct, "_clearcache", lambda: None)
 """Empties the cache of :mod:`struct`; there is no public name for it."""
