@@ -6,6 +6,7 @@ import asyncio
 import gc
 import socket
 import ssl
+import sys
 import weakref
 from typing import Any
 
@@ -17,6 +18,8 @@ from tests.support.certificates import Authority
 from tests.support.tls_door import LOOPS, Door, Echo, Loop, client_hello, run
 
 LARGE = bytes(range(256)) * (1 << 12)
+NOBODY_IS_PAUSED = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
+"""asyncio's ``writelines`` pauses no writer in these (CVE-2024-12254); uvloop, which brokers use, does."""
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +46,8 @@ def test_bytes_of_all_sizes_pass_both_ways(authority: Authority, loop: Loop) -> 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_what_the_client_does_not_take_is_counted_and_the_writer_paused(authority: Authority, loop: Loop) -> None:
     """Bytes that are encrypted already count as well, which the event loops' own TLS leaves out."""
+    if NOBODY_IS_PAUSED and loop is asyncio.new_event_loop:
+        pytest.skip("asyncio's writelines pauses nobody in this Python")
 
     async def scenario(door: Door) -> None:
         raw = socket.create_connection(("127.0.0.1", door.port))
