@@ -16,9 +16,14 @@ from tests.unit.lakehouse.writing import batch_of, change_of, options_of
 def test_the_catalog_is_closed_when_its_table_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python 3.13 warns of each connection to sqlite that is still open when it is collected."""
     gc.collect()  # tables of other tests
-    closed = []
+    closed: list[str] = []
     close = SqlCatalog.close
-    monkeypatch.setattr(SqlCatalog, "close", lambda catalog: (closed.append(catalog.name), close(catalog)))
+
+    def noted(catalog: SqlCatalog) -> None:
+        closed.append(catalog.name)
+        close(catalog)
+
+    monkeypatch.setattr(SqlCatalog, "close", noted)
     options = options_of(TableKind.ICEBERG, tmp_path)
     table = open_table(options)
     table.commit(change_of(options, batch_of([1, 2]), 0))
