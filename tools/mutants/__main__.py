@@ -2,6 +2,8 @@
 
 A fault that no test notices is a missing test, or it changes nothing: then it is listed in ``equivalent.tsv`` with the
 reason. ``--seed`` picks another sample, ``--only TEXT`` judges the faults whose file, function or line holds the text.
+``--kind`` (several times) and ``--thin`` leave faults of these kinds, and those that few tests could notice: where the
+next survivors are.
 What was found is kept under ``build/mutants``: the same command goes on where it was cut off, and after new tests it
 judges survivors again.
 """
@@ -14,11 +16,11 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tools.mutants.choice import AREAS, QUICK, REAL, Choice, Chosen, all_faults
-from tools.mutants.faults import Fault, faults_of
+from tools.mutants.faults import KINDS, Fault, faults_of
 from tools.mutants.footprint_map import FootprintMap
 from tools.mutants.judge import Judge, Judgement
 from tools.mutants.sample import Sample, equivalents
@@ -62,6 +64,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=40, help="faults per area (40)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="all faults with this text instead of a sample")
+    parser.add_argument(
+        "--kind", action="append", default=[], choices=KINDS, help="only faults of this kind; several times for several"
+    )
+    parser.add_argument("--thin", type=int, help="only faults whose line no more than so many tests pass")
     parser.add_argument("--at-once", type=int, default=2, help="faults judged at a time (2)")
     parser.add_argument(
         "--whole", action="store_true", help="survivors are judged by the rest of `make test` too, minutes for each"
@@ -85,10 +91,29 @@ def main() -> None:
         if known.only is not None:
             _judge_only(known, tree)
             return
-        sample = Sample(lambda: {area: list(all_faults(tree, area)) for area in known.areas}, known.count, known.seed)
+        sample = Sample(
+            lambda: {area: list(_possible(known, tree, area)) for area in known.areas}, known.count, known.seed,
+            part=part_of(known.kind, known.thin),
+        )  # fmt: skip
         if not known.show:
             _judge_all(sample, tree, known.whole, known.at_once)
     _summary(sample)
+
+
+def part_of(kinds: Sequence[str], thin: int | None) -> str:
+    """What a sample of a part of all faults is called, so that it is not taken for another one."""
+    words = [word for kind in sorted(set(kinds)) for word in kind.replace(",", "").split()]
+    return "-".join([*words, *([] if thin is None else ["thin", str(thin)])])
+
+
+def _possible(known: argparse.Namespace, tree: Tree, area: str) -> Iterator[Fault]:
+    """The faults of an area from which to draw."""
+    choice = None if known.thin is None else Choice(_map(tree, known.whole, known.at_once))
+    for fault in all_faults(tree, area):
+        if known.kind and fault.kind not in known.kind:
+            continue
+        if choice is None or choice.for_fault(fault).passing <= known.thin:
+            yield fault
 
 
 def _map(tree: Tree, whole: bool, at_once: int) -> FootprintMap:
@@ -114,7 +139,7 @@ def _judge_only(known: argparse.Namespace, tree: Tree) -> None:
     """Chosen by their text; nothing is kept."""
     choice, judge = Choice(_map(tree, known.whole, known.at_once)), Judge(tree)
     for area in known.areas:
-        for fault in all_faults(tree, area):
+        for fault in _possible(known, tree, area):
             if known.only in fault.name:
                 tests = choice.for_fault(fault)
                 judgement = by_quick(judge, tree, fault, tests)

@@ -36,9 +36,16 @@ _ARITHMETIC: Final = {
     ast.BitOr: ("|", "&"),
     ast.BitXor: ("^", "&"),
 }
+KINDS: Final = (
+    "and, or", "arithmetic", "comparison", "condition turned round", "constant", "not left out", "other jump",
+    "returns nothing", "statement left out",
+)  # fmt: skip
+"""Statements left out, results not returned and conditions of rarely taken ways are what survives most."""
 _FOR_PEOPLE: Final = {"complain", "complaints"}
 """Calls of these, and of the module's ``log``, are read by people; nothing else depends on them."""
 _SPOKEN: Final = {"__repr__", "__str__", "__del__"}
+_ASKED_BY_TESTS: Final = "Assert "
+"""What begins so says for tests whether everything fits together: of its faults no broker knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,11 @@ class _Finder:
     def _statement(self, node: ast.stmt, where: str) -> None:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                if node.name not in _SPOKEN and not _is_stub(node):
+                if (
+                    node.name not in _SPOKEN
+                    and not _is_stub(node)
+                    and not (ast.get_docstring(node) or "").startswith(_ASKED_BY_TESTS)
+                ):
                     self._function(node, f"{where}.{node.name}".lstrip("."))
                 return
             case ast.ClassDef():

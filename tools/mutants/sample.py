@@ -41,13 +41,18 @@ class Drawn:
 
 
 class Sample:
-    """Of one seed and size."""
+    """Of one seed and size, and of one part of all faults."""
 
     def __init__(
-        self, faults: Callable[[], Mapping[str, Sequence[Fault]]], count: int, seed: int, kept: Path = KEPT
+        self,
+        faults: Callable[[], Mapping[str, Sequence[Fault]]],
+        count: int,
+        seed: int,
+        kept: Path = KEPT,
+        part: str = "",
     ) -> None:
-        """Faults known to change nothing are not drawn."""
-        self._folder = kept / f"sample-{seed}-{count}"
+        """Faults known to change nothing are not drawn; ``part`` names what ``faults`` leaves of all of them."""
+        self._folder = kept / "-".join(filter(None, ("sample", str(seed), str(count), part)))
         self._folder.mkdir(parents=True, exist_ok=True)
         listed = self._folder / "drawn.json"
         if not listed.exists():

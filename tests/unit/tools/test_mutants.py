@@ -13,8 +13,9 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
+from tools.mutants.__main__ import part_of
 from tools.mutants.choice import AREAS, Choice
-from tools.mutants.faults import Fault, faults_of
+from tools.mutants.faults import KINDS, Fault, faults_of
 from tools.mutants.footprint_map import Footprint, FootprintMap
 from tools.mutants.judge import Judgement
 from tools.mutants.probes import MODULE, module, planted
@@ -94,6 +95,21 @@ def test_every_fault_of_an_area_has_a_place(area: str) -> None:
         assert (ROOT / prefix).is_dir()
 
 
+def test_kinds_of_faults_can_be_chosen_and_are_all_that_there_are() -> None:
+    assert {fault.kind for path in PLACES for fault in faults_of(*_product(path))} == set(KINDS)
+
+
+def test_samples_of_parts_are_kept_apart(tmp_path: Path) -> None:
+    possible = faults_of(*_product(PLACE))
+    kinds = ["statement left out", "and, or"]
+    assert part_of([], None) == ""
+    assert part_of(kinds, 3) == part_of([*reversed(kinds), kinds[0]], 3) == "and-or-statement-left-out-thin-3"
+    for part, some in (("", possible[:1]), (part_of([], 0), possible[1:2])):
+        found = Sample(lambda some=some: {"protocol": some}, 5, 3, tmp_path, part)  # type: ignore[misc]
+        assert [one.name for one in found.drawn] == [fault.name for fault in some]
+    assert {path.name for path in tmp_path.iterdir()} == {"sample-3-5", "sample-3-5-thin-0"}
+
+
 def test_every_equivalent_fault_has_its_reason() -> None:
     lines = EQUIVALENT.read_text().splitlines()
     assert len(equivalents()) == len([line for line in lines if not line.startswith("#")])
@@ -105,6 +121,7 @@ def test_every_equivalent_fault_has_its_reason() -> None:
 
 
 PLACE = "src/magnetar/protocol/varints.py"
+PLACES = (PLACE, "src/magnetar/storage/ledgers/ranges.py", "src/magnetar/protocol/hot_commands.py")
 
 
 def _fault(line: int, *, in_function: bool = True) -> Fault:
@@ -127,6 +144,10 @@ def _map(folder: Path, **tests: tuple[float, int]) -> FootprintMap:
 
 
 def test_what_only_asserts_has_no_faults() -> None:
+    assert (
+        made(b'def check(self):\n    """Assert that all fits."""\n    self.seen.update(a)\n    assert self.seen\n')
+        == []
+    )
     assert made(b"pairs = list(zip(a, b, strict=True))\nassert pairs[0]\n") == []
     assert made(b"pairs = list(zip(a, b, strict=False))\n") == [
         ("pairs = list(zip(a, b, strict=False))", "pairs = list(zip(a, b, strict=True))")
