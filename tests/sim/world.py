@@ -24,6 +24,7 @@ from magnetar.testing.network import Network
 from magnetar.testing.processes import Process
 from magnetar.testing.simloop import SimLoop, run_in
 from magnetar.testing.transport import Weather
+from tests.support.broker_audit import audit_broker
 
 SMALL = StoreSettings(
     segment_bytes=20_000, aligned_bytes_min=1_500, cache_bytes=8_000, ledger_entries_max=40,
@@ -32,6 +33,7 @@ SMALL = StoreSettings(
 """Everything rolls over, is sealed and is evicted many times in a short run; blocks lie on pages and between them."""
 
 T = "persistent://public/default/t"
+_AUDITED_EVERY = 50  # events of the history
 ENOUGH_SEEDS = 40  # of which one has to notice a wrong build
 
 
@@ -54,6 +56,13 @@ class World:
     def add(self, event: Event) -> None:
         """Into the history."""
         self.history.append(event)
+        if len(self.history) % _AUDITED_EVERY == 0:
+            self.audit()
+
+    def audit(self) -> None:
+        """What the broker counts is what there is; a wrong build has other things to be found by."""
+        if self.tamper is None and "machine" in vars(self) and self.machine.running:
+            audit_broker(self.machine.broker)
 
     def start(self, *actors: Coroutine[Any, Any, Any]) -> None:
         """Run clients beside the simulation's own coroutine."""
@@ -81,6 +90,7 @@ class World:
     async def crash(self) -> None:
         """End the broker at this moment or inside one of its next disk calls, and boot it again after a while."""
         assert Process.current() is None
+        self.audit()
         kind = self.rng.choice(("kill", "power", "kill during", "power during"))
         if kind == "kill":
             self.machine.kill()
@@ -102,6 +112,7 @@ class World:
     async def restart(self) -> None:
         """An orderly stop and a start."""
         self.add(Crashed())  # unacknowledged entries come again
+        self.audit()
         await self.machine.stop()
         await asyncio.sleep(self.rng.uniform(0.1, 0.3))
         self.add(Crashed())
@@ -135,6 +146,7 @@ class World:
     def verify(self, rules: Mapping[str, Rules] | Rules) -> None:
         """Raises HistoryError; a subscription that had to be healed is an error of ours, however well that went."""
         self.check_tasks()
+        self.audit()
         assert not self.stuck(), "a subscription stood still and had to be healed"
         verify(self.history, rules)
 

@@ -23,6 +23,7 @@ from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
+from tests.support.store_audit import audit
 from tests.support.store_lives import disk, opened, read, settled
 
 SETTINGS = StoreSettings(
@@ -352,6 +353,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def is_as_the_model_says(self) -> None:
+        audit(self.store)
         for name, managed in self.store._logs.items():
             model = self.logs[name]
             assert managed.end == len(model.entries)
