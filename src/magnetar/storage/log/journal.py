@@ -306,8 +306,6 @@ class Journal:
         if self._group.pressing or (self._group and self._lazy is None):
             # keep the disk busy while the results of this group are handed out
             self._flush()
-        else:
-            self._scheduled = False
         self._hand_out(group)
 
     def _hand_out(self, group: WriteGroup) -> None:
