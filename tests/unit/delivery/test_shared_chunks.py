@@ -192,6 +192,23 @@ def test_a_parked_chunk_is_neither_out_nor_left_over() -> None:
     assert dispatcher.in_replay == 2
 
 
+def test_a_parked_chunk_waits_for_its_own_consumer_and_what_comes_again_for_any() -> None:
+    stand = chunked(A, A, A, A_END)
+    (x, _), (y, _) = stand.join("x"), stand.join("y")
+    dispatcher = stand.subscription.dispatcher
+    assert isinstance(dispatcher, SharedChunks)
+    assert not dispatcher.waits_for([x.state, y.state])
+    stand.subscription.flow(x, 1)
+    stand.subscription.flow(y, 1)
+    owner, other = (x, y) if x.state.pending else (y, x)
+    assert dispatcher.in_replay
+    assert dispatcher.waits_for([owner.state])
+    assert dispatcher.waits_for([other.state, owner.state])
+    assert not dispatcher.waits_for([other.state])
+    dispatcher.redeliver(owner.state, None)
+    assert dispatcher.waits_for([other.state])
+
+
 def test_parked_chunks_without_a_limit_stop_nothing() -> None:
     chunks = [A, A, A, None, None]
     stand = Stand(key_shared_look_ahead_per_subscription=0, dispatcher_max_read_batch_size=1)

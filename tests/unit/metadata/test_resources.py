@@ -357,3 +357,18 @@ def test_partitioned_topics_of_a_namespace(resources: Resources) -> None:
     listed = resources.partitioned.of_namespace
     assert [t.local_name for t in listed(DEFAULT)] == ["n", "a", "b"]
     assert [t.local_name for t in listed(DEFAULT, "persistent")] == ["a", "b"]
+
+
+def test_what_was_granted_on_a_topic_goes_with_it_and_nothing_else_does(resources: Resources) -> None:
+    namespace = NamespaceName.parse("public/default")
+    gone, other = (TopicName.parse(f"persistent://public/default/{name}") for name in ("gone", "other"))
+    grants: JsonObject = {
+        "namespace_auth": {"app": ["produce"]},
+        "destination_auth": {gone.fqn: {"app": ["consume"]}, other.fqn: {"app": ["consume"]}},
+    }
+    at_once(resources.namespaces.change(namespace, lambda policies: {"auth_policies": grants}))
+    at_once(resources.namespaces.forget_grants(gone))
+    assert resources.namespaces.policies(namespace)["auth_policies"] == {
+        "namespace_auth": {"app": ["produce"]},
+        "destination_auth": {other.fqn: {"app": ["consume"]}},
+    }

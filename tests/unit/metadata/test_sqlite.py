@@ -124,6 +124,21 @@ def test_a_file_that_is_no_database_and_one_that_is_damaged_are_refused(tmp_path
         read_records(str(path))
 
 
+def test_a_database_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    """All records can be read, and nobody knows what is missing."""
+    path = tmp_path / "plain.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute(TABLE)
+        for number in range(5):
+            database.execute("INSERT INTO records VALUES (?, 0, ?)", (f"/{number}", b"data"))
+    database.close()
+    data = bytearray(path.read_bytes())
+    data[36:40] = struct.pack(">I", 5)  # pages that are free, of which there are none
+    path.write_bytes(data)
+    with pytest.raises(MetadataError, match=r"(?s)is damaged: .*restore it from a copy"):
+        read_records(str(path))
+
+
 def test_a_database_without_records_holds_none(tmp_path: Path) -> None:
     path = tmp_path / "empty.sqlite"
     with sqlite3.connect(path) as database:

@@ -216,6 +216,11 @@ def test_a_batch_is_cut_as_it_is_split_without_what_compaction_took_out(
         for short in (payload[:-1], payload[: len(payload) // 2]):
             with pytest.raises(ProtocolError):
                 e.cut_batch(short, len(whole))
+            with pytest.raises(ProtocolError):
+                list(e.walk_batch(short, len(whole)))
+        for at in (0, 1):  # a size that reaches beyond the end
+            with pytest.raises(ProtocolError, match="message 0 is longer than its batch"):
+                next(e.walk_batch(payload[:at] + b"\x7f" + payload[at + 1 :], len(whole)))
         with pytest.raises(ProtocolError):
             e.cut_batch(payload, len(whole) + 1)
 

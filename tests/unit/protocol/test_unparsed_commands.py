@@ -170,3 +170,26 @@ def test_a_body_that_is_not_one_command_is_refused() -> None:
     ):
         with pytest.raises(ProtocolError):
             acks(c.UnparsedCommand(ACK, wrong))
+
+
+@pytest.mark.parametrize("wire", [3, 4, 6, 7])
+def test_a_field_whose_end_nobody_knows_is_refused(wire: int) -> None:
+    with pytest.raises(ProtocolError, match=f"wire type {wire}"):
+        commands(ack(ack_id(one_id(1)), varint(5 << 3 | wire)))
+
+
+@pytest.mark.parametrize("cut", [b"\xa1\x01" + bytes(7), b"\xa5\x01" + bytes(3), b"\xa2\x01\x03ab"])
+def test_a_value_that_is_cut_off_is_refused(cut: bytes) -> None:
+    with pytest.raises(ProtocolError, match="cut off"):
+        commands(ack(ack_id(one_id(1)), cut))
+
+
+@pytest.mark.parametrize("body", [b"\x08\x0a\xd2", b"\x08\x0a\x52\x80"])
+def test_a_head_that_does_not_end_is_refused(body: bytes) -> None:
+    with pytest.raises(ProtocolError, match="does not end"):
+        commands(c.UnparsedCommand(ACK, body))
+
+
+def test_a_tag_that_does_not_end_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="does not end"):
+        commands(ack(ack_id(one_id(1)), b"\xa0"))

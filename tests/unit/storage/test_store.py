@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Coroutine
 from pathlib import Path
@@ -168,6 +169,23 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
         with pytest.raises(PersistenceError, match="in use by another process"):
             opened(tmp_path)
         await store.close()
+
+    run(main())
+
+
+def test_a_store_that_was_never_opened_gives_back_what_it_was_given_and_is_closed_twice(tmp_path: Path) -> None:
+    files = OsFileSystem(str(tmp_path))
+    files.make()
+    files.lock()
+
+    async def main() -> None:
+        store = LocalLedgerStore(files, SystemClock(), SMALL)
+        await store.close()
+        assert os.listdir(tmp_path) == ["LOCK"]
+        other = opened(tmp_path)  # nobody holds the directory
+        await other.close()
+        await other.close()
+        assert not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
 
     run(main())
 

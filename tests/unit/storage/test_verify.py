@@ -131,6 +131,19 @@ def test_what_a_kill_leaves_is_no_damage() -> None:
     assert not [name for name in files.names() if name.startswith("quarantine")]
 
 
+def test_what_a_start_set_aside_or_will_remove_is_said_and_is_no_damage() -> None:
+    files = filled()
+    for name in ("quarantine-0000000000000001-1", "checkpoint-0000000000000099.new"):
+        file = files.open(name, create=True)
+        file.append([b"x"])
+        file.sync()
+        file.close()
+    report = verify(files)
+    assert report.damage == []
+    assert "quarantine-0000000000000001-1: set aside by an earlier start" in report.lines
+    assert "checkpoint-0000000000000099.new: half-written, removed at the next start" in report.lines
+
+
 def test_it_refuses_while_a_broker_runs() -> None:
     files = filled()
     files.second_process().lock()

@@ -13,7 +13,7 @@ import pytest
 
 from magnetar.app.data_directory import DataDirectory
 from magnetar.model.errors import PersistenceError
-from magnetar.storage.backends.directory import make_directory
+from magnetar.storage.backends.directory import close_to_others, make_directory
 from magnetar.storage.backends.files import OsFileSystem
 
 SECOND = """
@@ -86,6 +86,14 @@ def test_old_permissions_are_tightened_once_and_said(tmp_path: Path, caplog: pyt
     assert modes(data / "metadata.sqlite", ledgers / "segment-0000000000000001") == [0o600, 0o600]
     assert modes(ledgers / "notes.txt") == [0o644], "not ours"
     assert len(caplog.records) == 2, [record.getMessage() for record in caplog.records]
+
+
+def test_what_is_no_file_keeps_its_permissions_and_what_follows_does_not(tmp_path: Path) -> None:
+    """Directories beside ours are another program's, wherever they stand in the list."""
+    (tmp_path / "a").mkdir(mode=0o755)
+    (tmp_path / "b").touch(0o644)
+    close_to_others(str(tmp_path), ["a", "b"])
+    assert modes(tmp_path / "a", tmp_path / "b") == [0o755, 0o600]
 
 
 def test_a_directory_with_other_peoples_things_keeps_its_permissions(tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ def test_nothing_is_left_and_what_is_there_is_not_touched(tmp_path: Path) -> Non
     assert len(sync_milliseconds(tmp_path)) == 40
     assert min(sync_milliseconds(tmp_path, 2)) > 0
     assert os.listdir(tmp_path) == []
+    open_before = len(os.listdir("/proc/self/fd"))
+    sync_milliseconds(tmp_path, 1)
+    assert len(os.listdir("/proc/self/fd")) == open_before
     (tmp_path / "sync-probe").write_text("somebody's")
     with pytest.raises(FileExistsError):
         sync_milliseconds(tmp_path)

@@ -185,6 +185,56 @@ def test_memory_of_large_groups_is_given_back_when_none_is_under_way(tmp_path: P
     asyncio.run(main())
 
 
+class Dead:
+    """A wire on which nothing can be sent."""
+
+    def __init__(self, wire: object) -> None:
+        self._wire = wire
+
+    def send(self, message: bytes) -> int:
+        raise BrokenPipeError(errno.EPIPE, "nobody reads")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._wire, name)
+
+
+def test_what_cannot_be_sent_is_answered_once_and_leaves_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        wire, process._wire = process._wire, Dead(process._wire)  # type: ignore[assignment]
+        assert isinstance(await commit(process, file, [bytes(9 << 20)]), BrokenPipeError)
+        assert not process._left
+        assert process._done is None, "it would be answered a second time"
+        process._wire = wire
+        process.close()
+
+    asyncio.run(main())
+
+
+def test_memory_is_given_back_once(tmp_path: Path) -> None:
+    """Each time it is a call into the kernel."""
+
+    async def main() -> None:
+        process = started()
+        file = OsFileSystem(str(tmp_path)).open("a", create=True)
+        assert await commit(process, file, [bytes(2 << 20)]) is None
+        calls: list[tuple[int, ...]] = []
+
+        class Memory:
+            def madvise(self, *arguments: int) -> None:
+                calls.append(arguments)
+
+        shared, process._shared = process._shared, Memory()  # type: ignore[assignment]
+        process.give_back_memory()
+        process.give_back_memory()
+        assert len(calls) == 1
+        process._shared = shared
+        process.close()
+
+    asyncio.run(main())
+
+
 def test_a_full_disk_is_told_by_its_number() -> None:
     async def main() -> None:
         process = started()

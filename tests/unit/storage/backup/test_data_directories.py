@@ -207,6 +207,32 @@ def test_a_backup_that_gets_shorter_while_it_is_restored_is_named(
     assert not (tmp_path / "restored").exists()
 
 
+def test_what_an_interrupted_backup_left_is_removed_and_closed_to_others(data: Path, tmp_path: Path) -> None:
+    left = tmp_path / "backup"
+    left.mkdir(mode=0o755)
+    (left / INCOMPLETE).touch()
+    (left / "segment-00000000000000ff").write_bytes(b"half")
+    back_up_directory(str(data), str(left))
+    assert not (left / "segment-00000000000000ff").exists()
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+
+
+def test_a_restore_whose_last_step_fails_leaves_nothing(
+    backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.rename
+
+    def refuse(source: str, target: str) -> None:
+        if source.endswith(".restoring"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    with pytest.raises(PersistenceError, match="is as it was"):
+        restore_directory(str(backup), str(tmp_path / "restored"))
+    assert not (tmp_path / "restored").exists()
+
+
 def test_what_an_interrupted_restore_left_is_removed(backup: Path, tmp_path: Path) -> None:
     left = tmp_path / "restored" / "ledgers.restoring"
     left.mkdir(parents=True)

@@ -199,6 +199,25 @@ def test_a_removal_that_met_a_full_disk_is_made_up_for() -> None:
     run(main())
 
 
+def test_a_removal_whose_write_failed_is_written_again() -> None:
+    """In memory the object is gone: nothing but the record could tell the next start."""
+
+    async def main() -> None:
+        files = disk()
+        store = opened(files)
+        life = Life(store)
+        await life.appended(1)
+        gone = asyncio.Event()
+        life.feature_state.remove(gone.set)
+        assert len(life.feature_state.render()) == 1
+        life.feature_state.lost()
+        assert len(life.feature_state.render()) == 1
+        life.feature_state.written()
+        assert life.feature_state.render() == []
+
+    run(main())
+
+
 def test_the_state_of_a_feature_goes_with_its_log() -> None:
     async def main() -> None:
         files = disk()

@@ -217,5 +217,31 @@ def test_what_was_hidden_in_front_goes_with_what_is_moved() -> None:
     assert home.occupancy.living(1) == 30
 
 
+def test_out_of_whose_middle_was_moved_is_smaller_by_what_was_moved() -> None:
+    """Both sides together, and what was hidden in front stays hidden there."""
+    home, spans = table()
+    spans.place(1, 5, 0, 10, 48, 100)
+    home.occupancy.sizes = {1: 500}
+    home.occupancy.uses()
+    spans.drop_before(2)
+    spans.move(ExtentPlace(2, 5, 6, 8, 48, 20), 2)
+    assert [(span.segment, span.first, span.end) for span in spans] == [(1, 0, 6), (2, 6, 8), (1, 8, 10)]
+    before, moved, after = spans
+    assert moved.bytes == 20
+    assert before.bytes + after.bytes == 80
+    assert (before.hidden, after.hidden) == (20, 0)
+    assert home.occupancy.living(1) == before.living + after.living == 60
+
+
+def test_whose_end_was_moved_is_smaller_by_what_was_moved() -> None:
+    home, spans = table()
+    spans.place(1, 5, 0, 10, 48, 100)
+    home.occupancy.sizes = {1: 500}
+    home.occupancy.uses()
+    spans.move(ExtentPlace(2, 5, 7, 10, 48, 30), 0)
+    assert [(span.segment, span.first, span.end, span.bytes) for span in spans] == [(1, 0, 7, 70), (2, 7, 10, 30)]
+    assert home.occupancy.living(1) == 70
+
+
 TestSpanTable = SpanMachine.TestCase
 TestSpanTable.settings = settings(max_examples=300, stateful_step_count=40, deadline=None, derandomize=True)

@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.log import cursor_records, records
 from magnetar.storage.log.checkpoint import decode, encode
-from magnetar.storage.log.checkpoint_head import format_in
+from magnetar.storage.log.checkpoint_head import format_in, head_of
 from magnetar.storage.log.log_image import encode as log_blob
 
 HEAD: dict[str, Any] = {"format": 2, "segment": 1, "length": 64, "sequence": 3, "ids": [1, 2, 3], "secret": 7}
@@ -77,3 +78,15 @@ def test_a_cursor_has_no_more_ranges_than_the_log_had_entries() -> None:
         else:
             with pytest.raises(records.RecordError, match="more ranges than there can be"):
                 decode(data)
+
+
+@pytest.mark.parametrize("damage", ["begins otherwise", "head longer than the file"])
+def test_a_file_with_a_true_checksum_that_is_no_checkpoint_is_refused(damage: str) -> None:
+    data = bytearray(encode(HEAD, [])[:-4])
+    if damage == "begins otherwise":
+        data[0] ^= 1
+    else:
+        data[8:12] = (len(data) + 1).to_bytes(4, "little")
+    whole = bytes(data) + crc32c(bytes(data)).to_bytes(4, "little")
+    with pytest.raises(records.RecordError, match="it does not begin as a checkpoint does"):
+        head_of(whole)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.committer import Committer
 from magnetar.storage.backends.files import File, OsFileSystem
@@ -229,5 +230,68 @@ def test_a_group_of_many_logs_is_handed_out_log_by_log(tmp_path: Path) -> None:
         assert [managed.end for managed in logs] == [2] * 40
         assert store.journal.latency.entries == 80
         await store.close()
+
+    asyncio.run(main())
+
+
+def test_what_was_not_written_when_it_was_closed_is_never_written(tmp_path: Path) -> None:
+    """A store that could not be opened gives its directory back, and another one may have it by then."""
+
+    async def main() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store.open()
+        managed = store.open_log("a")
+        await store.journal.drain()
+        writes = store.journal.writes
+        managed.append(b"x", 1, None)
+        store.journal.close()
+        await asyncio.sleep(0.01)
+        assert store.journal._writing is None
+        assert store.journal.writes == writes
+
+    asyncio.run(main())
+
+
+def test_a_group_of_which_all_is_refused_is_no_group(tmp_path: Path) -> None:
+    """On a full disk each entry would cost a block without anything in it."""
+
+    async def main() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store.open()
+        managed = store.open_log("a")
+        managed.append(b"x", 1, None)
+        await store.journal.drain()
+        refused: list[object] = []
+        managed.on_failed = lambda extent, error: refused.append(error)
+        writes, store.journal.full = store.journal.writes, PersistenceError("full")
+        managed.append(b"y", 1, None)
+        await asyncio.sleep(0.01)
+        assert refused == [store.journal.full]
+        await asyncio.sleep(0.01)
+        assert store.journal.writes == writes
+        store.journal.full = None
+        managed.append(b"z", 1, None)
+        await store.journal.drain()
+        assert managed.end == 2
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_a_closed_journal_has_no_timer_left(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings(ack_delay_seconds=60))
+        store.open()
+        managed = store.open_log("a")
+        cursor = managed.open_cursor("s", 0)
+        managed.append(b"x", 1, None)
+        await store.journal.drain()
+        cursor.acknowledge((0,))
+        timer = store.journal._lazy
+        assert timer is not None
+        assert not timer.cancelled()
+        store.journal.close()
+        assert timer.cancelled()
+        assert store.journal._lazy is None
 
     asyncio.run(main())

@@ -283,6 +283,9 @@ def test_a_full_disk_is_asked_once_more_when_room_was_made() -> None:
     log.make_room = make_room
     assert at_once(log.put("/x", b"1")) == 0
     assert asked == [1]
+    assert log.in_both
+    at_once(log.close())
+    assert state(MetadataLog(files))["/x"] == b"1", "what was answered is on the disk"
 
 
 def test_it_opens_on_a_full_disk_even_if_a_copy_must_be_mended() -> None:

@@ -205,5 +205,6 @@ def test_a_log_whose_birth_was_damaged_has_its_name_again_when_a_later_record_sa
         assert found.properties == {"k": "v"}
         assert await read(found, 1) == numbered(1, 3)
         assert not [name for name in store._logs if "lost/found" in name]
+        assert not [text for text in store.damage if "says the name" in text]
 
     run(main())
