@@ -286,6 +286,7 @@ def test_partitions_only_grow(resources: Resources) -> None:
     topics, topic = resources.partitioned, TopicName.parse("t")
     assert topics.count(topic) == 0
     assert refused(lambda: topics.create(topic, 0)) == (406, "Number of partitions should be more than 0")
+    assert refused(lambda: topics.grow(topic, 0)) == (406, "Number of partitions should be more than 0")
     assert refused(lambda: topics.grow(topic, 2)) == (
         409,
         "Topic persistent://public/default/t is not the partitioned topic.",
