@@ -33,7 +33,7 @@ SMALL = StoreSettings(
 """Everything rolls over, is sealed and is evicted many times in a short run; blocks lie on pages and between them."""
 
 T = "persistent://public/default/t"
-_AUDITED_EVERY = 50  # events of the history
+_AUDITED_EVERY = 100  # events of the history
 ENOUGH_SEEDS = 40  # of which one has to notice a wrong build
 
 
