@@ -1,4 +1,4 @@
-"""The flags by which jobs name their broker: those of the other commands, with contexts."""
+"""How jobs name their broker and reach topics: with the flags of the other commands, or in a directory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from magnetar.contexts.flags import WebUrl, help_of
 from magnetar.model.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -15,17 +16,21 @@ if TYPE_CHECKING:
     from magnetar.contexts.broker_connection import BrokerConnection
     from magnetar.jobs.reader.units import Access
 
-Url = Annotated[
-    str | None, typer.Option(help="The broker, pulsar://localhost:6650 if nothing says another.", metavar="URL")
+JobWebUrl = Annotated[
+    str | None, typer.Option("--admin-url", "--web-url", "--admin", help=help_of(WebUrl), metavar="URL")
 ]
-WebUrl = Annotated[
-    str | None, typer.Option(help="Its HTTP address, http://localhost:8080 if nothing says another.", metavar="URL")
-]
-WebOfDirectory = Annotated[
+"""``--admin`` is what replay and report called it first."""
+WebUrlOfDirectory = Annotated[
     str | None,
-    typer.Option(help="The HTTP address of the broker whose directory --data is; or --context.", metavar="URL"),
+    typer.Option(
+        "--admin-url",
+        "--web-url",
+        "--rest",
+        help="The HTTP address of the broker whose directory --data is; or --context.",
+        metavar="URL",
+    ),
 ]
-Context = Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")]
+"""``--rest`` is what offload and compact called it first."""
 
 
 def broker(
@@ -51,7 +56,7 @@ def rest_of_directory(web_url: str | None, token: str | None, client_conf: str |
     The one in use is not taken: it need not be that one. Raises InvalidValueError.
     """
     if web_url is None and context is None:
-        raise InvalidValueError("name the broker whose directory --data is, with --rest or --context")
+        raise InvalidValueError("name the broker whose directory --data is, with --admin-url or --context")
     return rest_of(web_url, token, client_conf, context)
 
 

@@ -8,12 +8,10 @@ from typing import Annotated
 
 import typer
 
-from magnetar.contexts.flags import ClientConfFile, Token, login
+from magnetar.contexts.flags import ClientConfFile, Context, ServiceUrl, Token, login
 from magnetar.jobs.broker_flags import (
-    Context,
-    Url,
-    WebOfDirectory,
-    WebUrl,
+    JobWebUrl,
+    WebUrlOfDirectory,
     access,
     access_of,
     broker,
@@ -46,7 +44,7 @@ Patience = Annotated[float, typer.Option(help="Seconds that the broker may take 
 @app.command(epilog="Example: magnetar jobs audit orders --url pulsar://localhost:6650 --data data")
 def audit(
     topic: Annotated[str, typer.Argument(help="A topic; all its partitions are looked at.")],
-    url: Url = None,
+    url: ServiceUrl = None,
     data: Data = None,
     dense: Annotated[bool, typer.Option("--dense", help="Ids that a producer left out are findings as well.")] = False,
     out: Out = None,
@@ -79,13 +77,13 @@ def audit(
 
 
 @app.command(
-    epilog="Example: magnetar jobs offload orders --rest http://localhost:8080 --data data --to "
+    epilog="Example: magnetar jobs offload orders --admin-url http://localhost:8080 --data data --to "
     "file:///mnt/lake/offload --dry-run"
 )
 def offload(
     topics: Annotated[list[str], typer.Argument(help="Topics; all their partitions are looked at.")],
     data: Annotated[Path, typer.Option(parser=directory, help="The broker's data directory, as the workers reach it.")],
-    rest: WebOfDirectory = None,
+    admin_url: WebUrlOfDirectory = None,
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     token: Token = None,
@@ -98,7 +96,7 @@ def offload(
     from magnetar.jobs import offload as job
 
     with errors_reported():
-        work, left = job.plan(rest_of_directory(rest, token, client_conf, context), data, topics, to)
+        work, left = job.plan(rest_of_directory(admin_url, token, client_conf, context), data, topics, to)
         done: list[job.CopyOutcome] = []
         if work and not dry_run:
             with session("offload", cores, memory) as spark:
@@ -112,11 +110,11 @@ def offload(
     raise typer.Exit(FOUND if refused else CLEAN)
 
 
-@app.command(epilog="Example: magnetar jobs compact orders --rest http://localhost:8080 --data data")
+@app.command(epilog="Example: magnetar jobs compact orders --admin-url http://localhost:8080 --data data")
 def compact(
     topic: Annotated[str, typer.Argument(help="A topic without partitions, or one partition.")],
     data: Annotated[Path, typer.Option(parser=directory, help="The broker's data directory, as the workers reach it.")],
-    rest: WebOfDirectory = None,
+    admin_url: WebUrlOfDirectory = None,
     to: Annotated[str | None, typer.Option(help="The broker's offloadUrl as the workers reach it.")] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
@@ -128,7 +126,7 @@ def compact(
     from magnetar.jobs.compaction import job
 
     with errors_reported():
-        plan = job.plan(rest_of_directory(rest, token, client_conf, context), data, topic, to)
+        plan = job.plan(rest_of_directory(admin_url, token, client_conf, context), data, topic, to)
         done: list[job.CompactionResult] = []
         if plan is not None:
             with session("compact", cores, memory) as spark:
@@ -192,9 +190,9 @@ def replay(
     source: Annotated[str, typer.Argument(help="A topic: a dead-letter topic, or one with a subscription's backlog.")],
     target: Annotated[str, typer.Argument(help="Where the messages are published once more.")],
     id: Annotated[str, typer.Option("--id", help="Names this replay: two runs of one name publish once.")],
-    url: Url = None,
+    url: ServiceUrl = None,
     subscription: Annotated[str | None, typer.Option(help="Only what it has not acknowledged.")] = None,
-    admin: WebUrl = None,
+    admin_url: JobWebUrl = None,
     where: Annotated[str | None, typer.Option(help="SQL: which messages, e.g. \"__key = 'a'\".")] = None,
     plan: Annotated[Path | None, typer.Option(help="Where the plan is kept; replay-ID.json if not given.")] = None,
     token: Token = None,
@@ -210,7 +208,7 @@ def replay(
 
     with errors_reported():
         wanted = ReplayRequest(id, source, subscription, target, where).checked()
-        found = broker(url, admin, token, client_conf, context)
+        found = broker(url, admin_url, token, client_conf, context)
         way, rest = access(found.service_url, found.login, None, patience), found.login.rest(found.web_url)
         path = plan or Path(f"replay-{id}.json")
         ranges, again = load_or_make(path, wanted, lambda: make_plan(way, rest, wanted))
@@ -223,11 +221,11 @@ def replay(
     show(f"replay {id} {what}", ("messages", "to", "plan"), [(count, wanted.target, path)])
 
 
-@app.command(epilog="Example: magnetar jobs report public/default --admin http://localhost:8080")
+@app.command(epilog="Example: magnetar jobs report public/default --admin-url http://localhost:8080")
 def report(
     namespace: Annotated[str, typer.Argument(help="tenant/namespace; all its topics.")] = "public/default",
-    url: Url = None,
-    admin: WebUrl = None,
+    url: ServiceUrl = None,
+    admin_url: JobWebUrl = None,
     price: Annotated[float, typer.Option(help="Of a GB for a month.", min=0)] = 0.0,
     retention: Annotated[int | None, typer.Option(help="What would go with so many minutes of retention?")] = None,
     ttl: Annotated[int | None, typer.Option(help="What would go with a TTL of so many seconds?", min=1)] = None,
@@ -243,7 +241,7 @@ def report(
 
     with errors_reported():
         check_file(out)
-        found = broker(url, admin, token, client_conf, context)
+        found = broker(url, admin_url, token, client_conf, context)
         way, rest = access(found.service_url, found.login, None, patience), found.login.rest(found.web_url)
         what_if = WhatIf(retention, ttl)
         aged = what_if != WhatIf()

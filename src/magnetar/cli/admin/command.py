@@ -17,6 +17,7 @@ from magnetar.cli.admin.arguments import HelpWanted, Parser, UsageError, Version
 from magnetar.cli.admin.error_report import ErrorReport
 from magnetar.cli.admin.table import ALIASES, GROUPS, Command, CommandFlag, commands_of
 from magnetar.cli.output.exit_code import ended
+from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, Token, Trust, WebUrl, help_of
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import not_text, output_refused
 
@@ -35,15 +36,15 @@ def _flag(names: str, kind: str, said: str) -> CommandFlag:
 
 
 ROOT_FLAGS: Final = (
-    _flag("--admin-url", "text", "Address of the REST interface, http://host:8080."),
-    _flag("--context", "text", "A saved connection (magnetar contexts)."),
-    _flag("--client-conf", "text", "Pulsar's client.conf."),
-    _flag("--token", "text", "Log in by the token from env:NAME, file:/path or command:PROGRAM."),
-    _flag("--auth-plugin", "text", "Class of the login, as Pulsar names it."),
-    _flag("--auth-params", "text", "Parameters of the login."),
+    _flag("--admin-url,--web-url", "text", help_of(WebUrl)),
+    _flag("--context", "text", help_of(Context)),
+    _flag("--client-conf", "text", help_of(ClientConfFile)),
+    _flag("--token", "text", help_of(Token)),
+    _flag("--auth-plugin", "text", help_of(AuthPlugin)),
+    _flag("--auth-params", "text", help_of(AuthParams)),
     _flag("--request-timeout", "int", "Seconds that the broker may take; 300."),
     _flag("--tls-allow-insecure", "switch", "Take any certificate: for experiments only."),
-    _flag("--tls-trust-cert-path", "text", "Certificates of the authorities that are trusted, PEM."),
+    _flag("--tls-trust-cert-path", "text", help_of(Trust)),
     _flag("--tls-enable-hostname-verification", "switch", "Check the host's name, which is always done."),
     _flag("--tls-provider", "text", "Chooses a library of Java; there is no choice here."),
     _flag("--output", "one of plain|table|json", "How to print; a table on a terminal, plain elsewhere."),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.cli.messages import flags
+from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, Token, Trust, WebUrl
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands, directory, directory_name
 
@@ -30,13 +30,13 @@ def backup(
         Path | None,
         typer.Option(parser=directory, help="The data directory of a broker that is not running.", metavar="DIRECTORY"),
     ] = None,
-    admin_url: Annotated[str | None, typer.Option("--admin-url", help="The broker: http://host:port.")] = None,
-    auth_plugin: flags.AuthPlugin = None,
-    auth_params: flags.AuthParams = None,
-    trust: flags.Trust = None,
-    context: flags.Context = None,
-    client_conf: flags.ClientConf = None,
-    token: flags.TokenReference = None,
+    admin_url: WebUrl = None,
+    auth_plugin: AuthPlugin = None,
+    auth_params: AuthParams = None,
+    trust: Trust = None,
+    context: Context = None,
+    client_conf: ClientConfFile = None,
+    token: Token = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Back up all messages, acknowledgements, policies and schemas as of one moment; of a stopped broker with --data

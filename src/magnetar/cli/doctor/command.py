@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.contexts.flags import ClientConfFile, Token
+from magnetar.contexts.flags import ClientConfFile, Context, Token, WebUrl
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands, directory
 
@@ -32,12 +32,10 @@ def doctor(
             "Without it: all but broker, whose absence is no fault.",
         ),
     ] = None,
-    admin_url: Annotated[
-        str | None, typer.Option(help="The broker's HTTP address, http://localhost:8080 if nothing says another.")
-    ] = None,
+    admin_url: WebUrl = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
-    context: Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")] = None,
+    context: Context = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the symptoms as JSON.")] = False,
 ) -> None:
     """Look at this machine and at a broker; exit 1 if something does not work, 0 if it does, also with warnings."""

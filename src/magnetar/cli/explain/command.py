@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from magnetar.contexts.flags import ClientConfFile, Token
+from magnetar.contexts.flags import ClientConfFile, Context, Token, WebUrl
 from magnetar.model.errors import InvalidValueError, MagnetarError, NotAvailableError
 from magnetar.model.names import TopicName
 from magnetar.runtime.command_line import commands
@@ -33,14 +33,12 @@ def explain() -> None:
 def subscription(
     topic: Annotated[str, typer.Argument(help="The topic; of a partitioned one, a partition.")],
     name: Annotated[str, typer.Argument(metavar="SUB", help="The subscription.")],
-    admin_url: Annotated[
-        str | None, typer.Option(help="The broker's HTTP address, http://localhost:8080 if nothing says another.")
-    ] = None,
+    admin_url: WebUrl = None,
     key: Annotated[str | None, typer.Option(help="Key_Shared: where the messages of this key are.")] = None,
     hash_value: Annotated[int | None, typer.Option("--hash", help="Key_Shared: where those of this hash are.")] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
-    context: Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")] = None,
+    context: Context = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the broker's answer as it is.")] = False,
 ) -> None:
     """Say why nothing arrives on a subscription. Example: magnetar explain subscription orders billing"""

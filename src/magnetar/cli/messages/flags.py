@@ -1,4 +1,4 @@
-"""The flags by which commands about messages name their connection: those of ``pulsar-client``, and contexts."""
+"""Flags that commands about messages share, as in ``pulsar-client``; for connections :mod:`magnetar.contexts`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,6 @@ import typer
 from magnetar.contexts.broker_connection import ConnectionFlags
 from magnetar.model.errors import InvalidValueError
 
-Url = Annotated[str | None, typer.Option("--url", "--service-url", "-u", help="The broker: pulsar://host:port.")]
-AuthPlugin = Annotated[
-    str | None, typer.Option("--auth-plugin", "--auth_plugin", help="The class that logs in.", metavar="CLASS")
-]
-AuthParams = Annotated[str | None, typer.Option("--auth-params", help="Its parameters.", metavar="TEXT")]
-Trust = Annotated[
-    str | None,
-    typer.Option("--tlsTrustCertsFilePath", "--trust-cert-file", help="The authorities to trust.", metavar="FILE"),
-]
-ListenerName = Annotated[str | None, typer.Option("--listener-name", help="Which of a broker's addresses to use.")]
-Context = Annotated[str | None, typer.Option("--context", help="A saved connection.", metavar="NAME")]
-ClientConf = Annotated[str | None, typer.Option("--client-conf", help="Pulsar's client.conf.", metavar="FILE")]
-TokenReference = Annotated[
-    str | None, typer.Option("--token", help="The token: env:NAME, file:/path.", metavar="REFERENCE")
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one line of JSON for each message.")]
 ProxyUrl = Annotated[str | None, typer.Option("--proxy-url", hidden=True)]
 ProxyProtocol = Annotated[str | None, typer.Option("--proxy-protocol", hidden=True)]

@@ -12,6 +12,18 @@ import typer
 
 from magnetar.cli.messages.flags import connection_flags, refuse
 from magnetar.contexts.broker_connection import ConnectionFlags
+from magnetar.contexts.flags import (
+    AuthParams,
+    AuthPlugin,
+    ClientConfFile,
+    Context,
+    ListenerName,
+    ServiceUrl,
+    Token,
+    Trust,
+    WebUrl,
+    help_of,
+)
 from magnetar.model.errors import InvalidValueError
 
 TOPICS: Final = "topics"
@@ -48,6 +60,7 @@ def flagged(rows: Sequence[Flag], *, topics: bool = True) -> Callable[[Body], Ca
             option = typer.Option(*row.written.split(), help=row.help or None, hidden=not row.help)
             kind = row.kind or (str | None if row.default is None else type(row.default))
             parameters.append(_parameter(row.name, Annotated[kind, option], row.default))
+        parameters += [_parameter(name, shared, None) for name, shared in _SHARED.items()]
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         command.__name__, command.__doc__ = function.__name__, function.__doc__
@@ -60,18 +73,21 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
+_SHARED: Final = {
+    "url": ServiceUrl,
+    "auth_plugin": AuthPlugin,
+    "auth_params": AuthParams,
+    "trust": Trust,
+    "context": Context,
+    "client_conf": ClientConfFile,
+    "token": Token,
+    "listener_name": ListenerName,
+}
+"""The flags that other commands have as well, by the names of their values."""
 _CONNECTION: Final = (
     Flag("connections", "--max-connections -c", 1, "Connections to each broker."),
     Flag("duration", "--test-duration -time", 0.0, "Seconds; 0: until it is done."),
-    Flag("url", "--service-url -u --url", None, "The broker: pulsar://host:port."),
-    Flag("auth_plugin", "--auth-plugin --auth_plugin", None, "The class that logs in."),
-    Flag("auth_params", "--auth-params", None, "Its parameters."),
-    Flag("trust", "--trust-cert-file --tlsTrustCertsFilePath", None, "The authorities to trust."),
     Flag("allow_insecure", "--tls-allow-insecure", False, "Trust any certificate."),
-    Flag("context", "--context", None, "A saved connection."),
-    Flag("client_conf", "--client-conf", None, "Pulsar's client.conf."),
-    Flag("token", "--token", None, "The token: env:NAME, file:/path."),
-    Flag("listener_name", "--listener-name", None, "Which of a broker's addresses to use."),
     Flag("host_names", "--tls-enable-hostname-verification", False),
     Flag("proxy_url", "--proxy-url", None),
     Flag("proxy_protocol", "--proxy-protocol", None),
@@ -153,5 +169,5 @@ TOPIC_COUNT: Final = Flag("topic_count", "--num-topics --num-topic -t", 1, "Topi
 HISTOGRAM_FILE: Final = Flag("histogram_file", "--histogram-file", None, "Write a log of HdrHistogram there.")
 PARTITIONS: Final = (
     Flag("partitions", "--partitions -np", None, "Create the topics with so many partitions.", int | None),
-    Flag("admin_url", "--admin-url -au", None, "The broker's HTTP address, for --partitions."),
+    Flag("admin_url", "--admin-url --web-url -au", None, f"{help_of(WebUrl)[:-1]}; for --partitions."),
 )

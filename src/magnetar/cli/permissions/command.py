@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from magnetar.contexts.flags import ClientConfFile, Token
+from magnetar.contexts.flags import ClientConfFile, Context, ServiceUrl, Token, WebUrl
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import commands
 
@@ -19,10 +19,6 @@ app = commands(
     example="Example: magnetar permissions explain alice produce orders",
 )
 
-Context = Annotated[str | None, typer.Option(help="A saved connection.", metavar="NAME")]
-AdminUrl = Annotated[
-    str | None, typer.Option(help="The broker's HTTP address, http://localhost:8080 if nothing says another.")
-]
 _PATIENCE_S = 600.0
 
 REFUSED = 3
@@ -55,7 +51,7 @@ def explain(
     original: Annotated[
         str | None, typer.Option(help="The principal that the role speaks for, if it is a proxy.", metavar="ROLE")
     ] = None,
-    admin_url: AdminUrl = None,
+    admin_url: WebUrl = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
     context: Context = None,
@@ -99,10 +95,8 @@ def self_test(
     algorithm: Annotated[
         str | None, typer.Option(help="The broker's tokenPublicAlg; without it, what the key is used with first.")
     ] = None,
-    admin_url: AdminUrl = None,
-    service_url: Annotated[
-        str | None, typer.Option(help="The broker's binary address, pulsar://localhost:6650 if nothing says another.")
-    ] = None,
+    admin_url: WebUrl = None,
+    service_url: ServiceUrl = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
     context: Context = None,

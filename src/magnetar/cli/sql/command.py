@@ -13,6 +13,7 @@ import typer
 
 from magnetar.cli.messages import flags
 from magnetar.cli.sql.engine_thread import engine_at_work
+from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, ServiceUrl, Token, Trust
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands, let_go_of_output, output_refused
 
@@ -52,13 +53,13 @@ def sql(
     parquet: Annotated[Path | None, typer.Option("--parquet", help="Write this file.", metavar="FILE")] = None,
     key_value: flags.PrivateKey = None,
     crypto_failure: flags.CryptoFailure = "FAIL",
-    url: flags.Url = None,
-    auth_plugin: flags.AuthPlugin = None,
-    auth_params: flags.AuthParams = None,
-    trust: flags.Trust = None,
-    context: flags.Context = None,
-    client_conf: flags.ClientConf = None,
-    token: flags.TokenReference = None,
+    url: ServiceUrl = None,
+    auth_plugin: AuthPlugin = None,
+    auth_params: AuthParams = None,
+    trust: Trust = None,
+    context: Context = None,
+    client_conf: ClientConfFile = None,
+    token: Token = None,
 ) -> None:
     """Run a SELECT over topics, up to their end as of now. Example: magnetar sql "SELECT count(*) FROM orders\""""
     from magnetar.cli.messages.interrupts import INTERRUPTED, interrupts

@@ -7,6 +7,16 @@ from typing import Annotated
 import typer
 
 from magnetar.cli.messages import flags
+from magnetar.contexts.flags import (
+    AuthParams,
+    AuthPlugin,
+    ClientConfFile,
+    Context,
+    ListenerName,
+    ServiceUrl,
+    Token,
+    Trust,
+)
 from magnetar.runtime.command_line import commands
 
 app = commands("Send messages to a topic.")
@@ -43,14 +53,14 @@ def produce(
     encryption_key_value: Annotated[
         str | None, typer.Option("--encryption-key-value", "-ekv", help="The public key: file:///k.pem or data:…")
     ] = None,
-    url: flags.Url = None,
-    auth_plugin: flags.AuthPlugin = None,
-    auth_params: flags.AuthParams = None,
-    trust: flags.Trust = None,
-    listener_name: flags.ListenerName = None,
-    context: flags.Context = None,
-    client_conf: flags.ClientConf = None,
-    token: flags.TokenReference = None,
+    url: ServiceUrl = None,
+    auth_plugin: AuthPlugin = None,
+    auth_params: AuthParams = None,
+    trust: Trust = None,
+    listener_name: ListenerName = None,
+    context: Context = None,
+    client_conf: ClientConfFile = None,
+    token: Token = None,
     proxy_url: flags.ProxyUrl = None,
     proxy_protocol: flags.ProxyProtocol = None,
     memory_limit: flags.MemoryLimit = "0",

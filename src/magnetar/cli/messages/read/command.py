@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magnetar.cli.messages import flags
+from magnetar.contexts.flags import (
+    AuthParams,
+    AuthPlugin,
+    ClientConfFile,
+    Context,
+    ListenerName,
+    ServiceUrl,
+    Token,
+    Trust,
+)
 from magnetar.runtime.command_line import commands
 
 if TYPE_CHECKING:
@@ -36,14 +46,14 @@ def read(
     pool: Annotated[str | None, typer.Option("--pool-messages", "-pm", hidden=True)] = None,
     key_value: flags.PrivateKey = None,
     crypto_failure: flags.CryptoFailure = "FAIL",
-    url: flags.Url = None,
-    auth_plugin: flags.AuthPlugin = None,
-    auth_params: flags.AuthParams = None,
-    trust: flags.Trust = None,
-    listener_name: flags.ListenerName = None,
-    context: flags.Context = None,
-    client_conf: flags.ClientConf = None,
-    token: flags.TokenReference = None,
+    url: ServiceUrl = None,
+    auth_plugin: AuthPlugin = None,
+    auth_params: AuthParams = None,
+    trust: Trust = None,
+    listener_name: ListenerName = None,
+    context: Context = None,
+    client_conf: ClientConfFile = None,
+    token: Token = None,
     proxy_url: flags.ProxyUrl = None,
     proxy_protocol: flags.ProxyProtocol = None,
     memory_limit: flags.NoMemoryLimit = "0",
