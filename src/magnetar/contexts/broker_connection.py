@@ -80,6 +80,26 @@ def connection(flags: ConnectionFlags, environment: Mapping[str, str] = os.envir
     return BrokerConnection(service_url, check_web_url(web_url), _login(flags, saved, environment), origin)
 
 
+def connection_of_both(
+    flags: ConnectionFlags, service_flag: str = "--service-url", environment: Mapping[str, str] = os.environ
+) -> BrokerConnection:
+    """Return the connection of a command that uses both interfaces of a broker.
+
+    With one address of the command line and the other of a context, a client.conf or the defaults, a command could ask
+    one broker and change another. Raises InvalidValueError, also about such a pair.
+    """
+    saved, origin = _saved(flags, environment)
+    service = (service_flag, flags.service_url, saved.service_url, SERVICE_URL)
+    web = ("--admin-url", flags.web_url, saved.web_url, WEB_URL)
+    for (flag, given, own, default), (other_flag, other_given, other_saved, _) in ((service, web), (web, service)):
+        known = own or ("" if other_saved else default)
+        if given and known and not other_given and given.rstrip("/") != known.rstrip("/"):
+            raise InvalidValueError(
+                f"{flag} is not the address in {origin}: give {other_flag} as well, of the same broker"
+            )
+    return connection(flags, environment)
+
+
 def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Context, str]:
     from magnetar.contexts.context import Context
     from magnetar.contexts.context_file import read_contexts

@@ -44,6 +44,16 @@ def broker(
     )
 
 
+def broker_of_both(
+    url: str | None, web_url: str | None, token: str | None, client_conf: str | None, context: str | None
+) -> BrokerConnection:
+    """Return the broker of a command that uses both its interfaces. Raises InvalidValueError."""
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection_of_both
+
+    flags = ConnectionFlags(service_url=url, web_url=web_url, token=token, client_conf=client_conf, context=context)
+    return connection_of_both(flags, "--url")
+
+
 def rest_of(web_url: str | None, token: str | None, client_conf: str | None, context: str | None) -> Rest:
     """Return the REST interface of the broker of a command. Raises InvalidValueError."""
     found = broker(None, web_url, token, client_conf, context)

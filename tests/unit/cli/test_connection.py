@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.contexts.broker_connection import ConnectionFlags, connection
+from magnetar.contexts.broker_connection import ConnectionFlags, connection, connection_of_both
 from magnetar.contexts.context import Context
 from magnetar.contexts.context_file import Contexts, contexts_path, read_contexts
 from magnetar.contexts.flags import login
@@ -54,6 +54,40 @@ def test_what_counts_more(environment: dict[str, str], tmp_path: Path) -> None:
     assert connection(ConnectionFlags(context="used", web_url="http://flag:5/"), environment).web_url == "http://flag:5"
     with pytest.raises(InvalidValueError, match="either --context or --client-conf"):
         connection(ConnectionFlags(context="used", client_conf=conf), environment)
+
+
+@pytest.mark.parametrize(
+    ("flags", "missing"),
+    [
+        (ConnectionFlags(web_url="http://other:2"), "--service-url"),
+        (ConnectionFlags(service_url="pulsar://other:1"), "--admin-url"),
+        (ConnectionFlags(context="half", service_url="pulsar://other:1"), "--admin-url"),
+        (ConnectionFlags(context="empty", web_url="http://other:2"), "--service-url"),
+    ],
+)
+def test_two_brokers_are_not_taken_for_one(environment: dict[str, str], flags: ConnectionFlags, missing: str) -> None:
+    """A command that asks one interface and changes the other would change another broker."""
+    contexts = {"used": Context("pulsar://used:1", "http://used:2"), "half": Context("pulsar://half:1")}
+    _save(environment, "used", empty=Context(), **contexts)
+    with pytest.raises(InvalidValueError, match=f"give {missing} as well, of the same broker"):
+        connection_of_both(flags, environment=environment)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ConnectionFlags(),
+        ConnectionFlags(web_url="http://used:2/"),
+        ConnectionFlags(service_url="pulsar://used:1"),
+        ConnectionFlags(service_url="pulsar://other:1", web_url="http://other:2"),
+        ConnectionFlags(context="half", web_url="http://other:2"),
+        ConnectionFlags(context="empty", service_url="pulsar://localhost:6650"),
+    ],
+)
+def test_one_broker_by_both_its_addresses(environment: dict[str, str], flags: ConnectionFlags) -> None:
+    contexts = {"used": Context("pulsar://used:1", "http://used:2"), "half": Context("pulsar://half:1")}
+    _save(environment, "used", empty=Context(), **contexts)
+    assert connection_of_both(flags, environment=environment) == connection(flags, environment)
 
 
 def test_the_login_of_each_place(environment: dict[str, str], tmp_path: Path) -> None:

@@ -34,11 +34,12 @@ SAVING = "contexts"
 """What ``contexts add`` is given is saved: its flags are those of the file."""
 
 
-def commands(name: str, command: TyperCommand) -> Iterator[tuple[str, TyperCommand]]:
+def commands(name: str, command: object) -> Iterator[tuple[str, TyperCommand]]:
     if isinstance(command, TyperGroup):
         for word, one in command.commands.items():
             yield from commands(f"{name} {word}", one)
     else:
+        assert isinstance(command, TyperCommand)
         yield name, command
 
 

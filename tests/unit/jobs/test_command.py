@@ -32,8 +32,14 @@ def run(*arguments: str) -> tuple[int, str]:
         (["replay", "t", "t", "--id", "x", "--url", "pulsar://x"], "cannot be replayed into itself as a whole"),
         (["offload", "t", "--data", "."], "name the broker whose directory --data is, with --admin-url or --context"),
         (["compact", "t", "--data", "."], "name the broker whose directory --data is, with --admin-url or --context"),
-        (["report", "public", "--admin", "http://127.0.0.1:1"], "'public' is no namespace; write tenant/namespace"),
-        (["report", "a/b", "--admin", "http://127.0.0.1:1"], "http://127.0.0.1:1 does not answer"),
+        (["report", "public"], "'public' is no namespace; write tenant/namespace"),
+        (["report", "a/b", "--admin", "http://127.0.0.1:1"], "give --url as well, of the same broker"),
+        (
+            ["report", "a/b", "--admin", "http://127.0.0.1:1", "--url", "pulsar://x"],
+            "http://127.0.0.1:1 does not answer",
+        ),
+        (["report", "a/b", "--url", "pulsar://x"], "give --admin-url as well, of the same broker"),
+        (["replay", "t", "u", "--id", "x", "--subscription", "s", "--url", "pulsar://x"], "give --admin-url as well"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(

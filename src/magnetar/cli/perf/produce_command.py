@@ -144,7 +144,7 @@ def _make_partitions(given: Namespace, plan: ProducerPlan) -> None:
     from dataclasses import replace
 
     from magnetar.cli.perf.topics import make_partitions
-    from magnetar.contexts.broker_connection import connection
+    from magnetar.contexts.broker_connection import connection_of_both
 
     flags = replace(connection_of(given), web_url=given.admin_url)
-    make_partitions(connection(flags).rest(30), plan.topics, given.partitions)
+    make_partitions(connection_of_both(flags).rest(30), plan.topics, given.partitions)

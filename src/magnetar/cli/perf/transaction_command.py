@@ -38,7 +38,7 @@ def transaction(given: Namespace) -> None:
     from magnetar.cli.perf.run import run_load
     from magnetar.cli.perf.topics import make_partitions
     from magnetar.cli.perf.transaction_load import TransactionLoad, TransactionPlan
-    from magnetar.contexts.broker_connection import connection
+    from magnetar.contexts.broker_connection import connection_of_both
     from magnetar.model.errors import InvalidValueError
 
     with usage(1):
@@ -60,7 +60,7 @@ def transaction(given: Namespace) -> None:
             ),
         )  # fmt: skip
         if given.partitions is not None:
-            rest = connection(replace(flags, web_url=given.admin_url)).rest(30)
+            rest = connection_of_both(replace(flags, web_url=given.admin_url)).rest(30)
             make_partitions(rest, plan.produced, given.partitions)
         load = TransactionLoad(plan, given.threads)
     run_load(

@@ -110,11 +110,11 @@ def self_test(
     """
     from magnetar.cli.permissions.scratch import scratch_names, scratch_tenants
     from magnetar.cli.permissions.self_test import SelfTest, minted, signing_key
-    from magnetar.contexts.broker_connection import ConnectionFlags, connection
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection_of_both
 
     result, trouble = None, ""
     try:
-        broker = connection(
+        broker = connection_of_both(
             ConnectionFlags(
                 service_url=service_url, web_url=admin_url, token=token, client_conf=client_conf, context=context
             )
