@@ -93,11 +93,20 @@ def connection_of_both(
     web = ("--admin-url", flags.web_url, saved.web_url, WEB_URL)
     for (flag, given, own, default), (other_flag, other_given, other_saved, _) in ((service, web), (web, service)):
         known = own or ("" if other_saved else default)
-        if given and known and not other_given and given.rstrip("/") != known.rstrip("/"):
+        if given and known and not other_given and _place(given) != _place(known):
             raise InvalidValueError(
                 f"{flag} is not the address in {origin}: give {other_flag} as well, of the same broker"
             )
     return connection(flags, environment)
+
+
+def _place(url: str) -> str:
+    """The address without what tells no brokers apart: a slash at its end, and which name of this machine it has."""
+    scheme, colons, rest = url.rstrip("/").partition("://")
+    for name in ("localhost", "[::1]"):
+        if rest == name or rest.startswith(f"{name}:"):
+            rest = "127.0.0.1" + rest[len(name) :]
+    return scheme + colons + rest
 
 
 def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Context, str]:

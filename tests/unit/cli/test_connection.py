@@ -63,6 +63,8 @@ def test_what_counts_more(environment: dict[str, str], tmp_path: Path) -> None:
         (ConnectionFlags(service_url="pulsar://other:1"), "--admin-url"),
         (ConnectionFlags(context="half", service_url="pulsar://other:1"), "--admin-url"),
         (ConnectionFlags(context="empty", web_url="http://other:2"), "--service-url"),
+        (ConnectionFlags(context="empty", web_url="http://localhost.other:8080"), "--service-url"),
+        (ConnectionFlags(context="empty", service_url="pulsar://127.0.0.1:6651"), "--admin-url"),
     ],
 )
 def test_two_brokers_are_not_taken_for_one(environment: dict[str, str], flags: ConnectionFlags, missing: str) -> None:
@@ -82,6 +84,8 @@ def test_two_brokers_are_not_taken_for_one(environment: dict[str, str], flags: C
         ConnectionFlags(service_url="pulsar://other:1", web_url="http://other:2"),
         ConnectionFlags(context="half", web_url="http://other:2"),
         ConnectionFlags(context="empty", service_url="pulsar://localhost:6650"),
+        ConnectionFlags(context="empty", service_url="pulsar://127.0.0.1:6650/"),
+        ConnectionFlags(context="empty", web_url="http://[::1]:8080"),
     ],
 )
 def test_one_broker_by_both_its_addresses(environment: dict[str, str], flags: ConnectionFlags) -> None:
