@@ -154,11 +154,14 @@ def _restore(backup: FileSystem, manifest: BackupManifest, data: str) -> None:
                 f"restore again, which takes {manifest.bytes} bytes"
             ) from error
     except BaseException:
-        remove_written(target)
-        with suppress(OSError):
-            os.rmdir(making)
-        with suppress(OSError):
-            os.remove(facts)
+        if os.path.isdir(making):
+            remove_written(target)
+            with suppress(OSError):
+                os.rmdir(making)
+            with suppress(OSError):
+                os.remove(facts)
+        else:  # interrupted when all stood in its place
+            sync_directory(data)
         raise
     sync_directory(data)
 

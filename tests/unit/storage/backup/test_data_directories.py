@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.app.data_directory import DataDirectory
 from magnetar.model.errors import ConflictError, PersistenceError
 from magnetar.storage.backends import files as disk
 from magnetar.storage.backends.directory import lock_directory
@@ -231,27 +230,6 @@ def test_a_restore_whose_last_step_fails_leaves_nothing(
     with pytest.raises(PersistenceError, match="is as it was"):
         restore_directory(str(backup), str(tmp_path / "restored"))
     assert not (tmp_path / "restored").exists()
-
-
-def test_what_an_interrupted_restore_left_is_removed(backup: Path, tmp_path: Path) -> None:
-    left = tmp_path / "restored" / "ledgers.restoring"
-    left.mkdir(parents=True)
-    (left / "segment-00000000000000ff").write_bytes(b"half")
-    restore_directory(str(backup), str(tmp_path / "restored"))
-    assert sorted(one.name for one in (tmp_path / "restored").iterdir()) == ["ledgers", "metadata.sqlite"]
-    assert not (tmp_path / "restored" / "ledgers" / "segment-00000000000000ff").exists()
-
-
-def test_no_broker_begins_where_a_restore_was_interrupted(backup: Path, tmp_path: Path) -> None:
-    """A machine that was started again had an empty one, which took messages, and the restore was refused."""
-    place = tmp_path / "restored"
-    (place / "ledgers.restoring").mkdir(parents=True)
-    with pytest.raises(
-        PersistenceError, match=r"ledgers\.restoring is a part of a restore .*: restore again, or remove it"
-    ):
-        DataDirectory(place)
-    restore_directory(str(backup), str(place))
-    DataDirectory(place).close()
 
 
 def crashing(work: Callable[[], object], step: int) -> bool:
