@@ -246,6 +246,8 @@ def test_a_start_and_a_stop_without_clients_wait_for_no_clock(monkeypatch: pytes
         (412, '{"reason": "a\\r\\nset-cookie: b \u00e4"}'.encode(), b"HTTP/1.1 412 a  set-cookie: b"),
         (409, b'{"reason": "' + b"x" * 900 + b'"}', b"HTTP/1.1 409 " + b"x" * 200),
         (404, b'{"reason": ""}', b"HTTP/1.1 404 Not Found"),
+        (401, b'{"reason": "Authentication required"}', b"HTTP/1.1 401 Unauthorized"),
+        (401, b'{"reason": "Need to authenticate"}', b"HTTP/1.1 401 Need to authenticate"),
         (404, b"no JSON", b"HTTP/1.1 404 Not Found"),
         (404, b"[1]", b"HTTP/1.1 404 Not Found"),
         (404, b"", b"HTTP/1.1 404 Not Found"),

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from magnetar.admin.http.authentication import CERTIFICATE
+from magnetar.admin.http.authentication import CERTIFICATE, REQUIRED
 from magnetar.runtime.connections.lingering_close import Linger, LingeringTransport
 from magnetar.runtime.log import RateLimitedLog
 from magnetar.security.authentication.peer_certificate import verified_certificate
@@ -74,7 +74,7 @@ class _Requests(h11.Connection):
     @override
     def send(self, event: h11.Event) -> bytes | None:  # type: ignore[override]  # h11 names two shapes
         """Name the reason of a refusal in its status line, as Apache Pulsar does: clients that look topics up over
-        HTTP show that line, and nothing of the body."""
+        HTTP show that line, and nothing of the body. Only who has to log in reads "Unauthorized" in it, as there."""
         if isinstance(event, h11.Response) and event.status_code >= 400:
             self._refusal = event
             return b""
@@ -101,6 +101,8 @@ def _phrase(body: bytes) -> bytes:
     try:
         reason = json.loads(body)["reason"] if len(body) <= _BODY_MAX else ""
     except (ValueError, TypeError, KeyError, RecursionError):
+        return b""
+    if reason == REQUIRED:
         return b""
     said = "".join([c if " " <= c <= "~" else " " for c in str(reason)[:_PHRASE_MAX]])
     return said.strip().encode()
