@@ -27,13 +27,20 @@ _ILLEGAL: Final = {
 GLOBAL: Final = "global"
 """The cluster of the old interface's global namespaces: each tenant may name it, and it is in no list."""
 _NEVER: Final = object()
+_OF_OWN: Final[Mapping[str, str]] = {
+    "brokerClientTlsTrustStoreType": "JKS",
+    "brokerClientTlsKeyStoreType": "JKS",
+    "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+}
+"""What Apache Pulsar writes into the record of its own cluster, and shows of another only if somebody wrote it."""
 _ALWAYS_SHOWN: Final = ("brokerClientTlsEnabled", "tlsAllowInsecureConnection", "brokerClientTlsEnabledWithKeyStore")
 
 
 class Clusters:
     """Own and other clusters, as administrators named them, and where the clients of each shall go (migration)."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, own: str) -> None:
+        self._own = own
         self._records = Collection(store, "/clusters", 1)
         self._migrations = Collection(store, "/cluster-migrations", 1)
 
@@ -48,7 +55,7 @@ class Clusters:
         found = self._records.get(name)
         if found is None:
             raise NotFoundError("Cluster does not exist")
-        return found
+        return {**found, **{k: v for k, v in _OF_OWN.items() if k not in found}} if name == self._own else found
 
     async def create(self, name: str, data: JsonObject) -> None:
         """Raises ConflictError, PreconditionFailedError for the name, InvalidValueError for an address."""

@@ -36,7 +36,7 @@ class Resources:
         self._cluster = settings.clusterName
         self._super_user_roles = settings.super_user_roles
         self._with_public = settings.comes_with_public
-        self.clusters = Clusters(store)
+        self.clusters = Clusters(store, settings.clusterName)
         self.tenants = Tenants(store, self.clusters)
         self.namespaces = Namespaces(store, self.tenants, settings.clusterName)
         self.resource_groups = ResourceGroups(store)

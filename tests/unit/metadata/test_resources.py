@@ -199,6 +199,24 @@ def test_cluster_life_and_refusals(resources: Resources) -> None:
     assert refused(lambda: clusters.update("c2", data)) == (404, "Cluster does not exist")
 
 
+def test_the_own_cluster_shows_what_a_client_of_brokers_takes(resources: Resources) -> None:
+    """As Apache Pulsar 4.0.8 does of its own cluster, also where an older version wrote the record."""
+    clusters, shown = resources.clusters, "brokerClientTlsKeyStoreType"
+    own = {
+        "brokerClientTlsEnabled": False,
+        "tlsAllowInsecureConnection": False,
+        "brokerClientTlsEnabledWithKeyStore": False,
+        "brokerClientTlsTrustStoreType": "JKS",
+        "brokerClientTlsKeyStoreType": "JKS",
+        "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+    }
+    assert clusters.get("standalone") == own
+    at_once(clusters.update("standalone", {shown: "PKCS12"}))
+    assert clusters.get("standalone") == {**own, shown: "PKCS12"}
+    at_once(clusters.create("c2", {"serviceUrl": "http://127.0.0.1:1"}))
+    assert shown not in clusters.get("c2")
+
+
 def test_namespace_refusals(resources: Resources) -> None:
     namespaces = resources.namespaces
     nope = NamespaceName.parse("public/nope")
