@@ -31,7 +31,11 @@ class PolicySettings:
         "non-partitioned", "Which kind of topic that is.", _TOPICS
     )
     defaultNumPartitions: int = setting(
-        1, "Partitions of a topic created that way, if partitioned.", _TOPICS, 1, PARTITIONS_MAX
+        1,
+        "Partitions of a topic created that way, if partitioned. 0: no partitioned topic is created that way.",
+        _TOPICS,
+        0,
+        PARTITIONS_MAX,
     )
     allowAutoSubscriptionCreation: bool = setting(
         True, "Whether a durable subscription is created when a consumer first asks for it.", _TOPICS

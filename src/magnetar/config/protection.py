@@ -30,7 +30,7 @@ class Protection:
     """Values at which it protects nothing, in small letters; so does the empty one."""
     instead: str
     from_value: float | None = None
-    """Numbers from this one up (Pulsar's default) add no restriction."""
+    """Numbers from this one up (Pulsar's default, or what holds here anyway) add no restriction."""
     relied_on: bool = False
     """It protects nothing; but clients, proxies or scripts would rely on what it switches on."""
 
@@ -64,7 +64,7 @@ def _given(*names: str, instead: str = _TRUST, off: tuple[str, ...] = ()) -> dic
 
 
 def _limits(**defaults: float) -> dict[str, Protection]:
-    """Limits that Pulsar has by default, too: a lower one asks for protection."""
+    """Limits that Pulsar has by default, too, or that are kept here anyway: a lower one asks for protection."""
     return {name: Protection((), _NO_LIMIT, default) for name, default in defaults.items()}
 
 
@@ -84,7 +84,9 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
     **_flags("httpRequestsLimitEnabled", instead=_NO_LIMIT),
     **_limits(
         httpMaxRequestHeaderSize=8192, maxConcurrentHttpRequests=1024,
-        maxConcurrentLookupRequest=50_000, maxConcurrentTopicLoadRequest=5000,
+        maxConcurrentLookupRequest=50_000,
+        # a load ends before the next one begins, so that every limit is kept but 0, which would load none
+        maxConcurrentTopicLoadRequest=1,
     ),
     # what others would rely on
     **_relied_on("haProxyProtocolEnabled", "webServiceHaProxyProtocolEnabled", off=("false",),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from magnetar.config.configuration import load
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from magnetar.testing.rawclient import RawClient, RawClientError
@@ -169,6 +170,27 @@ def test_topics_are_made_with_partitions() -> None:
     on_broker(test, allowAutoTopicCreationType="partitioned", defaultNumPartitions=3)
 
 
+@pytest.mark.parametrize("kind", ["partitioned", "non-partitioned"])
+def test_no_topic_is_made_with_no_partition(kind: str) -> None:
+    """As in Apache Pulsar, which takes 0 and creates no topic where it is to be partitioned."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        if kind == "partitioned":
+            with pytest.raises(RawClientError, match="TopicNotFound"):
+                await client.producer(T)
+        else:
+            assert (await client.partitions(T)).partitions == 0
+            await client.producer(T)
+
+    given = load(flags=["defaultNumPartitions=0", f"allowAutoTopicCreationType={kind}"]).settings
+    on_broker(
+        test,
+        allowAutoTopicCreationType=given.allowAutoTopicCreationType,
+        defaultNumPartitions=given.defaultNumPartitions,
+    )
+
+
 @pytest.mark.parametrize("name", ["absent", "parted-partition-7"])
 def test_a_subscription_makes_no_topic_that_may_not_be_made(tmp_path: Path, name: str) -> None:
     """The words are Apache Pulsar 4.0.8's (`PersistentTopicsBase`), which answers 412 here and 404 elsewhere."""
@@ -180,4 +202,4 @@ def test_a_subscription_makes_no_topic_that_may_not_be_made(tmp_path: Path, name
         assert (status, answered["reason"]) == (412, "Topic does not exist and cannot be auto-created")
         assert (await broker.ask("GET", f"{topics}/{name}/stats"))[0] == 404
 
-    run_on_broker(tmp_path, test, allowAutoTopicCreation=False)
+    run_on_broker(tmp_path, test, allowAutoTopicCreation=(name != "absent"))

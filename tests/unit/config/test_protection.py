@@ -87,6 +87,13 @@ def test_the_last_word_counts(tmp_path: Path) -> None:
         load(flags=["httpRequestsLimitEnabled=true", "httpRequestsLimitEnabled="])
 
 
+def test_a_limit_that_is_kept_anyway_is_taken() -> None:
+    """Topics are loaded one after the other: no limit is passed but 0, with which none could be loaded."""
+    assert "maxConcurrentTopicLoadRequest" in load(flags=["maxConcurrentTopicLoadRequest=1"]).notices[0]
+    with pytest.raises(InvalidValueError, match="maxConcurrentTopicLoadRequest"):
+        load(flags=["maxConcurrentTopicLoadRequest=0"])
+
+
 def test_everything_that_looks_like_protection_was_judged() -> None:
     judged = set(PROTECTIONS) | set(NOT_NEEDED) | {name for name in setting_types() if has_effect(name)}
     harmless = re.compile("|".join(BUT_DOES_NOT.values()))

@@ -94,9 +94,11 @@ class EffectivePolicies:
         if override is not None:
             return override
         settings = self._settings
-        count = settings.defaultNumPartitions if settings.allowAutoTopicCreationType == "partitioned" else 0
-        most = settings.maxNumPartitionsPerPartitionedTopic
-        return AutoTopicCreation(settings.allowAutoTopicCreation, min(count, most) if most else count)
+        if settings.allowAutoTopicCreationType != "partitioned":
+            return AutoTopicCreation(settings.allowAutoTopicCreation, 0)
+        count, most = settings.defaultNumPartitions, settings.maxNumPartitionsPerPartitionedTopic
+        allowed = settings.allowAutoTopicCreation and count > 0
+        return AutoTopicCreation(allowed, min(count, most) if most else count)
 
     def max_topics(self, namespace: NamespaceName) -> int:
         """The maximum number of topics of a namespace, each partition counted; 0 without limit."""
