@@ -64,13 +64,15 @@ class TopicBench:
         await self.store.close()
         self.boot()
 
-    def publish(self, *delays_ms: int) -> None:
-        """Positive: that much later; 0: plain."""
+    def publish(self, *delays_ms: int, batch: int | None = None) -> None:
+        """Positive: that much later; 0: plain. ``batch``: so many messages in each entry."""
         for delay in delays_ms:
             self.sequence += 1
             at = self.clock.now_ms() + delay if delay else None
-            entry = build_entry(EntryMetadata("p", self.sequence, 1, deliver_at_time=at), b"m")
-            self.topic.delays.append(entry, 1, PendingEntry(gone_producer(), self.sequence, 0))
+            entry = build_entry(
+                EntryMetadata("p", self.sequence, 1, num_messages_in_batch=batch, deliver_at_time=at), b"m"
+            )
+            self.topic.delays.append(entry, batch or 1, PendingEntry(gone_producer(), self.sequence, 0))
 
     async def durable(self) -> None:
         done = asyncio.Event()

@@ -44,6 +44,20 @@ def test_by_time_then_by_position(tmp_path: Path, sub_type: SubType) -> None:
     simulated(main)
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_batch_is_delayed_as_a_whole(tmp_path: Path, batch: int) -> None:
+    async def main() -> None:
+        bench = TopicBench(tmp_path)
+        _, connection = await bench.join(SubType.Shared)
+        bench.publish(500, batch=batch)
+        await bench.durable()
+        assert connection.ordinals == []
+        await asyncio.sleep(0.6)
+        assert connection.ordinals == [0]
+
+    simulated(main)
+
+
 @pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])
 def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> None:
     """Exclusive and Failover deliver delayed messages at once; the same entries wait again for a later Shared consumer

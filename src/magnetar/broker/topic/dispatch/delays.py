@@ -157,9 +157,9 @@ class Delays(DispatchRule, TopicFeature):
 
     def _append(self, entry: bytes, messages: int, tag: object) -> int:
         """Append like ``ManagedLedger.append``. Raises NotAllowedError if the delay is too long (rule 7.10)."""
-        # clients never put a delayed message into a batch (rule 7.11); the search is not a call, it runs once per
-        # message
-        if messages != 1 or entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
+        # the search is not a call, it runs once per message; a batch is delayed as a whole, though clients never delay
+        # one (rule 7.11)
+        if entry.find(DELIVER_AT, 10, 10 + (entry[7] << 16 | entry[8] << 8 | entry[9])) < 0:
             return self._plain(entry, messages, tag)
         time_ms = deliver_at(entry)
         if not time_ms:
