@@ -111,8 +111,8 @@ def test_indexes_before_entries(first: int, counts: list[int] | None) -> None:
             connection, out = indexed()
             connection.deliver(run, start, stop, 4)
             found = heard(out)
-            assert [(of(one), one.entry, one.consumer_epoch) for one in found] == [
-                (expected[n], ENTRIES[n], 4) for n in range(start, stop)
+            assert [(of(one), one.entry, one.consumer_epoch, one.redelivery_count) for one in found] == [
+                (expected[n], ENTRIES[n], 4, 0) for n in range(start, stop)
             ]
     connection, out = indexed()
     connection.deliver_picked(run, [1, 2, 4], None)

@@ -29,6 +29,24 @@ def sharing(stand: Stand) -> MultipleConsumers:
 
 
 @pytest.mark.parametrize("sub_type", SHARING)
+def test_progress_is_another_after_all_that_happens(sub_type: SubType) -> None:
+    stand = quiet(sub_type, entries=0)
+    (consumer,) = stand.subscription.consumers
+    seen = [stand.subscription.progress()]
+    for happens in (
+        lambda: stand.append_many(2),
+        lambda: stand.subscription.acks.take(consumer, [1]),
+        lambda: stand.subscription.acks.take(consumer, [0]),
+        lambda: stand.join("d", sub_type, 10),
+        lambda: stand.subscription.remove_consumer(consumer),
+    ):
+        happens()
+        assert stand.subscription.progress() == stand.subscription.progress()
+        seen.append(stand.subscription.progress())
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("sub_type", SHARING)
 @pytest.mark.parametrize("lost", [1, 2, 3])
 def test_each_entry_that_nobody_has_is_counted(sub_type: SubType, lost: int) -> None:
     stand = quiet(sub_type, permits=20)
