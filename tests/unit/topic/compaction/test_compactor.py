@@ -88,6 +88,28 @@ def test_a_crash_between_the_view_and_the_mark_leaves_the_mark_to_the_next_load(
     simulated(scenario)
 
 
+@pytest.mark.parametrize("ended", ["closed", "deleted"])
+def test_a_view_whose_mark_is_written_after_the_end_is_not_taken(ended: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(place: LoadedTopic) -> None:
+        compactor = place.topic.compaction()
+        compactor.prepare()
+        cursor, written = place.topic.log.cursors[COMPACTION_SUBSCRIPTION], list[Callable[[], None]]()
+        with monkeypatch.context() as slow:
+            slow.setattr(type(cursor), "set_properties", lambda _, given, done: written.append(done))
+            compactor.begin(retain_keyless=False)
+            await asyncio.sleep(1)
+        if ended == "closed":
+            compactor.close()
+        else:
+            place.topic.delete_subscription(COMPACTION_SUBSCRIPTION, lambda: None)
+            await place.durable()
+        written[0]()
+        assert compactor.view is None
+        assert cursor.mark_delete == -1
+
+    simulated(scenario)
+
+
 @pytest.mark.parametrize("behind", [1, 2, 5])
 def test_what_stands_behind_an_open_transaction_is_not_compacted_with_what_is_before_it(behind: int) -> None:
     async def scenario(place: LoadedTopic) -> None:
