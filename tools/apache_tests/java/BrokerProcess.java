@@ -140,7 +140,10 @@ public class BrokerProcess {
             if (admin == null) {
                 boolean overTls = tls && conf.isBrokerClientTlsEnabled();
                 admin = PulsarAdmin.builder().serviceHttpUrl(overTls ? webAddressTls() : webAddress())
-                        .tlsTrustCertsFilePath(conf.getBrokerClientTrustCertsFilePath()).authentication(
+                        .tlsTrustCertsFilePath(conf.getBrokerClientTrustCertsFilePath())
+                        .useKeyStoreTls(conf.isBrokerClientTlsEnabledWithKeyStore())
+                        .tlsTrustStorePath(conf.getBrokerClientTlsTrustStore())
+                        .tlsTrustStorePassword(conf.getBrokerClientTlsTrustStorePassword()).authentication(
                                 conf.getBrokerClientAuthenticationPlugin(), conf.getBrokerClientAuthenticationParameters()).build();
             }
             return admin;
@@ -155,7 +158,10 @@ public class BrokerProcess {
             if (client == null) {
                 boolean overTls = tls && conf.isBrokerClientTlsEnabled();
                 client = PulsarClient.builder().serviceUrl(overTls ? addressTls() : address())
-                        .tlsTrustCertsFilePath(conf.getBrokerClientTrustCertsFilePath()).authentication(
+                        .tlsTrustCertsFilePath(conf.getBrokerClientTrustCertsFilePath())
+                        .useKeyStoreTls(conf.isBrokerClientTlsEnabledWithKeyStore())
+                        .tlsTrustStorePath(conf.getBrokerClientTlsTrustStore())
+                        .tlsTrustStorePassword(conf.getBrokerClientTlsTrustStorePassword()).authentication(
                                 conf.getBrokerClientAuthenticationPlugin(), conf.getBrokerClientAuthenticationParameters()).build();
             }
             return client;

@@ -6,6 +6,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import org.apache.pulsar.broker.PulsarService;
+import org.apache.pulsar.broker.namespace.NamespaceService;
 import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.broker.service.Topic;
 import org.apache.pulsar.client.admin.PulsarAdmin;
@@ -53,7 +54,9 @@ class MirroredBroker {
                 case "getListenPortTls":
                     return pulsar.getBrokerListenPortTls();
                 case "isSystemTopic":
-                    return SystemTopicNames.isSystemTopic(TopicName.get(name(call)));
+                    TopicName topic = TopicName.get(name(call));
+                    return NamespaceService.isSystemServiceNamespace(topic.getNamespace())
+                            || SystemTopicNames.isSystemTopic(topic);
                 default:
                     return Inside.of(call);
             }
