@@ -1,7 +1,7 @@
 """One program for every chore of the project; the Makefile only names its commands.
 
-Needs nothing but Python 3.11: it makes `.venv`, installs the locked dependencies there (again only when a lock file
-changed) and runs the rest inside it. `python3 tools/dev.py help` lists the commands.
+Needs nothing but Python 3.11 or later: it makes `.venv`, installs the locked dependencies there (again only when a lock
+file changed) and runs the rest inside it. `python3 tools/dev.py help` lists the commands.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def call(*command: str | Path, check: bool = True, env: dict[str, str] | None = 
 
 def install(lock: str) -> None:
     """Make `.venv` and install ``requirements/<lock>.lock`` into it, unless that very file is installed already."""
-    if sys.version_info < (3, 11):
-        sys.exit(f"magnetar needs Python 3.11 or later; this is {sys.version.split()[0]}")
-    if not (BIN / "python").exists():
+    if (BIN / "python").exists():
+        tell_other_python()
+    else:
         print("making .venv", flush=True)
         if subprocess.run([sys.executable, "-m", "venv", VENV], check=False).returncode:
             shutil.rmtree(VENV, ignore_errors=True)
@@ -85,6 +85,24 @@ def install(lock: str) -> None:
     fill(BIN / "python", "--require-hashes", "-r", path)
     fill(BIN / "python", "--no-deps", "-e", ROOT)
     stamp.write_text(digest)
+
+
+def refuse_old_python() -> None:
+    """Stop before anything is installed or made, Java too, where the Python is too old."""
+    if sys.version_info < (3, 11):
+        sys.exit(f"magnetar needs Python 3.11 or later; {sys.executable} is {sys.version.split()[0]}")
+
+
+def tell_other_python() -> None:
+    """Say it where `.venv` is of another Python than the one that runs this: the commands run with that of `.venv`."""
+    lines = (VENV / "pyvenv.cfg").read_text().splitlines()
+    made = next((line.partition("=")[2].strip() for line in lines if line.startswith("version")), "")
+    this = sys.version.split()[0]
+    if made.split(".")[:2] != this.split(".")[:2]:
+        print(
+            f".venv is of Python {made}, not of this {this}, and is used; `make clean` first for one of {this}",
+            flush=True,
+        )
 
 
 def fill(python: Path, *wanted: str | Path) -> None:
@@ -354,6 +372,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     name, *rest = sys.argv[1:] or ["help"]
     if name in COMMANDS:
+        refuse_old_python()
         COMMANDS[name](rest)  # also a --help, which is the command's: make run ARGS=--help
         return
     for one, command in COMMANDS.items():

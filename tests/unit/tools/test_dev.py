@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,24 @@ def test_leaving_ends_what_goes_on_and_begins_nothing(programme: Path) -> None:
         until(lambda: (programme / "a.began").exists())
         raise SystemExit(1)
     assert not (programme / "b.began").exists()
+
+
+def test_an_old_python_is_refused_before_anything_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
+    monkeypatch.setattr(sys, "argv", ["dev.py", "test"])
+    monkeypatch.setitem(dev.COMMANDS, "test", lambda _: pytest.fail("it began"))
+    with pytest.raises(SystemExit, match=r"needs Python 3\.11 or later"):
+        dev.main()
+
+
+@pytest.mark.parametrize(("made", "told"), [("3.99.1", True), (sys.version.split()[0], False)])
+def test_an_environment_of_another_python_is_told(
+    made: str, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {made}\n")
+    monkeypatch.setattr(dev, "VENV", tmp_path)
+    dev.tell_other_python()
+    assert (f".venv is of Python {made}" in capsys.readouterr().out) == told
 
 
 def test_compiled_modules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
