@@ -163,7 +163,9 @@ class FakeBroker:
         self._existing(topic, name)
         return not excluded
 
-    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
+    async def reset_to(
+        self, topic: TopicName, name: str, position: Position, excluded: bool, batch_index: int = -1
+    ) -> None:
         self._existing(topic, name)
         self.topics[topic][name] = position
 

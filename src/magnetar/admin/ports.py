@@ -182,8 +182,10 @@ class SubscriptionsPort(Protocol):
         """Move the cursor to the first entry published at or after that time."""
         ...
 
-    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
-        """Make that message the next one, or the one after it if ``excluded``."""
+    async def reset_to(
+        self, topic: TopicName, name: str, position: Position, excluded: bool, batch_index: int = -1
+    ) -> None:
+        """Make that message the next one, or the one after it if ``excluded``; of a batch from 0 on, else its entry."""
         ...
 
     def is_replicated(self, topic: TopicName, name: str) -> bool:

@@ -265,3 +265,35 @@ def test_ids_of_another_topic_show_nothing_of_it(tmp_path: Path) -> None:
         assert (await broker.ask("GET", f"{other}/ledger/{ledger}/entry/0"))[0] == 404
 
     run_on_broker(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("index", "excluded", "left"), [(0, True, (2,)), (1, False, (2,)), (0, False, ()), (-1, False, ())]
+)
+def test_a_reset_to_a_message_of_a_batch_leaves_what_is_before_it(
+    tmp_path: Path, index: int, excluded: bool, left: tuple[int, ...]
+) -> None:
+    assert _after_reset(tmp_path, index, excluded=excluded) == (3, left)
+
+
+@pytest.mark.parametrize("index", [1, -1])
+def test_a_reset_after_the_last_of_a_batch_begins_with_the_next_entry(tmp_path: Path, index: int) -> None:
+    assert _after_reset(tmp_path, index, excluded=True) == (2, ())
+
+
+def _after_reset(tmp_path: Path, index: int, *, excluded: bool) -> tuple[int, tuple[int, ...]]:
+    """Reset to a message of the second entry of four, a batch of two; return backlog and what is left of the batch."""
+    found: list[tuple[int, tuple[int, ...]]] = []
+
+    async def scenario(broker: RealBroker) -> None:
+        batch = build_entry(EntryMetadata("p", 8, 1, num_messages_in_batch=2), BATCH), 2
+        ledger = await store(broker, single(b"0"), batch, single(b"2"), single(b"3"))
+        assert (await broker.ask("PUT", f"{URL}/subscription/s", "latest"))[0] == 204
+        body = {"ledgerId": ledger, "entryId": 1, "batchIndex": index, "isExcluded": excluded}
+        assert (await broker.ask("POST", f"{URL}/subscription/s/resetcursor", body))[0] == 204
+        log = broker.node.broker.service.system_topic(NAME).log
+        cursor = log.cursors["s"]
+        found.append((cursor.backlog(), cursor.remaining_indexes(log.first + 1)))
+
+    run_on_broker(tmp_path, scenario)
+    return found[0]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from magnetar.admin.local_broker.entries import entry_at
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable, subscription_of
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.subscription.subscription import Subscription
@@ -22,6 +23,7 @@ from magnetar.model.ids import LATEST, Position
 from magnetar.model.names import TopicName
 from magnetar.model.own_properties import OF_SUBSCRIPTIONS, REPLICATED, is_replicated
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
+from magnetar.protocol.stored_metadata import batch_size
 from magnetar.runtime.callbacks import answered
 
 _ALMOST_CAUGHT_UP: Final = 1000
@@ -108,9 +110,11 @@ class LocalSubscriptions:
             raise ServiceNotReadyError("Topic is temporarily unavailable")
         await durable(lambda done, _: subscription.seek_to(ordinal, done))
 
-    async def reset_to(self, topic: TopicName, name: str, position: Position, excluded: bool) -> None:
+    async def reset_to(
+        self, topic: TopicName, name: str, position: Position, excluded: bool, batch_index: int = -1
+    ) -> None:
         found = self._loaded.topic(topic)
-        await _reset_to(found, subscription_of(found, name), position, excluded=excluded)
+        await _reset_to(found, subscription_of(found, name), position, batch_index, excluded=excluded)
 
     def subscription_properties(self, topic: TopicName, name: str) -> dict[str, str]:
         if not topic.persistent:
@@ -191,8 +195,27 @@ def _refuse_compaction(topic: Topic, subscription: Subscription) -> None:
         )
 
 
-async def _reset_to(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> None:
-    """Make the message at ``position`` the next one, or the one after it if ``excluded``."""
+def _words_from(begin: int, size: int) -> tuple[int, ...]:
+    """The ack set that leaves the messages from ``begin`` on of a batch of so many (rule 5.7.6)."""
+    bits = (1 << size) - (1 << begin)
+    return tuple(bits >> low & 0xFFFF_FFFF_FFFF_FFFF for low in range(0, size, 64))
+
+
+async def _reset_to(
+    topic: Topic, subscription: Subscription, position: Position, batch_index: int, *, excluded: bool
+) -> None:
+    """Make the message at ``position`` the next one, or the one after it if ``excluded``.
+
+    An index from 0 on is that of a message in the entry: what comes before it in the batch is acknowledged.
+    """
     exact = topic.log.exact_ordinal(position)
+    size, begin = 0, batch_index + excluded
+    if exact is not None and batch_index >= 0 and begin > 0:
+        size = batch_size(await entry_at(topic.log, exact)) or 1
+    if exact is not None and 0 < begin < size <= subscription.pump.sizes.largest:
+        left = _words_from(begin, size)
+        await durable(lambda done, _: subscription.seek_to(exact, done, left, size))
+        return
+    excluded = excluded and begin >= size  # a batch too large to believe comes whole
     ordinal = topic.log.ordinal(position) if exact is None else exact + excluded
     await durable(lambda done, _: subscription.seek_to(ordinal, done))

@@ -157,9 +157,11 @@ def _reset_routes(
         name = topic_name(domain, tenant, namespace, topic)
         if resources.partitioned.count(name):
             raise NotAllowedError("Reset-cursor at position is not allowed for partitioned-topic")
-        target = _target(await json_body(request))
+        body = await json_body(request)
+        target = _target(body)
+        batch_index = number(body.get("batchIndex", -1), '"batchIndex"') if isinstance(body, dict) else -1
         _stored(existing(topics, resources, name), "Reset-cursor at position")
-        await subscriptions.reset_to(name, subscription, *target)
+        await subscriptions.reset_to(name, subscription, *target, batch_index)
         return done()
 
 
