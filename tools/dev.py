@@ -95,6 +95,8 @@ def refuse_old_python() -> None:
 
 def tell_other_python() -> None:
     """Say it where `.venv` is of another Python than the one that runs this: the commands run with that of `.venv`."""
+    if not (VENV / "pyvenv.cfg").exists():
+        return  # not made by venv: whoever made it knows
     lines = (VENV / "pyvenv.cfg").read_text().splitlines()
     made = next((line.partition("=")[2].strip() for line in lines if line.startswith("version")), "")
     this = sys.version.split()[0]

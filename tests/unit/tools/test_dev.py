@@ -72,6 +72,14 @@ def test_an_environment_of_another_python_is_told(
     assert (f".venv is of Python {made}" in capsys.readouterr().out) == told
 
 
+def test_an_environment_that_venv_did_not_make_is_used_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev, "VENV", tmp_path)
+    dev.tell_other_python()
+    assert not capsys.readouterr().out
+
+
 def test_compiled_modules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("OTHER", "2")
