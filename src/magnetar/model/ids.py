@@ -1,7 +1,8 @@
-"""Identifiers: positions in a topic's log, message ids, and the small numbers a client chooses."""
+"""Identifiers: positions in a topic's log, message ids with their ack sets, and the small numbers a client chooses."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, NewType
 
 ProducerId = NewType("ProducerId", int)
@@ -37,3 +38,20 @@ def signed(value: int) -> int:
 def unsigned(value: int) -> int:
     """Return a signed number as the uint64 the wire wants."""
     return value & U64_MAX
+
+
+def bits_of(ack_set: Sequence[int]) -> int:
+    """The words of an ack set, signed or not, as one number: bit i is message i of the batch (rule 5.7.6)."""
+    bits = 0
+    for i, word in enumerate(ack_set):
+        bits |= (word & U64_MAX) << (64 * i)
+    return bits
+
+
+def ack_set_of(bits: int) -> tuple[int, ...]:
+    """The 64-bit words of an ack set, as Java's BitSet.toLongArray: trailing zero words are left out (rule 5.7.6)."""
+    words = []
+    while bits:
+        words.append(bits & U64_MAX)
+        bits >>= 64
+    return tuple(words)

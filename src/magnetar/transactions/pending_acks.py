@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from magnetar.model.ids import U64_MAX, ack_set_of, bits_of
 from magnetar.model.ordinals import SortedOrdinals
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.storage.ledgers.ranges import coalesce
@@ -30,13 +31,8 @@ class PartialBatch(NamedTuple):
 
     def left_of(self, words: Sequence[int]) -> tuple[int, ...]:
         """The part of an ack set (empty: the whole batch) that is not taken."""
-        left = _bits(words) if words else (1 << self.size) - 1
-        left &= ~self.taken
-        out = []
-        while left:
-            out.append(left & _WORD)
-            left >>= 64
-        return tuple(out)
+        left = bits_of(words) if words else (1 << self.size) - 1
+        return ack_set_of(left & ~self.taken)
 
     def joined(self, other: PartialBatch | None) -> PartialBatch:
         """What both take."""
@@ -45,22 +41,14 @@ class PartialBatch(NamedTuple):
         return PartialBatch(self.ordinal, self.taken | other.taken, max(self.size, other.size))
 
 
-_WORD = (1 << 64) - 1
 _BATCH_MAX = 1 << 20
 """Messages of a batch; more do not fit into an entry."""
-
-
-def _bits(words: Sequence[int]) -> int:
-    bits = 0
-    for i, word in enumerate(words):
-        bits |= (word & _WORD) << (64 * i)
-    return bits
 
 
 def partial_batch(ordinal: int, ack_set: Sequence[int], batch_size: int) -> PartialBatch:
     """Make one from an acknowledgement: the bits that are set in its words stay."""
     size = min(batch_size or 64 * len(ack_set), _BATCH_MAX)
-    return PartialBatch(ordinal, ((1 << size) - 1) & ~_bits(ack_set), size)
+    return PartialBatch(ordinal, ((1 << size) - 1) & ~bits_of(ack_set), size)
 
 
 @dataclass(slots=True)
@@ -94,7 +82,7 @@ class TransactionAcks:
 def _written(part: PartialBatch) -> list[Any]:
     """Large numbers as text: in JSON they are decimal, which takes their length squared, and Python refuses it."""
     ordinal, taken, size = part
-    return [ordinal, taken if taken <= _WORD else f"{taken:x}", size]
+    return [ordinal, taken if taken <= U64_MAX else f"{taken:x}", size]
 
 
 def _read(value: Sequence[Any]) -> PartialBatch:

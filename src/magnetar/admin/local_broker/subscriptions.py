@@ -19,7 +19,7 @@ from magnetar.model.errors import (
     SubscriptionExistsError,
     TopicNotFoundError,
 )
-from magnetar.model.ids import LATEST, Position
+from magnetar.model.ids import LATEST, Position, ack_set_of
 from magnetar.model.names import TopicName
 from magnetar.model.own_properties import OF_SUBSCRIPTIONS, REPLICATED, is_replicated
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
@@ -195,12 +195,6 @@ def _refuse_compaction(topic: Topic, subscription: Subscription) -> None:
         )
 
 
-def _words_from(begin: int, size: int) -> tuple[int, ...]:
-    """The ack set that leaves the messages from ``begin`` on of a batch of so many (rule 5.7.6)."""
-    bits = (1 << size) - (1 << begin)
-    return tuple(bits >> low & 0xFFFF_FFFF_FFFF_FFFF for low in range(0, size, 64))
-
-
 async def _reset_to(
     topic: Topic, subscription: Subscription, position: Position, batch_index: int, *, excluded: bool
 ) -> None:
@@ -213,7 +207,7 @@ async def _reset_to(
     if exact is not None and batch_index >= 0 and begin > 0:
         size = batch_size(await entry_at(topic.log, exact)) or 1
     if exact is not None and 0 < begin < size <= subscription.pump.sizes.largest:
-        left = _words_from(begin, size)
+        left = ack_set_of((1 << size) - (1 << begin))
         await durable(lambda done, _: subscription.seek_to(exact, done, left, size))
         return
     excluded = excluded and begin >= size  # a batch too large to believe comes whole

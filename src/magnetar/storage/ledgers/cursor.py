@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
+from magnetar.model.ids import ack_set_of, bits_of
 from magnetar.model.ordinal_bitmap import OrdinalBitmap
 from magnetar.model.own_properties import OF_SUBSCRIPTIONS
 from magnetar.storage.ledgers.ranges import AckedSet, coalesce
@@ -19,7 +20,6 @@ from magnetar.storage.log.journal import Journal
 
 Done = Callable[[], None]
 _WORD: Final = 64
-_WORD_MASK: Final = (1 << _WORD) - 1
 
 
 class LogEnds(Protocol):
@@ -111,7 +111,7 @@ class Cursor:
         if ordinal >= self._log.end or ordinal in self.acked:
             self._changed(durable)
             return ordinal in self.acked
-        live = _bits(remaining)
+        live = bits_of(remaining)
         if batch_size < _WORD * len(remaining):
             live &= (1 << batch_size) - 1
         if ordinal in self._partial:
@@ -142,7 +142,7 @@ class Cursor:
     def remaining_indexes(self, ordinal: int) -> tuple[int, ...]:
         """Words of what is left of a batch; () when all of it is."""
         live = self._partial.get(ordinal)
-        return () if live is None else _words(live)
+        return () if live is None else ack_set_of(live)
 
     def reset(self, ordinal: int, durable: Done | None = None) -> None:
         """Seek: ``ordinal`` is the next to be read, later acknowledgments are forgotten (rule 5.9.4)."""
@@ -229,7 +229,7 @@ class Cursor:
                 ranges = coalesce(above)
             self._fresh.clear()
         if self._dirty_partial:
-            partial = [(o, _words(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
+            partial = [(o, ack_set_of(self._partial[o])) for o in sorted(self._dirty_partial) if o in self._partial]
             self._dirty_partial.clear()
         state = cursor_records.CursorState(self._log.id, self.id, mark, ranges, partial)
         record = records.record(records.RecordKind.ACKS, cursor_records.cursor_state(state))
@@ -259,7 +259,7 @@ class Cursor:
 
     def snapshot(self) -> bytes:
         """The whole state, as in a CURSOR record's body."""
-        partial = [(ordinal, _words(live)) for ordinal, live in sorted(self._partial.items())]
+        partial = [(ordinal, ack_set_of(live)) for ordinal, live in sorted(self._partial.items())]
         state = cursor_records.CursorState(
             self._log.id, self.id, self.acked.mark_delete, list(self.acked.ranges()), partial
         )
@@ -269,7 +269,7 @@ class Cursor:
         """Take a whole state from disk."""
         self.recorded = True
         self.acked.replace(state.mark_delete, state.ranges)
-        self._partial = {ordinal: _bits(words) for ordinal, words in state.partial}
+        self._partial = {ordinal: bits_of(words) for ordinal, words in state.partial}
         self.has_partial_batches = bool(self._partial)
         self._whole = False
 
@@ -279,7 +279,7 @@ class Cursor:
         for start, stop in state.ranges:
             self.acked.add_range(start, stop)
         for ordinal, words in state.partial:
-            self._partial[ordinal] = _bits(words)
+            self._partial[ordinal] = bits_of(words)
         for ordinal in [o for o in self._partial if o in self.acked]:
             del self._partial[ordinal]
         self.has_partial_batches = bool(self._partial)
@@ -298,19 +298,3 @@ class Cursor:
             del self._partial[ordinal]
             self._whole = True
         self.has_partial_batches = bool(self._partial)
-
-
-def _bits(words: Sequence[int]) -> int:
-    bits = 0
-    for i, word in enumerate(words):
-        bits |= (word & _WORD_MASK) << (_WORD * i)
-    return bits
-
-
-def _words(bits: int) -> tuple[int, ...]:
-    """Java's BitSet.toLongArray: trailing zero words are left out (rule 5.7.6)."""
-    words = []
-    while bits:
-        words.append(bits & _WORD_MASK)
-        bits >>= _WORD
-    return tuple(words)
