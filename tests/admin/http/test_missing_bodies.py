@@ -64,3 +64,15 @@ def test_a_missing_message_id_moves_no_cursor_and_is_said(own_world: World, rout
     refused = rest.request("POST", f"{topic}/subscription/s/{route}")
     assert (refused.status_code, own_world.broker.topics) == (400, before)
     assert "expected a message id as the body" in refused.json()["reason"]
+
+
+@pytest.mark.parametrize("route", ["resetcursor", "expireMessages"])
+def test_a_message_of_a_batch_is_named_by_a_number(own_world: World, route: str) -> None:
+    rest, topic = own_world.rest, "/admin/v2/persistent/ref/main/t"
+    assert rest.request("PUT", f"{topic}/subscription/s", json="earliest").status_code == 204
+    target = {"ledgerId": 1, "entryId": 0, "batchIndex": "first"}
+    refused = rest.request("POST", f"{topic}/subscription/s/{route}", json=target)
+    assert (refused.status_code, refused.json()["reason"]) == (
+        400,
+        'expected "batchIndex" as a JSON number, got "first"',
+    )

@@ -31,7 +31,9 @@ _PATH = TOPIC + "/subscription/{subscription}"
 
 class _Target(NamedTuple):
     position: Position
-    excluded: bool
+    excluded: bool = False
+    batch_index: int = -1
+    """A message of the batch at that position; -1: the whole entry."""
 
 
 def routes(
@@ -106,7 +108,7 @@ def _expiry_routes(
             raise NotAllowedError("Expire message at position is not supported for partitioned-topic")
         target = _target(await json_body(request))
         _stored(existing(topics, resources, name), "Expire messages")
-        if not await subscriptions.expire_until(name, subscription, *target):
+        if not await subscriptions.expire_until(name, subscription, target.position, target.excluded):
             raise ConflictError(
                 f"Expire message by position not issued on topic {name.fqn} for subscription {subscription} due to "
                 "ongoing message expiration not finished or invalid message position provided."
@@ -157,11 +159,9 @@ def _reset_routes(
         name = topic_name(domain, tenant, namespace, topic)
         if resources.partitioned.count(name):
             raise NotAllowedError("Reset-cursor at position is not allowed for partitioned-topic")
-        body = await json_body(request)
-        target = _target(body)
-        batch_index = number(body.get("batchIndex", -1), '"batchIndex"') if isinstance(body, dict) else -1
+        target = _target(await json_body(request))
         _stored(existing(topics, resources, name), "Reset-cursor at position")
-        await subscriptions.reset_to(name, subscription, *target, batch_index)
+        await subscriptions.reset_to(name, subscription, *target)
         return done()
 
 
@@ -201,14 +201,14 @@ def _stored(topic: TopicName, what: str) -> None:
 
 
 def _target(body: Json) -> _Target:
-    """Parse a message id, which may have ``isExcluded``, or ``"earliest"`` or ``"latest"``.
+    """Parse a message id, which may have ``batchIndex`` and ``isExcluded``, or ``"earliest"`` or ``"latest"``.
 
     Raises InvalidValueError also if it is missing: "latest" acknowledges a whole backlog, so it has to be said.
     """
     if body == "earliest":
-        return _Target(EARLIEST, False)
+        return _Target(EARLIEST)
     if body == "latest":
-        return _Target(LATEST, False)
+        return _Target(LATEST)
     if not isinstance(body, dict):
         found = "the body is empty" if body is None else f"got {excerpt(body)}"
         raise InvalidValueError(
@@ -216,4 +216,5 @@ def _target(body: Json) -> _Target:
         )
     position = Position(number(body.get("ledgerId"), '"ledgerId"'), number(body.get("entryId"), '"entryId"'))
     excluded = body.get("isExcluded", body.get("excluded"))
-    return _Target(position, excluded is not None and flag(excluded))
+    batch_index = number(body.get("batchIndex", -1), '"batchIndex"')
+    return _Target(position, excluded is not None and flag(excluded), batch_index)
