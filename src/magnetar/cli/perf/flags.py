@@ -6,7 +6,7 @@ import inspect
 import math
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -25,6 +25,9 @@ from magnetar.contexts.flags import (
     help_of,
 )
 from magnetar.model.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from magnetar.client.rest import Rest
 
 TOPICS: Final = "topics"
 OPENED_MAX: Final = 1_000_000
@@ -124,6 +127,15 @@ def connection_of(given: Namespace) -> ConnectionFlags:
     from dataclasses import replace
 
     return replace(found, allow_insecure=given.allow_insecure or None)
+
+
+def rest_of(connection: ConnectionFlags, admin_url: str | None) -> Rest:
+    """Return the REST interface of that broker, which ``--partitions`` uses. Raises InvalidValueError."""
+    from dataclasses import replace
+
+    from magnetar.contexts.broker_connection import connection_of_both
+
+    return connection_of_both(replace(connection, web_url=admin_url)).rest(30)
 
 
 def _written(name: str, rows: Sequence[Flag] = ()) -> str:

@@ -15,6 +15,7 @@ from magnetar.cli.perf.flags import (
     check_transactions,
     connection_of,
     flagged,
+    rest_of,
 )
 
 if TYPE_CHECKING:
@@ -67,12 +68,13 @@ def produce(given: Namespace) -> None:
     from magnetar.cli.perf.latencies import HistogramFile
     from magnetar.cli.perf.producer_load import ProducerLoad
     from magnetar.cli.perf.run import run_load
+    from magnetar.cli.perf.topics import make_partitions
 
     with usage(1):
         connection, memory_limit = connection_of(given), memory(given.memory_limit)
         plan = _plan(given)
         if given.partitions is not None:
-            _make_partitions(given, plan)
+            make_partitions(rest_of(connection, given.admin_url), plan.topics, given.partitions)
         file = None if given.histogram_file is None else HistogramFile(given.histogram_file)
         load = ProducerLoad(plan, file, given.threads)
     run_load(
@@ -138,13 +140,3 @@ def _producer_options(given: Namespace) -> dict[str, Any]:
         "chunking_enabled": given.chunking,
         "access_mode": chosen("--access-mode", given.access_mode, ProducerAccessMode.__members__),
     }
-
-
-def _make_partitions(given: Namespace, plan: ProducerPlan) -> None:
-    from dataclasses import replace
-
-    from magnetar.cli.perf.topics import make_partitions
-    from magnetar.contexts.broker_connection import connection_of_both
-
-    flags = replace(connection_of(given), web_url=given.admin_url)
-    make_partitions(connection_of_both(flags).rest(30), plan.topics, given.partitions)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import replace
 from typing import Final
 
-from magnetar.cli.perf.flags import PARTITIONS, Flag, at_least, check_opened, connection_of, flagged
+from magnetar.cli.perf.flags import PARTITIONS, Flag, at_least, check_opened, connection_of, flagged, rest_of
 
 FLAGS: Final = (
     Flag("consumed", "--topics-c", ["test-consume"], "Topics to take messages from; commas.", list[str]),
@@ -38,7 +37,6 @@ def transaction(given: Namespace) -> None:
     from magnetar.cli.perf.run import run_load
     from magnetar.cli.perf.topics import make_partitions
     from magnetar.cli.perf.transaction_load import TransactionLoad, TransactionPlan
-    from magnetar.contexts.broker_connection import connection_of_both
     from magnetar.model.errors import InvalidValueError
 
     with usage(1):
@@ -60,8 +58,7 @@ def transaction(given: Namespace) -> None:
             ),
         )  # fmt: skip
         if given.partitions is not None:
-            rest = connection_of_both(replace(flags, web_url=given.admin_url)).rest(30)
-            make_partitions(rest, plan.produced, given.partitions)
+            make_partitions(rest_of(flags, given.admin_url), plan.produced, given.partitions)
         load = TransactionLoad(plan, given.threads)
     run_load(
         flags, load, seconds=given.duration, clients=given.threads, connections=given.connections,

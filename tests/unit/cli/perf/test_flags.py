@@ -84,6 +84,19 @@ def test_what_waits_for_receipts_is_bounded(
     assert refused.exit_code == 1 and "not below 0" in refused.stderr
 
 
+@pytest.mark.parametrize("command", ["produce t", "transaction --topics-p t"])
+def test_partitions_are_made_over_rest_and_a_flag_without_meaning_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr("magnetar.cli.perf.run.run_load", lambda connection, load, **more: None)
+    monkeypatch.setattr("magnetar.cli.perf.topics.make_partitions", lambda rest, *rest_of_it: made.append(rest_of_it))
+    flags = "-np 3 -u pulsar://127.0.0.1:1 --web-url http://127.0.0.1:2 -ioThreads 4"
+    ran = CliRunner().invoke(app, [*command.split(), *flags.split()])
+    assert (ran.exit_code, made) == (0, [(["t"], 3)]), ran.stderr
+    assert ran.stderr == "magnetar: --num-io-threads: of the Java client; no meaning here\n"
+
+
 def test_acknowledgements_gather_as_long_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[Any] = []
     monkeypatch.setattr("magnetar.cli.perf.run.run_load", lambda connection, load, **more: loads.append(load))
