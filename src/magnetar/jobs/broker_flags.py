@@ -34,24 +34,19 @@ WebUrlOfDirectory = Annotated[
 
 
 def broker(
-    url: str | None, web_url: str | None, token: str | None, client_conf: str | None, context: str | None
+    url: str | None,
+    web_url: str | None,
+    token: str | None,
+    client_conf: str | None,
+    context: str | None,
+    *,
+    both: bool = False,
 ) -> BrokerConnection:
-    """Return the broker of a command. Raises InvalidValueError."""
-    from magnetar.contexts.broker_connection import ConnectionFlags, connection
-
-    return connection(
-        ConnectionFlags(service_url=url, web_url=web_url, token=token, client_conf=client_conf, context=context)
-    )
-
-
-def broker_of_both(
-    url: str | None, web_url: str | None, token: str | None, client_conf: str | None, context: str | None
-) -> BrokerConnection:
-    """Return the broker of a command that uses both its interfaces. Raises InvalidValueError."""
-    from magnetar.contexts.broker_connection import ConnectionFlags, connection_of_both
+    """Return the broker of a command; ``both``: the command uses both its interfaces. Raises InvalidValueError."""
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection, connection_of_both
 
     flags = ConnectionFlags(service_url=url, web_url=web_url, token=token, client_conf=client_conf, context=context)
-    return connection_of_both(flags, "--url")
+    return connection_of_both(flags, "--url") if both else connection(flags)
 
 
 def rest_of(web_url: str | None, token: str | None, client_conf: str | None, context: str | None) -> Rest:

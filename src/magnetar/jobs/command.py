@@ -15,7 +15,6 @@ from magnetar.jobs.broker_flags import (
     access,
     access_of,
     broker,
-    broker_of_both,
     rest_of_directory,
 )
 from magnetar.jobs.results import check_file, show, write_rows
@@ -209,7 +208,7 @@ def replay(
 
     with errors_reported():
         wanted = ReplayRequest(id, source, subscription, target, where).checked()
-        found = (broker_of_both if subscription else broker)(url, admin_url, token, client_conf, context)
+        found = broker(url, admin_url, token, client_conf, context, both=subscription is not None)
         way, rest = access(found.service_url, found.login, None, patience), found.login.rest(found.web_url)
         path = plan or Path(f"replay-{id}.json")
         ranges, again = load_or_make(path, wanted, lambda: make_plan(way, rest, wanted))
@@ -242,7 +241,7 @@ def report(
 
     with errors_reported():
         check_file(out)
-        found = broker_of_both(url, admin_url, token, client_conf, context)
+        found = broker(url, admin_url, token, client_conf, context, both=True)
         way, rest = access(found.service_url, found.login, None, patience), found.login.rest(found.web_url)
         what_if = WhatIf(retention, ttl)
         aged = what_if != WhatIf()
