@@ -103,7 +103,8 @@ class Authorizer:
 
         ``recorded``: the audit log has it also when it is allowed, as soon as all of it is.
         Raises AuthorizationRefusedError with the text and the status that Pulsar's REST interface answers, or
-        NotFoundError for a tenant that does not exist. The text does not tell the reason: that may name other roles.
+        NotFoundError for what lies in a tenant that does not exist. The text does not tell the reason: that may name
+        other roles.
         """
         decided = []
         for access in accesses:
@@ -118,6 +119,12 @@ class Authorizer:
 
 def refusal(caller: Caller, access: Access, decision: Decision) -> AuthorizationRefusedError | NotFoundError:
     """Return the error for a refused access, as Pulsar's REST interface answers it."""
+    if isinstance(access, TenantAccess) and access.operation in _OF_THE_TENANT_ITSELF:
+        # the same for a tenant that does not exist: a stranger does not hear which there are
+        return NotAuthorizedError(
+            f"Unauthorized to validateBothTenantOperationAndSuperUser for{_pair(caller)} about operation "
+            f"[{access.operation.name}] "
+        )
     if decision.missing:
         return NotFoundError("Tenant does not exist")
     if isinstance(access, ClusterAccess):
@@ -125,11 +132,6 @@ def refusal(caller: Caller, access: Access, decision: Decision) -> Authorization
     if isinstance(access, TenantAccess):
         if access.operation is None:
             return NotAuthorizedError("Don't have permission to administrate resources on this tenant")
-        if access.operation in _OF_THE_TENANT_ITSELF:
-            return NotAuthorizedError(
-                f"Unauthorized to validateBothTenantOperationAndSuperUser for{_pair(caller)} about operation "
-                f"[{access.operation.name}] "
-            )
         return NotAuthorizedError(
             f"Unauthorized to validateTenantOperation for{_pair(caller)} about operation "
             f"[{access.operation.name}] on tenant [{shown(access.tenant)}]"

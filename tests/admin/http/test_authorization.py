@@ -218,6 +218,11 @@ def test_a_proxy_needs_the_right_of_both(door: Door) -> None:
             "Don't have permission to administrate resources on this tenant",
         ),
         ("stranger", "GET", "/admin/v2/namespaces/none/main/topics", 404, "Tenant does not exist"),
+        (
+            "stranger", "DELETE", "/admin/v2/tenants/none", 401,
+            "Unauthorized to validateBothTenantOperationAndSuperUser for originalPrincipal [null] and clientAppId "
+            "[stranger] about operation [DELETE_TENANT] ",
+        ),
     ],
 )  # fmt: skip
 def test_refusals_are_pulsars(door: Door, role: str, method: str, path: str, status: int, reason: str) -> None:
