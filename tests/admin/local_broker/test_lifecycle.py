@@ -174,6 +174,22 @@ def test_expiry_by_hand_stops_at_the_first_younger_message(tmp_path: Path) -> No
     run_on_broker(tmp_path, scenario)
 
 
+def test_a_topic_without_messages_reaches_as_far_as_what_is_before_them(tmp_path: Path) -> None:
+    async def scenario(broker: RealBroker) -> None:
+        path = f"{URL}/subscription/s/expireMessages"
+        await broker.ask("PUT", f"{URL}/subscription/s", "earliest")
+        for ledger, entry, status in ((-1, -1, 204), (2**40, 0, 409)):
+            assert (await broker.ask("POST", path, {"ledgerId": ledger, "entryId": entry}))[0] == status
+        ids = await publish(broker, T, b"trimmed")
+        last = {"ledgerId": ids[0][0], "entryId": ids[0][1]}
+        assert (await broker.ask("POST", path, last))[0] == 204
+        await broker.ask("POST", f"{URL}/trim")
+        assert (await broker.ask("POST", path, last))[0] == 204
+        assert (await broker.ask("POST", path, {**last, "entryId": last["entryId"] + 1}))[0] == 409
+
+    run_on_broker(tmp_path, scenario)
+
+
 def test_expiry_by_hand_says_whether_there_was_anything_to_look_at(tmp_path: Path) -> None:
     """As Apache Pulsar 4.0.8 does: a backlog that is young is no refusal, unless consumers are at it (rule 11.5.6)."""
 

@@ -173,13 +173,15 @@ async def _expire_older(topic: Topic, subscription: Subscription, seconds: int) 
 
 
 async def _expire_until(topic: Topic, subscription: Subscription, position: Position, *, excluded: bool) -> bool:
-    """Acknowledge messages up to ``position``; return whether the topic reaches that far."""
+    """Acknowledge messages up to ``position``; return whether the topic reaches that far.
+
+    One that lies before all messages does nothing, also on a topic without any.
+    """
     _refuse_compaction(topic, subscription)
-    exact = topic.log.exact_ordinal(position)
-    behind = topic.log.ordinal(position)
-    if exact is None and behind >= topic.log.end:
+    if position > topic.log.position(topic.log.end - 1):
         return False
-    last = behind - 1 if exact is None or excluded else exact
+    exact = topic.log.exact_ordinal(position)
+    last = topic.log.ordinal(position) - 1 if exact is None or excluded else exact
     if last > subscription.cursor.mark_delete:
         subscription.expire_until(last)
     await durable(topic.log.barrier)
