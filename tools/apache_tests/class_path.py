@@ -38,7 +38,7 @@ ARTIFACTS: Final = (
     "io.opentelemetry:opentelemetry-sdk-testing:1.45.0",
 )
 """The tests and the libraries that they were compiled with, by Maven's coordinates."""
-BASES: Final = ("MockedPulsarServiceBaseTest", "TransactionTestBase")
+BASES: Final = ("MockedPulsarServiceBaseTest", "TransactionTestBase", "MockedPulsarStandalone")
 """The base classes whose broker can be replaced."""
 
 

@@ -22,6 +22,10 @@ public final class org.apache.pulsar.client.api.AnotherTest<T> extends org.apach
 }
 public class org.apache.pulsar.client.api.PureTest {
 }
+public abstract class org.apache.pulsar.security.MockedPulsarStandalone {
+}
+public class org.apache.pulsar.broker.admin.AloneTest extends org.apache.pulsar.security.MockedPulsarStandalone {
+}
 public interface org.apache.pulsar.client.api.Listener {
 }
 """.replace("\\\n", "")
@@ -29,6 +33,7 @@ public interface org.apache.pulsar.client.api.Listener {
 
 def test_classes_with_a_broker_are_chosen_through_all_their_parents() -> None:
     assert with_a_broker(LISTING) == [
+        "org.apache.pulsar.broker.admin.AloneTest",
         "org.apache.pulsar.client.api.AnotherTest",
         "org.apache.pulsar.client.api.OneTest",
     ]

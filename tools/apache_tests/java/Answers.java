@@ -75,6 +75,8 @@ public class Answers {
                     return beginsTransactions() ? resources(call) : Inside.of(call);
                 case "getTransactionMetadataStoreService":
                     return beginsTransactions() ? stores() : Inside.of(call);
+                case "getTopicPoliciesService":
+                    return MirroredPolicies.service(broker);
                 case "getBookKeeperClientFactory":
                     // for a compactor of the test's own, which `Compaction` replaces
                     return Inside.called("setup") ? bookKeepers() : Inside.of(call);

@@ -30,6 +30,8 @@ import org.testng.SkipException;
 public class BrokerProcess {
     private static final long START_MS_MAX = 120_000;
     private static final long END_S_MAX = 20;
+    /** Over which the process averages rates, if the test does not say. */
+    private static final int RATES_S = 2;
     private static final List<BrokerProcess> ALL = new CopyOnWriteArrayList<>();
 
     static {
@@ -78,6 +80,7 @@ public class BrokerProcess {
         settings = wanted;
         Map<String, String> written = new TreeMap<>(wanted);
         KeyStores.convert(written, data.getParent());
+        Credentials.convert(written);
         List<String> lines = new ArrayList<>();
         written.forEach((name, value) -> lines.add(name + "=" + value));
         lines.add("brokerServicePort=" + port);
@@ -89,6 +92,9 @@ public class BrokerProcess {
         // tests ask their own broker for metrics with and without them
         lines.add("exposeConsumerLevelMetricsInPrometheus=true");
         lines.add("exposeProducerLevelMetricsInPrometheus=true");
+        if (!wanted.containsKey("statsUpdateFrequencyInSecs")) {
+            lines.add("statsUpdateFrequencyInSecs=" + RATES_S);
+        }
         if (tls) {
             lines.add("brokerServicePortTls=" + portTls);
             lines.add("webServicePortTls=" + https);
@@ -180,6 +186,12 @@ public class BrokerProcess {
         } catch (Exception e) {
             System.err.println("the tenant public stays: " + e);
         }
+    }
+
+    /** Waits until the process has measured its rates over what the test has done just now. */
+    void measured() throws InterruptedException {
+        Inside.skip("rates of now"); // the moment is that of the process
+        Thread.sleep(RATES_S * 1000 + 200);
     }
 
     boolean alive() {

@@ -5,6 +5,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import org.apache.pulsar.broker.PulsarServerException;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.namespace.NamespaceService;
 import org.apache.pulsar.broker.service.BrokerService;
@@ -20,10 +21,12 @@ import org.mockito.invocation.InvocationOnMock;
 class MirroredBroker {
     private final BrokerProcess broker;
     private final PulsarService pulsar;
+    private final MirroredAuthorization authorization;
 
-    MirroredBroker(BrokerProcess broker, PulsarService pulsar) {
+    MirroredBroker(BrokerProcess broker, PulsarService pulsar) throws PulsarServerException {
         this.broker = broker;
         this.pulsar = pulsar;
+        this.authorization = new MirroredAuthorization(broker);
     }
 
     BrokerService service() {
@@ -33,7 +36,7 @@ class MirroredBroker {
                 case "pulsar":
                     return pulsar;
                 case "updateRates":
-                    Inside.skip("rates of now"); // most tests can do without
+                    broker.measured();
                     return null;
                 case "getTopicReference":
                     return loaded(name(call));
@@ -53,6 +56,12 @@ class MirroredBroker {
                     return pulsar.getBrokerListenPort();
                 case "getListenPortTls":
                     return pulsar.getBrokerListenPortTls();
+                case "getAuthorizationService":
+                    return authorization;
+                case "isAuthenticationEnabled":
+                    return broker.conf.isAuthenticationEnabled();
+                case "isAuthorizationEnabled":
+                    return broker.conf.isAuthorizationEnabled();
                 case "isSystemTopic":
                     TopicName topic = TopicName.get(name(call));
                     return NamespaceService.isSystemServiceNamespace(topic.getNamespace())

@@ -165,6 +165,8 @@ class MirroredSubscription {
                     return stats().getMsgBacklog();
                 case "getTotalNonContiguousDeletedMessagesRange":
                     return found.totalNonContiguousDeletedMessagesRange;
+                case "isDurable":
+                    return stats().isDurable();
                 case "getProperties":
                     return found.properties;
                 default:

@@ -64,6 +64,10 @@ class MirroredTopic {
                     return position(internalStats().lastConfirmedEntry);
                 case "isDeduplicationEnabled":
                     return admin.topicPolicies().getDeduplicationStatus(name.toString(), true);
+                case "getHierarchyTopicPolicies":
+                    return MirroredPolicies.applied(admin, name);
+                case "getBacklogQuota":
+                    return MirroredPolicies.quota(admin, name, call.getArgument(0));
                 case "getInactiveTopicPolicies":
                     return admin.topicPolicies().getInactiveTopicPolicies(name.toString(), true);
                 case "triggerCompaction":
@@ -145,6 +149,8 @@ class MirroredTopic {
                     return internalStats().totalSize;
                 case "getLastConfirmedEntry":
                     return position(internalStats().lastConfirmedEntry);
+                case "getConfig":
+                    return MirroredPolicies.ledger(admin, name);
                 case "isTerminated":
                     return "Terminated".equals(internalStats().state);
                 case "getCursors":

@@ -13,7 +13,7 @@ import org.apache.pulsar.common.policies.data.TenantInfo;
  * they are made.
  */
 public class OldNames {
-    private static final String NAMESPACE = "(?!pulsar/)[^/]+/(use|usw|usc|test|global)/[^/]+";
+    private static final String NAMESPACE = "(?!pulsar/)[^/]+/(use|usw|usc|test|global|c1)/[^/]+";
     private static final Set<String> MADE = new HashSet<>();
 
     static AgentBuilder rewritten(AgentBuilder agent) {
