@@ -1,36 +1,44 @@
 import static org.mockito.Mockito.mock;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
+import org.apache.pulsar.broker.service.SystemTopicBasedTopicPoliciesService;
 import org.apache.pulsar.broker.service.TopicPoliciesService;
 import org.apache.pulsar.broker.service.TopicPoliciesService.GetType;
+import org.apache.pulsar.client.admin.Namespaces;
 import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.api.Reader;
-import org.apache.pulsar.client.api.Schema;
-import org.apache.pulsar.common.events.ActionType;
-import org.apache.pulsar.common.events.PulsarEvent;
 import org.apache.pulsar.common.naming.SystemTopicNames;
 import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.policies.data.BacklogQuota;
 import org.apache.pulsar.common.policies.data.BacklogQuota.BacklogQuotaType;
 import org.apache.pulsar.common.policies.data.HierarchyTopicPolicies;
 import org.apache.pulsar.common.policies.data.PersistencePolicies;
+import org.apache.pulsar.common.policies.data.PolicyHierarchyValue;
 import org.apache.pulsar.common.policies.data.RetentionPolicies;
 import org.apache.pulsar.common.policies.data.TopicPolicies;
+import org.apache.pulsar.common.policies.data.impl.DispatchRateImpl;
+import org.apache.pulsar.common.util.ObjectMapperFactory;
 
 /** The policies of topics, as the process publishes them on `__change_events`, and as its REST interface says they apply. */
 class MirroredPolicies {
     private static final int EVENT_S_MAX = 10;
+    /** The policies that tests look at, by the names of their REST routes, which an event has. */
+    private static final Map<String, String> ROUTES = Map.of("getMaxConsumerPerTopic", "maxConsumers",
+            "getMaxProducerPerTopic", "maxProducers", "getMaxSubscriptionsPerTopic", "maxSubscriptionsPerTopic",
+            "getMessageTTLInSeconds", "messageTTL", "getRetentionPolicies", "retention", "getDispatchRate", "dispatchRate",
+            "getPublishRate", "publishRate", "getCompactionThreshold", "compactionThreshold");
 
     static TopicPoliciesService service(BrokerProcess broker) {
-        return mock(TopicPoliciesService.class, call -> call.getMethod().getName().equals("getTopicPoliciesAsync")
+        return mock(SystemTopicBasedTopicPoliciesService.class, call -> call.getMethod().getName().equals("getTopicPoliciesAsync")
                 ? CompletableFuture.completedFuture(published(broker, call.getArgument(0), call.<GetType>getArgument(1) == GetType.GLOBAL_ONLY))
                 : Inside.of(call));
     }
@@ -39,41 +47,57 @@ class MirroredPolicies {
     private static Optional<TopicPolicies> published(BrokerProcess broker, TopicName name, boolean global) throws Exception {
         TopicName topic = TopicName.get(name.getPartitionedTopicName());
         String events = "persistent://" + topic.getNamespace() + "/" + SystemTopicNames.NAMESPACE_EVENTS_LOCAL_NAME;
-        if (!broker.admin().topics().getList(topic.getNamespace()).stream().anyMatch(found -> found.startsWith(events))) {
+        try {
+            broker.admin().topics().getStats(events);
+        } catch (PulsarAdminException.NotFoundException e) {
             return Optional.empty();
         }
-        Optional<TopicPolicies> last = Optional.empty();
-        try (Reader<PulsarEvent> reader = broker.client().newReader(Schema.AVRO(PulsarEvent.class)).topic(events)
-                .startMessageId(MessageId.earliest).create()) {
+        byte[] last = null;
+        try (Reader<byte[]> reader = broker.client().newReader().topic(events).startMessageId(MessageId.earliest).create()) {
             while (reader.hasMessageAvailable()) {
-                Message<PulsarEvent> message = reader.readNext(EVENT_S_MAX, TimeUnit.SECONDS);
+                Message<byte[]> message = reader.readNext(EVENT_S_MAX, TimeUnit.SECONDS);
                 if (message == null) {
                     throw new PulsarClientException("no event within " + EVENT_S_MAX + " s");
                 }
-                if (!TopicPoliciesService.unwrapEventKey(message.getKey()).equals(topic)
-                        || message.getKey().startsWith(TopicPoliciesService.GLOBAL_POLICIES_MSG_KEY_PREFIX) != global) {
-                    continue;
+                if (TopicPoliciesService.unwrapEventKey(message.getKey()).equals(topic)
+                        && message.getKey().startsWith(TopicPoliciesService.GLOBAL_POLICIES_MSG_KEY_PREFIX) == global) {
+                    last = message.getValue();
                 }
-                PulsarEvent event = message.getValue();
-                last = event == null || event.getActionType() == ActionType.DELETE ? Optional.empty()
-                        : Optional.ofNullable(event.getTopicPoliciesEvent().getPolicies());
             }
         }
-        return last;
+        if (last == null || last.length == 0) {
+            return Optional.empty();
+        }
+        JsonNode policies = ObjectMapperFactory.getMapper().getObjectMapper().readTree(last).at("/topicPoliciesEvent/policies");
+        return Optional.of(mock(TopicPolicies.class, call -> {
+            String route = ROUTES.get(call.getMethod().getName());
+            return route == null ? Inside.of(call) : ObjectMapperFactory.getMapper().getObjectMapper()
+                    .convertValue(policies.get(route), call.getMethod().getReturnType());
+        }));
     }
 
-    /** The limits that apply to a topic and that tests ask for. */
+    /** The limits that tests ask for: the topic's and the namespace's own, and, below those, what applies. */
     static HierarchyTopicPolicies applied(PulsarAdmin admin, TopicName topic) throws PulsarAdminException {
         HierarchyTopicPolicies found = new HierarchyTopicPolicies();
         String name = topic.toString();
-        found.getMaxConsumerPerTopic().updateTopicValue(admin.topicPolicies().getMaxConsumers(name, true));
-        found.getMaxProducersPerTopic().updateTopicValue(admin.topicPolicies().getMaxProducers(name, true));
-        found.getMaxSubscriptionsPerTopic().updateTopicValue(admin.topicPolicies().getMaxSubscriptionsPerTopic(name));
-        found.getTopicMaxMessageSize().updateTopicValue(admin.topicPolicies().getMaxMessageSize(name));
-        found.getMessageTTLInSeconds().updateTopicValue(admin.topicPolicies().getMessageTTL(name, true));
-        found.getInactiveTopicPolicies().updateTopicValue(admin.topicPolicies().getInactiveTopicPolicies(name, true));
-        found.getDeduplicationEnabled().updateTopicValue(admin.topicPolicies().getDeduplicationStatus(name, true));
+        String namespace = topic.getNamespace();
+        org.apache.pulsar.client.admin.TopicPolicies own = admin.topicPolicies();
+        Namespaces of = admin.namespaces();
+        fill(found.getMaxConsumerPerTopic(), own.getMaxConsumers(name), of.getMaxConsumersPerTopic(namespace), own.getMaxConsumers(name, true));
+        fill(found.getMaxProducersPerTopic(), own.getMaxProducers(name), of.getMaxProducersPerTopic(namespace),
+                own.getMaxProducers(name, true));
+        fill(found.getMaxSubscriptionsPerTopic(), own.getMaxSubscriptionsPerTopic(name), of.getMaxSubscriptionsPerTopic(namespace), null);
+        fill(found.getTopicMaxMessageSize(), own.getMaxMessageSize(name), null, null);
+        fill(found.getMessageTTLInSeconds(), own.getMessageTTL(name), of.getNamespaceMessageTTL(namespace), own.getMessageTTL(name, true));
+        fill(found.getDispatchRate(), (DispatchRateImpl) own.getDispatchRate(name), (DispatchRateImpl) of.getDispatchRate(namespace),
+                (DispatchRateImpl) own.getDispatchRate(name, true));
         return found;
+    }
+
+    private static <T> void fill(PolicyHierarchyValue<T> value, T own, T ofNamespace, T applied) {
+        value.updateTopicValue(own);
+        value.updateNamespaceValue(ofNamespace);
+        value.updateBrokerValue(applied);
     }
 
     static BacklogQuota quota(PulsarAdmin admin, TopicName topic, BacklogQuotaType type) throws PulsarAdminException {
