@@ -1,3 +1,4 @@
+import static org.mockito.Mockito.RETURNS_DEEP_STUBS;
 import static org.mockito.Mockito.mock;
 
 import java.util.HashMap;
@@ -70,7 +71,13 @@ public class Answers {
                     return broker.admin();
                 case "getClient":
                     return broker.client();
+                case "getLocalMetadataStore":
+                case "getConfigurationMetadataStore":
+                    return makesBundleFactory() ? mock(call.getMethod().getReturnType(), RETURNS_DEEP_STUBS) : Inside.of(call);
                 case "getPulsarResources":
+                    if (makesBundleFactory()) {
+                        return mock(call.getMethod().getReturnType(), RETURNS_DEEP_STUBS);
+                    }
                     // the coordinators' topic: magnetar has its own
                     return beginsTransactions() ? resources(call) : Inside.of(call);
                 case "getTransactionMetadataStoreService":
@@ -123,6 +130,11 @@ public class Answers {
 
     private static boolean begins() {
         return Inside.called("startBroker") || Inside.called("reuseMockBookkeeperAndMetadataStores");
+    }
+
+    /** Whether a test makes a NamespaceBundleFactory while it begins, which it may never use. */
+    private static boolean makesBundleFactory() {
+        return Inside.called("setupConfigAndStart");
     }
 
     private static boolean beginsTransactions() {

@@ -86,8 +86,9 @@ class MirroredPolicies {
         fill(found.getMaxConsumerPerTopic(), own.getMaxConsumers(name), of.getMaxConsumersPerTopic(namespace), own.getMaxConsumers(name, true));
         fill(found.getMaxProducersPerTopic(), own.getMaxProducers(name), of.getMaxProducersPerTopic(namespace),
                 own.getMaxProducers(name, true));
-        fill(found.getMaxSubscriptionsPerTopic(), own.getMaxSubscriptionsPerTopic(name), of.getMaxSubscriptionsPerTopic(namespace), null);
-        fill(found.getTopicMaxMessageSize(), own.getMaxMessageSize(name), null, null);
+        fill(found.getMaxSubscriptionsPerTopic(), own.getMaxSubscriptionsPerTopic(name), of.getMaxSubscriptionsPerTopic(namespace),
+                StandIn.living().conf.getMaxSubscriptionsPerTopic());
+        fill(found.getTopicMaxMessageSize(), own.getMaxMessageSize(name), null, StandIn.living().conf.getMaxMessageSize());
         fill(found.getMessageTTLInSeconds(), own.getMessageTTL(name), of.getNamespaceMessageTTL(namespace), own.getMessageTTL(name, true));
         fill(found.getDispatchRate(), (DispatchRateImpl) own.getDispatchRate(name), (DispatchRateImpl) of.getDispatchRate(namespace),
                 (DispatchRateImpl) own.getDispatchRate(name, true));
