@@ -15,6 +15,9 @@ from magnetar.protocol.entries import metadata_of, payload_of
 from tests.support.batch_writer import BatchWriter
 from tests.support.encrypted_entries import pair
 
+SEAL, UNSEAL = Encryptor({"k": pair()[1]}), Decryptor({"k": pair()[0]})
+"""A private key is checked when it is loaded, which takes longer than everything else here: it is loaded once."""
+
 
 @given(
     st.none() | st.binary(min_size=1, max_size=4_000),
@@ -30,11 +33,11 @@ def test_split_and_joined(
     pairs = tuple(properties.items())
     (batch,) = BatchWriter("p").pack(5, [value], [7], [key], [9], [pairs])
     metadata = dataclasses.replace(metadata_of(batch.entry), compression=kind)
-    seal = Encryptor({"k": pair()[1]}).encrypt if sealed else None
+    seal = SEAL.encrypt if sealed else None
     limit = room + (400 if sealed else 0)
     entries = split_into_chunks(metadata, payload_of(batch.entry), limit, seal)
     assert entries and max(map(len, entries)) <= limit
-    opener = EntryOpener("t", 1_000, Decryptor({"k": pair()[0]}))
+    opener = EntryOpener("t", 1_000, UNSEAL)
     found = [opener.open(1, number, entry) for number, entry in enumerate(entries)]
     assert found[:-1] == [None] * (len(entries) - 1) and found[-1] is not None
     whole = metadata_of(found[-1].data)

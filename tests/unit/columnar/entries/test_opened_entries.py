@@ -25,7 +25,8 @@ from tests.support.chunked_messages import chunks
 from tests.support.encrypted_entries import pair
 
 TOPIC = "persistent://public/default/t"
-SEAL = Encryptor({"k": pair()[1]})
+SEAL, UNSEAL = Encryptor({"k": pair()[1]}), Decryptor({"k": pair()[0]})
+"""A private key is checked when it is loaded, which takes longer than everything else here: it is loaded once."""
 texts = st.binary(max_size=4)
 
 
@@ -50,7 +51,7 @@ def sealed(payload: bytes, more: bytes = b"", **fields: Any) -> bytes:
 
 def columns(*stored: bytes) -> dict[str, Any]:
     """All columns but the id, read as a Spark task reads."""
-    opener = EntryOpener(TOPIC, 1_000, Decryptor({"k": pair()[0]}))
+    opener = EntryOpener(TOPIC, 1_000, UNSEAL)
     decoder = ArrowDecoder(TOPIC, ValueDecoder(Binary()), tuple(METADATA))
     found: list[Any] = []
     for number, data in enumerate(stored):
