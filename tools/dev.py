@@ -28,12 +28,16 @@ GENERATED = ROOT / "src" / "magnetar" / "protocol" / "generated"
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 REST: tuple[str, ...] = ()
 """What no other run names."""
+HALF_OF_UNIT = tuple(f"tests/unit/{name}" for name in ("client", "columnar", "delivery", "storage", "topic"))
+"""About half of what tests/unit takes: as one run it was the last to end, with nothing beside it for two minutes."""
+SPARK = (("tests/spark", "-m", "not drivers"), ("tests/spark", "-m", "drivers"))
+"""Runs that start Java some dozens of times, in half the processor time once its classes are archived."""
 RUNS = (
+    *SPARK,
     ("tests/admin",),
     ("tests/app",),
-    ("tests/spark", "-m", "not drivers"),
-    ("tests/spark", "-m", "drivers"),
-    ("tests/unit",),
+    HALF_OF_UNIT,
+    ("tests/unit", *(f"--ignore={name}" for name in HALF_OF_UNIT)),
     REST,
     ("tests/sim",),
     ("tests/hostile",),
@@ -196,25 +200,28 @@ def test(arguments: Sequence[str]) -> None:
         return
     install("all")
     install_generators()
-    # Java starts some dozens of times, in half the CPU time so; without it the tests are slower, and one is skipped
-    call(BIN / "python", "-m", "magnetar.spark.class_archive", check=False)
-    others = tuple(f"--ignore={name}" for name in sorted({run[0] for run in RUNS if run != REST}))
+    others = tuple(f"--ignore={name}" for name in sorted({run[0] for run in RUNS if run not in (REST, HALF_OF_UNIT)}))
     with Runs([others if run == REST else run for run in RUNS], AT_ONCE) as runs:
         check([])
-        failed = runs.finish()
-    if failed:
-        sys.exit(failed)
+        if failed := runs.finish():
+            sys.exit(failed)
 
 
 class Runs:
-    """Runs of pytest, some at a time; what one prints is shown when it has ended."""
+    """Runs of pytest, some at a time; what one prints is shown when it has ended.
+
+    Those of Spark begin when Java's classes are archived; where they cannot be, these are slower, and skip one test.
+    """
 
     def __init__(self, waiting: Sequence[Sequence[str]], at_once: int) -> None:
         self._waiting = list(waiting)
         self._going: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
-        self._failed = 0
+        self._failed, self._stopped = 0, False
         self._threads = [threading.Thread(target=self._work) for _ in range(at_once)]
+        self._archive = threading.Thread(target=self._call, args=("python", "-m", "magnetar.spark.class_archive"))
+        if any(run in SPARK for run in waiting):
+            self._threads.insert(0, self._archive)
 
     def __enter__(self) -> Runs:
         for thread in self._threads:
@@ -224,7 +231,7 @@ class Runs:
     def __exit__(self, *_: object) -> None:
         """End what goes on, as Ctrl-C does: a run ends its brokers and its Java. Nothing if all have ended."""
         with self._lock:
-            self._waiting.clear()
+            self._stopped = True
             for process in self._going:
                 process.send_signal(signal.SIGINT)
         for thread in self._threads:
@@ -232,27 +239,33 @@ class Runs:
 
     def _work(self) -> None:
         while True:
-            with tempfile.TemporaryFile() as output:
-                began = time.monotonic()
-                with self._lock:
-                    if not self._waiting:
-                        return
-                    run = self._waiting.pop(0)
-                    process = subprocess.Popen(
-                        [BIN / "pytest", *run],
-                        cwd=ROOT,
-                        env=environment(),
-                        stdout=output,
-                        stderr=output,
-                    )
-                    self._going.add(process)
-                failed = process.wait()
-                with self._lock:
-                    self._going.discard(process)
-                    self._failed = failed or self._failed
-                    output.seek(0)
-                    print(f"pytest {' '.join(run)}: {time.monotonic() - began:.0f} s")
-                    print(output.read().decode(errors="replace"), flush=True)
+            with self._lock:
+                if not self._waiting:
+                    return
+                run = self._waiting.pop(0)
+            if run in SPARK:
+                self._archive.join()
+            if failed := self._call("pytest", *run):
+                self._failed = failed
+
+    def _call(self, program: str, *arguments: str) -> int:
+        """Run it, unless all were stopped; return its exit status."""
+        with tempfile.TemporaryFile() as output:
+            began = time.monotonic()
+            with self._lock:
+                if self._stopped:
+                    return 0
+                process = subprocess.Popen(
+                    [BIN / program, *arguments], cwd=ROOT, env=environment(), stdout=output, stderr=output
+                )
+                self._going.add(process)
+            failed = process.wait()
+            with self._lock:
+                self._going.discard(process)
+                output.seek(0)
+                print(f"{program} {' '.join(arguments)}: {time.monotonic() - began:.0f} s")
+                print(output.read().decode(errors="replace"), flush=True)
+        return failed
 
     def finish(self) -> int:
         """Wait for all, and return the exit status of one that failed, or 0."""

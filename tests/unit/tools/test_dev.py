@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tools import dev
-from tools.dev import AT_ONCE, REST, RUNS, Runs
+from tools.dev import AT_ONCE, HALF_OF_UNIT, REST, RUNS, SPARK, Runs
 
 from tests.support.interruptible import interruptible
 
@@ -45,6 +45,28 @@ def test_as_many_as_asked_go_on_at_a_time(programme: Path) -> None:
         (programme / "go").touch()
         assert runs.finish() == 0
     assert (programme / "c.began").exists()
+
+
+def test_runs_of_spark_begin_when_the_classes_of_java_are_archived(
+    programme: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Others go on meanwhile; where there is no archive, those of Spark begin all the same."""
+    archive = programme / "python"
+    for ends in ("true", "false"):
+        archive.write_text(
+            f"#!/bin/sh\ntouch {programme}/archive.began\n"
+            f"while [ ! -e {programme}/archived ]; do sleep 0.02; done\necho archived $@\n{ends}\n"
+        )
+        archive.chmod(0o755)
+        with Runs([*SPARK, ("a",), ("b",)], 3) as runs:
+            until(lambda: all((programme / f"{name}.began").exists() for name in ("archive", "a", "b")))
+            (programme / "archived").touch()
+            assert runs.finish() == 0
+        said = capfd.readouterr().out
+        ended = said.index("archived -m magnetar.spark.class_archive\n")
+        assert all(said.index(f"ran {' '.join(run)}\n") > ended for run in SPARK)
+        for left in (programme / "archived", *programme.rglob("*.began")):
+            left.unlink()
 
 
 def test_leaving_ends_what_goes_on_and_begins_nothing(programme: Path) -> None:
@@ -99,8 +121,12 @@ def until(true: Callable[[], bool]) -> None:
 def test_every_folder_is_in_one_run() -> None:
     """What no run names is in one, which leaves out just what the others name."""
     assert RUNS.count(REST) == 1
-    for name in {run[0] for run in RUNS if run != REST}:
+    for name in {run[0] for run in RUNS if run != REST} | {*HALF_OF_UNIT}:
         assert (TESTS.parent / name).is_dir(), name
+    assert [run for run in RUNS if run[:1] == ("tests/unit",)] == [
+        ("tests/unit", *(f"--ignore={name}" for name in HALF_OF_UNIT))
+    ]
+    assert HALF_OF_UNIT in RUNS and all(name.startswith("tests/unit/") for name in HALF_OF_UNIT)
     assert 1 <= AT_ONCE <= len(RUNS)
     marked = sorted(run[1:] for run in RUNS if run[:1] == ("tests/spark",))
     assert marked == [("-m", "drivers"), ("-m", "not drivers")]
