@@ -14,7 +14,7 @@ from typing import Any, Final
 from magnetar.model.names import TopicName
 from magnetar.model.schemas import SchemaType
 from magnetar.protocol import commands as c
-from magnetar.testing.rawclient import RawClientError
+from magnetar.testing.rawclient import RawClientError, make_entry
 from magnetar.testing.rawtransaction import RawTransaction
 from tests.sim.stage import FIRST_MESSAGES, SUB, Stage, answered, connection
 from tests.sim.world import T
@@ -45,6 +45,17 @@ class Promise:
 
 async def _send(stage: Stage) -> None:
     await stage.producer.publish(b"new", key="k0")
+
+
+async def _send_together(stage: Stage) -> None:
+    """SENDs that arrive in one piece; the broker takes them for a run (docs/decisions/077)."""
+    entries = [make_entry(b"together %d" % number, producer="p", sequence_id=100 + number) for number in range(3)]
+    producer_id = stage.producer.producer_id
+    stage.client.say(
+        *(c.CommandSend(producer_id, 100 + i, 1, None, False, None, False, None, one) for i, one in enumerate(entries))
+    )
+    heard = [await stage.client.hear(c.CommandSendReceipt) for _ in entries]
+    assert [receipt.sequence_id for receipt in heard] == [100, 101, 102]
 
 
 async def _send_many_and_close(stage: Stage) -> list[str]:
@@ -217,6 +228,7 @@ CURSOR: Final = (f"t {SUB}",)
 """Where the cursor is."""
 OF_THE_WIRE: Final = (
     Promise("SEND_RECEIPT", (c.CommandSend,), _send),
+    Promise("SEND_RECEIPTs of a run", (c.SendRun,), _send_together),
     Promise("CLOSE_PRODUCER behind its sends", (c.CommandCloseProducer,), _send_many_and_close),
     Promise("SEND_RECEIPT of a repetition", (), _send_twice, _deduplicated),
     Promise("the last sequence id", (), _come_back_deduplicated, _deduplicated),
@@ -303,6 +315,7 @@ PROMISES_NOTHING: Final = {
     c.CommandPing: "a sign of life",
     c.CommandPong: "a sign of life",
     c.CommandFlow: "permits live as long as their consumer",
+    c.AckRun: "ACKs without a request id are not answered",
     c.CommandRedeliverUnacknowledgedMessages: "not answered; a crash has the same effect",
     c.CommandCloseConsumer: "an acknowledgement without a request id is not promised; one with it has its own answer",
     c.CommandLookupTopic: "says where, makes nothing",

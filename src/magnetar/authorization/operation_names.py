@@ -81,10 +81,10 @@ TOPIC_WORDS: Final[Mapping[str, TopicOperation]] = {
 }
 """Words of pulsar-admin and of people for operations on topics."""
 _OPENED_BY: Final[Mapping[type, type]] = {
-    **dict.fromkeys((c.CommandSend, c.CommandCloseProducer), c.CommandProducer),
+    **dict.fromkeys((c.CommandSend, c.SendRun, c.CommandCloseProducer), c.CommandProducer),
     **dict.fromkeys(
         (
-            *(c.CommandFlow, c.CommandAck, c.CommandRedeliverUnacknowledgedMessages, c.CommandCloseConsumer),
+            *(c.CommandFlow, c.CommandAck, c.AckRun, c.CommandRedeliverUnacknowledgedMessages, c.CommandCloseConsumer),
             *(c.CommandGetLastMessageId, c.CommandConsumerStats),
         ),
         c.CommandSubscribe,

@@ -1,6 +1,7 @@
 """Bytes off a socket to typed commands.
 
-SEND, ACK and MESSAGE, of which there are many, are read by hand (`hot_commands`), every other command by the codec.
+SEND, ACK and MESSAGE, of which there are many, are read by hand (`hot_commands`, and `command_runs` for those that
+are alike), every other command by the codec.
 
 One call decodes so much and no more, whatever was sent: what is left waits until it is asked for (``more``). A broker
 does so once per turn of a connection (docs/decisions/018); a client, which trusts the other side, asks until it is
@@ -14,6 +15,7 @@ from typing import Final
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
+from magnetar.protocol.command_runs import may_begin, read_ack_run, read_send_run
 from magnetar.protocol.commands import (
     Command,
     CommandMessage,
@@ -56,7 +58,8 @@ class Decoder:
     __slots__ = ("_broken", "_from_client", "_splitter", "_walkable", "slice_bytes")
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE, *, from_client: bool = False) -> None:
-        """``from_client``: long lists of ids come as :class:`UnparsedCommand`, and nothing else may be long."""
+        """``from_client``: long lists of ids come as :class:`UnparsedCommand` and nothing else may be long, and SENDs
+        and ACKs that are alike come as :class:`SendRun` and :class:`AckRun`."""
         self._splitter = FrameSplitter(max_frame_size)
         self._from_client = from_client
         self.slice_bytes = SLICE_BYTES
@@ -156,6 +159,7 @@ class Decoder:
         enough = last
         if position < last:
             enough = min(last, position + min(SLICE_FRAMES * (read_size(buffer, position)[0] + 4), self.slice_bytes))
+        run_last = min(enough, size - 14) if self._from_client else -1
         credit = SLICE_COMMANDS
         while position <= enough:
             total, command_size = _read_sizes(buffer, position)
@@ -174,9 +178,22 @@ class Decoder:
                 append(_long(buffer, start, stop, end, kind))
                 credit -= command_size >> 10
             elif kind == SEND:
+                # the next one is of the same producer, as far as a byte of its id tells
+                if end <= run_last and buffer[end + 13] == buffer[start + 5] and may_begin(buffer, start, end):
+                    sends = read_send_run(buffer, start - 8, enough, limit)
+                    if sends is not None:
+                        append(sends[0])
+                        position = sends[1]
+                        continue
                 append(read_send(buffer, start, stop, end))
                 continue
             elif kind == ACK:
+                if end <= run_last and buffer[end + 13] == buffer[start + 5] and may_begin(buffer, start, end):
+                    acks = read_ack_run(buffer, start - 8, enough)
+                    if acks is not None:
+                        append(acks[0])
+                        position = acks[1]
+                        continue
                 if (ack := read_ack(buffer, start + 2, stop)) is not None:
                     append(ack)
                     continue

@@ -155,7 +155,7 @@ def read_message(data: bytes, start: int, stop: int, end: int) -> CommandMessage
             value = data[i + 1]
             i += 2
             if tag == 0x12:
-                message_id = _id(data, i, i + value) if i + value <= stop else None
+                message_id = read_id(data, i, i + value) if i + value <= stop else None
                 i += value
                 continue
             if value > 127:
@@ -191,7 +191,7 @@ def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
         if (
             data[at : at + 3] == _ONE_ID
             and data[at + 3] + at + 4 == stop
-            and (only := _id(data, at + 4, stop)) is not None
+            and (only := read_id(data, at + 4, stop)) is not None
         ):
             return _new_ack(CommandAck, (consumer, _INDIVIDUAL, (only,), None, (), None, None))
     consumer_id = kind = -1
@@ -202,7 +202,7 @@ def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
         value = data[i + 1]
         i += 2
         if tag == 0x1A:
-            message_id = _id(data, i, i + value) if i + value <= stop else None
+            message_id = read_id(data, i, i + value) if i + value <= stop else None
             if message_id is None:
                 return None
             i += value
@@ -228,7 +228,7 @@ def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
     return _new_ack(CommandAck, (consumer_id, _ACK_TYPES[kind], tuple(ids), None, (), None, request_id))
 
 
-def _id(data: bytes, i: int, stop: int) -> MessageIdData | None:
+def read_id(data: bytes, i: int, stop: int) -> MessageIdData | None:
     """Read a message id of ledger, entry and perhaps partition and batch index; None if one of them is negative."""
     ledger = entry = partition = batch_index = -1
     while i + 1 < stop:

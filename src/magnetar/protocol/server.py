@@ -23,6 +23,8 @@ GREETING_MAX: Final = 64 << 10
 
 FROM_CLIENT: Final[frozenset[type]] = frozenset(
     {
+        c.AckRun,
+        c.SendRun,
         c.CommandAck,
         c.CommandAddPartitionToTxn,
         c.CommandAddSubscriptionToTxn,

@@ -98,7 +98,15 @@ NEEDED = {
 }
 """Which roles with grants on the namespace may do it."""
 OF_HANDLES = {
-    *(c.CommandWatchTopicListClose, c.CommandSend, c.CommandCloseProducer, c.CommandFlow, c.CommandAck),
+    *(
+        c.CommandWatchTopicListClose,
+        c.CommandSend,
+        c.SendRun,
+        c.AckRun,
+        c.CommandCloseProducer,
+        c.CommandFlow,
+        c.CommandAck,
+    ),
     *(c.CommandRedeliverUnacknowledgedMessages, c.UnparsedCommand, c.CommandSeek, c.CommandUnsubscribe),
     *(c.CommandCloseConsumer, c.CommandGetLastMessageId, c.CommandConsumerStats, c.CommandTcClientConnectRequest),
     *(c.CommandNewTxn, c.CommandEndTxn),

@@ -242,6 +242,51 @@ def test_a_message_behind_the_one_that_used_a_rate_up_waits() -> None:
     run(scenario)
 
 
+def test_what_came_with_the_one_that_used_a_rate_up_follows_in_order() -> None:
+    """SENDs that are alike come in one piece; the rest of it is handled before what was sent after it (rule 14.6)."""
+
+    async def scenario() -> None:
+        listener, _, _, published = publisher(Connections())
+        session = listener.session
+        producer = cast(Any, session.producers[1])
+
+        def publish(message: c.CommandSend) -> None:
+            published.append(message.sequence_id)
+            session.halted = message.sequence_id in (1, 2)
+
+        producer.publish = publish
+        listener.data_received(sends(4) + codec.encode(c.CommandPing()) + sends(2, first=4))
+        assert published == [0, 1]
+        for count in (3, 6):
+            session.halted = False
+            listener.turn()
+            assert published == list(range(count))
+        assert not session.busy
+        hang_up(listener)
+
+    run(scenario)
+
+
+def test_nothing_follows_the_message_that_ended_the_connection() -> None:
+    async def scenario() -> None:
+        listener, _, _, published = publisher(Connections())
+        session = listener.session
+        producer = cast(Any, session.producers[1])
+
+        def publish(message: c.CommandSend) -> None:
+            published.append(message.sequence_id)
+            if message.sequence_id == 1:
+                session.close("enough")
+
+        producer.publish = publish
+        listener.data_received(sends(4))
+        listener.turn()
+        assert published == [0, 1]
+        hang_up(listener)
+
+    run(scenario)
+
+
 def test_an_unknown_id_in_an_acknowledgement_leaves_the_others_as_they_are() -> None:
     async def scenario() -> None:
         listener, _ = connected(Connections())

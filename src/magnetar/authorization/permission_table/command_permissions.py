@@ -238,6 +238,7 @@ COMMAND_PERMISSIONS: Final[Mapping[type, CommandPermission]] = MappingProxyType(
         c.CommandSend: CommandPermission(
             "the producer that PRODUCER opened on this connection; a transaction of its own, if it names one"
         ),
+        c.SendRun: CommandPermission("as SEND: it is many of these"),
         c.CommandCloseProducer: _PRODUCER,
         c.CommandSubscribe: CommandPermission(
             "CONSUME on the topic with the subscription",
@@ -250,6 +251,7 @@ COMMAND_PERMISSIONS: Final[Mapping[type, CommandPermission]] = MappingProxyType(
         c.CommandAck: CommandPermission(
             "the consumer that SUBSCRIBE opened on this connection; a transaction of its own, if it names one"
         ),
+        c.AckRun: CommandPermission("as ACK: it is many of these"),
         c.CommandRedeliverUnacknowledgedMessages: _CONSUMER,
         c.UnparsedCommand: CommandPermission("as ACK and REDELIVER_UNACKNOWLEDGED_MESSAGES: it is a long one of these"),
         c.CommandSeek: CommandPermission(

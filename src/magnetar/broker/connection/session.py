@@ -45,6 +45,7 @@ _COMPLAINT_MAX: Final = 500
 _FEW_IDS: Final = 8
 _ACK: Final = c.CommandAck
 _SEND: Final = c.CommandSend
+_SEND_RUN: Final = c.SendRun
 
 Handler = Callable[["Session", Any], Iterator[int] | None]
 
@@ -158,10 +159,10 @@ class Session(PausableSocket):
                     if (ids := len(command.message_ids)) > _FEW_IDS:  # type: ignore[union-attr]  # it is an ACK
                         budget -= ids >> 2
                     continue
-                if kind is _SEND:
+                if kind is _SEND or kind is _SEND_RUN:
                     if self.acking:
                         self.hand_over_acks()
-                    send(self, command)
+                    (send if kind is _SEND else handlers[kind])(self, command)
                     if self.halted:
                         if self.closed:
                             return
@@ -204,6 +205,11 @@ class Session(PausableSocket):
             self.pause_reading()
             if len(self.producers) >= MANY_PRODUCERS:
                 self.read_wide()
+
+    def put_back(self, commands: Iterable[c.Command]) -> None:
+        """Handle these first when it goes on: the handler of what they came in had to stop."""
+        if not self.closed:
+            self._commands += commands
 
     def _advance(self, budget: int) -> int:
         """Go on with the command that has begun; returns what is left of ``budget``."""

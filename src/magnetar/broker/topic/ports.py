@@ -116,6 +116,10 @@ class WritableLog(Log, Protocol):
         """Fix the place of ``entry``; ``tag`` is a ``publish.producer.PendingEntry`` and comes back with the result."""
         ...
 
+    def append_all(self, entries: list[bytes], tags: Sequence[Any]) -> None:
+        """Do the same for entries of one message each, in order."""
+        ...
+
     def barrier(self, done: Done, failed: Callable[[PersistenceError], None] | None = None) -> None:
         """Call ``done`` when everything appended before has its result."""
         ...

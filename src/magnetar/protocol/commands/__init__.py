@@ -2,7 +2,7 @@
 
 Reading order: ``ids`` (what commands are made of), ``connection`` (handshake, keep-alive, plain answers), ``lookups``,
 ``producer``, ``consumer``, ``schemas``, ``topic_list_watchers``, ``transactions``, ``unparsed`` (a command that is
-too long to be read at once) and ``names`` (what people call them).
+too long to be read at once), ``runs`` (many that are alike) and ``names`` (what people call them).
 
 A field without a default is always written. One whose default is None is written when it is not None, so "absent" and
 "zero" stay different. Any other field is written when it differs from its default, which is the wire's default too.
@@ -75,6 +75,7 @@ from magnetar.protocol.commands.producer import (
     ProducerAccessMode,
     ResourceType,
 )
+from magnetar.protocol.commands.runs import AckRun, SendRun
 from magnetar.protocol.commands.schemas import (
     CommandGetOrCreateSchema,
     CommandGetOrCreateSchemaResponse,
@@ -121,6 +122,8 @@ Command: TypeAlias = (
     | CommandPartitionedTopicMetadata
     | CommandPartitionedTopicMetadataResponse
     | UnparsedCommand
+    | AckRun
+    | SendRun
     | CommandLookupTopic
     | CommandLookupTopicResponse
     | CommandGetTopicsOfNamespace
@@ -172,6 +175,7 @@ Command: TypeAlias = (
 )
 
 __all__ = [
+    "AckRun",
     "AckType",
     "AuthData",
     "AuthMethod",
@@ -250,6 +254,7 @@ __all__ = [
     "ResourceType",
     "Schema",
     "SchemaType",
+    "SendRun",
     "SubType",
     "TxnAction",
     "TxnId",

@@ -6,7 +6,9 @@ durable, and only ordinals below ``end`` may be shown to any client.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, Final, Protocol
 
 from magnetar.model.errors import PersistenceError
@@ -16,9 +18,9 @@ from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache
 from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.ledgers.ledger import Ledger, LedgerTable, Rollover
-from magnetar.storage.ledgers.offloadable_ledgers import CopyHome, OffloadableLedgers
 from magnetar.storage.ledgers.span_table import SpanHome, SpanTable
 from magnetar.storage.ledgers.stored_run import StoredRun
+from magnetar.storage.ledgers.trimmable_ledgers import TrimHome, TrimmableLedgers
 from magnetar.storage.log import records
 from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 
@@ -31,13 +33,12 @@ _new_run: Final = tuple.__new__  # a third of what calling the class takes, once
 ReadDone = Callable[[StoredRun | Exception], None]
 
 
-class LogHome(SpanHome, CopyHome, Protocol):
+class LogHome(SpanHome, TrimHome, Protocol):
     """The store, as one log sees it."""
 
     cache: EntryCache
     clock: Clock
     rollover: Rollover
-    keep_all: str | None
 
     def next_ledger_id(self) -> int: ...
     def next_cursor_id(self) -> int: ...
@@ -45,15 +46,15 @@ class LogHome(SpanHome, CopyHome, Protocol):
     def read_on(self, log: ManagedLedger) -> None: ...
 
 
-class ManagedLedger(OffloadableLedgers):
+class ManagedLedger(TrimmableLedgers):
     """One topic's log; made by :class:`magnetar.storage.store.LedgerStore`."""
 
     # CPython shares the keys of instances with up to 29 attributes; one with 30 had a hash table of 1.6 KB for each
     # topic, and 1,000 topics that are written in turn cost 8 % more CPU (docs/performance.md)
     __slots__ = (
         "_extent", "_ledger_bytes", "_ledger_ready", "_next", "_next_index", "_room", "ahead_from", "cached_runs",
-        "cursors", "deleted", "end", "entries_added", "feature_states", "feature_states_at", "hidden", "hidden_size",
-        "home", "id", "index", "name", "newest_read", "on_counted", "on_durable", "on_failed", "on_group", "properties",
+        "cursors", "deleted", "end", "entries_added", "feature_states", "feature_states_at", "home",
+        "id", "index", "name", "newest_read", "on_counted", "on_durable", "on_failed", "on_group", "properties",
         "read_end", "spans", "table",
     )  # fmt: skip
 
@@ -71,10 +72,6 @@ class ManagedLedger(OffloadableLedgers):
         """For recovery: the checkpoint's states of features hold everything up to this block."""
         self.end = 0
         """Ordinal after the last durable entry."""
-        self.hidden = 0
-        """Ordinals below were let go, though their ledger may still be there for others."""
-        self.hidden_size = 0
-        """The bytes that were given with ``hidden``; see :attr:`hidden_bytes`."""
         self.index = 0
         """Message index after the last durable message: messages ever stored."""
         self.entries_added = 0
@@ -99,20 +96,9 @@ class ManagedLedger(OffloadableLedgers):
         self.on_counted: Callable[[PendingExtent, WriteTimes], None] = _nothing_counted
 
     @property
-    def first(self) -> int:
-        """Lowest retained ordinal; ledgers before it are gone, of its own the beginning may be hidden."""
-        first, hidden = self.table.first, self.hidden
-        return first if first >= hidden else hidden
-
-    @property
     def next(self) -> int:
         """Ordinal of the next entry to be appended."""
         return self._next
-
-    @property
-    def hidden_bytes(self) -> int:
-        """Bytes of the hidden entries in the first ledger that is still there."""
-        return self.hidden_size if self.table.ledgers and self.hidden > self.table.ledgers[0].ordinal else 0
 
     @property
     def pending(self) -> int:
@@ -144,6 +130,31 @@ class ManagedLedger(OffloadableLedgers):
         ordinal = self._next
         self._next = ordinal + 1
         return ordinal
+
+    def append_all(self, entries: list[bytes], tags: Sequence[object]) -> None:
+        """Put entries of one message each after all others, in order; ``tags`` are theirs, as in :meth:`append`."""
+        done, count = 0, len(entries)
+        while done < count:
+            extent = self._extent
+            if extent is None or self._room <= 0:
+                extent = self._start_extent()
+            some = entries[done : done + self._room]
+            size = sum(map(len, some))
+            if extent.size + size >= _EXTENT_BYTES:
+                # the entry that fills the extent still belongs to it
+                some = some[: bisect_left(list(accumulate(map(len, some))), _EXTENT_BYTES - extent.size) + 1]
+                size = sum(map(len, some))
+            n = len(some)
+            extent.entries += some
+            extent.tags += tags[done : done + n]
+            if extent.counts is not None:
+                extent.counts += [1] * n
+            extent.size += size
+            self._journal.pending_bytes += size
+            self._room = self._room - n if extent.size < _EXTENT_BYTES else 0
+            self._next_index += n
+            self._next += n
+            done += n
 
     def barrier(self, done: Callable[[], None], failed: Callable[[PersistenceError], None] | None = None) -> None:
         """Call ``done`` when everything appended before is durable."""
@@ -264,13 +275,6 @@ class ManagedLedger(OffloadableLedgers):
         ledger.bytes += size
         self.recovered(head.ordinal + head.entries, head.message_index + messages)
 
-    def replay_trim(self, first: int, hidden_bytes: int) -> None:
-        """A TRIMMED record. The ledger that begins at ``first`` may follow: its own record may have been void once."""
-        count = sum(1 for ledger in self.table.ledgers if ledger.ordinal < first and ledger.end <= first)
-        self.discard_copies(self.table.drop_front(count))
-        self._hide(first, hidden_bytes)
-        self.spans.drop_before(first)
-
     # reading -----------------------------------------------------------------------------------------------------
 
     def cached(self, start: int, entries_max: int, bytes_max: int) -> StoredRun | None:
@@ -335,45 +339,7 @@ class ManagedLedger(OffloadableLedgers):
             feature_state = self.feature_states[name] = FeatureState(self, self._journal, name)
         return feature_state
 
-    # trimming ----------------------------------------------------------------------------------------------------
-
-    def trim(self, keep_from: int, hidden_bytes: int | None = None) -> int:
-        """Drop closed ledgers at the front that end at or below ``keep_from``; how many (rule 4.2.2).
-
-        With ``hidden_bytes`` exactly: what is left below ``keep_from`` in its ledger, of that size, is hidden.
-        """
-        if self.home.keep_all is not None:
-            return 0
-        drop = 0
-        stop = min(keep_from, self.end)
-        # a ledger ends where the next one begins: what it counts itself leaves out entries that are still being written
-        for following in self.table.ledgers[1:]:
-            if following.ordinal > stop:
-                break
-            drop += 1
-        first = self.table.ledgers[drop].ordinal if drop else self.first
-        if hidden_bytes is not None:
-            first = max(first, stop)
-        if drop or first > self.first:
-            self._hide(first, hidden_bytes or 0)
-            # Only when the trim is durable may the bytes go.
-            record = records.json_record(records.RecordKind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
-            self._journal.add_record(record, lambda: self.spans.drop_before(first))
-            self.discard_copies(self.table.drop_front(drop))
-            for cursor in self.cursors.values():
-                cursor.trimmed()
-        return drop
-
-    def finish_trim(self) -> None:
-        """After a start: what a checkpoint knew of a trim whose record did not become durable is carried out."""
-        first = self.first
-        if self.spans.any_before(first):
-            record = records.json_record(records.RecordKind.TRIMMED, log=self.id, ordinal=first, bytes=self.hidden_size)
-            self._journal.add_record(record, lambda: self.spans.drop_before(first))
-
-    def _hide(self, first: int, hidden_bytes: int) -> None:
-        if first > self.hidden:
-            self.hidden, self.hidden_size = first, hidden_bytes
+    # the end ------------------------------------------------------------------------------------------------------
 
     def forget(self) -> None:
         """The log is being deleted, and with it what it knows of copies."""

@@ -21,7 +21,10 @@ class Way:
     def __init__(self) -> None:
         self.stored: list[tuple[int, PendingEntry]] = []
         self.looked_at: list[tuple[int, PendingEntry]] = []
-        log = SimpleNamespace(append=lambda entry, count, tag: self.stored.append((count, tag)))
+        log = SimpleNamespace(
+            append=lambda entry, count, tag: self.stored.append((count, tag)),
+            append_all=lambda entries, tags: self.stored.extend((1, tag) for tag in tags),
+        )
         self.producer = Producer(INFO, cast("Any", log), cast("Any", None))
         self.producer.append = cast("Any", lambda entry, count, tag: self.looked_at.append((count, tag)))
 
@@ -82,3 +85,45 @@ def test_a_producer_that_was_closed_publishes_nothing_more() -> None:
     with pytest.raises(ServiceNotReadyError, match="the producer is closed"):
         way.send(entry(100))
     assert (way.stored, way.looked_at) == ([], [])
+
+
+# many at once --------------------------------------------------------------------------------------------------
+
+
+def run_of(*entries: bytes) -> c.SendRun:
+    return c.SendRun(1, list(range(5, 5 + len(entries))), list(entries), any(b"\x98\x01" in one for one in entries))
+
+
+def test_many_are_stored_as_one_by_one() -> None:
+    way, single = Way(), Way()
+    entries = [entry(100), entry(255), entry(0x10000)]
+    assert way.producer.store_run(run_of(*entries[:2]))
+    for number, one in enumerate(entries[:2]):
+        single.send(one, sequence_id=5 + number)
+    assert [(count, tag[1:]) for count, tag in way.stored] == [(count, tag[1:]) for count, tag in single.stored]
+    assert all(tag.producer is way.producer for _, tag in way.stored)
+
+
+@pytest.mark.parametrize("size", [100, 255, 256, 0x10000])
+def test_many_of_which_one_is_delayed_are_looked_at_one_by_one(size: int) -> None:
+    way = Way()
+    assert not way.producer.store_run(run_of(entry(100), entry(size, deliver_at_time=1 << 40), entry(100)))
+    assert (way.stored, way.looked_at) == ([], [])
+
+
+def test_a_payload_that_looks_like_a_delay_changes_nothing() -> None:
+    way = Way()
+    alike = build_entry(EntryMetadata("p", 0, 1), b"\x98\x01" * 9)
+    assert way.producer.store_run(run_of(alike, alike))
+    assert len(way.stored) == 2
+
+
+def test_many_are_refused_one_by_one_after_the_end_and_where_each_is_checked() -> None:
+    """What a topic asks of every message stands in ``publish``."""
+    way = Way()
+    way.producer.publish = lambda message: None
+    assert not way.producer.store_run(run_of(entry(100), entry(100)))
+    way = Way()
+    way.producer.close()
+    assert not way.producer.store_run(run_of(entry(100), entry(100)))
+    assert way.stored == []

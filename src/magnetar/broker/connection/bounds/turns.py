@@ -30,6 +30,7 @@ COSTS: Final = MappingProxyType[type, int](
         c.CommandPing: 1,
         c.CommandPong: 1,
         c.CommandAck: 2,
+        c.AckRun: 0,
         c.CommandFlow: 1,
         c.CommandConnect: 10,
         c.CommandConsumerStats: 20,
@@ -50,7 +51,9 @@ COSTS: Final = MappingProxyType[type, int](
     }
 )
 """Units of one command; other commands take the usual."""
-_UNANSWERED: Final = frozenset({c.CommandAck, c.CommandFlow, c.CommandRedeliverUnacknowledgedMessages, c.CommandPong})
+_UNANSWERED: Final = frozenset(
+    {c.CommandAck, c.AckRun, c.CommandFlow, c.CommandRedeliverUnacknowledgedMessages, c.CommandPong}
+)
 
 
 def waits_for_client(command: c.Command) -> bool:

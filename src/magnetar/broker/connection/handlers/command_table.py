@@ -23,7 +23,9 @@ from magnetar.protocol import commands as c
 HANDLERS: Final = MappingProxyType[type, Handler](
     {
         c.CommandSend: send_command.send,
+        c.SendRun: send_command.send_run,
         c.CommandAck: consumer_commands.acknowledge,
+        c.AckRun: consumer_commands.acknowledge_run,
         c.CommandFlow: consumer_commands.flow,
         c.UnparsedCommand: consumer_commands.lengthy,
         c.CommandRedeliverUnacknowledgedMessages: consumer_commands.redeliver,

@@ -46,6 +46,22 @@ def acknowledge(session: Session, ack: c.CommandAck) -> None:
     _acknowledge(session, held, ack)
 
 
+def acknowledge_run(session: Session, run: c.AckRun) -> None:
+    """Handle many ACKs of one consumer: together if it has acknowledged entries of their ledger before."""
+    held = session.consumers.get(run.consumer_id)
+    if held is None or held.__class__ is not OpenConsumer:
+        return
+    ledger = held.ledger
+    if run.ledger == ledger.id and max(run.entries) < ledger.entries:
+        if not held.acks:
+            session.acking.append(held)
+        first = ledger.ordinal
+        held.acks += [first + entry for entry in run.entries]
+        return
+    for ack in run.commands():
+        acknowledge(session, ack)
+
+
 def lengthy(session: Session, command: c.UnparsedCommand) -> Iterator[int]:
     """Handle ACK or REDELIVER of thousands of ids, a piece at a time."""
     whole: c.CommandAck | None = None

@@ -13,7 +13,7 @@ several topics on one connection, ever drop anything.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from magnetar.broker.topic.ports import Done, EntryRun
@@ -114,6 +114,11 @@ class FanOut:
         elif self._scheduled is None:
             self._scheduled = asyncio.get_running_loop().call_soon(self.flush)
         return 0
+
+    def append_all(self, entries: list[bytes], tags: Sequence[PendingEntry]) -> None:
+        """Put entries of one message each into the group."""
+        for entry, tag in zip(entries, tags, strict=True):
+            self.append(entry, 1, tag)
 
     @property
     def next(self) -> int:

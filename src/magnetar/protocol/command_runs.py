@@ -1,0 +1,186 @@
+"""Consecutive SENDs of one producer, and ACKs of one consumer, read in one piece.
+
+Commands of single messages differ in an id and nowhere else, so the first of them tells what bytes the others have, and
+each of the others is one call of :mod:`struct`, of SEND one checksum and one copy besides. Whatever is not known for
+sure ends the run, and is for :mod:`magnetar.protocol.hot_commands`: both ways give the same commands (tests compare
+them; docs/decisions/077).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from crc32c import crc32c
+
+from magnetar.protocol.commands import AckRun, SendRun
+from magnetar.protocol.entries import DELIVER_AT
+from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size
+from magnetar.protocol.hot_commands import read_id
+
+_FRAME_MAX: Final = 4096
+"""Bytes of the largest frame of a run, after its size: copying a larger one takes longer than reading its command."""
+_ONE_MESSAGE: Final = b"\x18\x01"
+"""The number of messages as our client sends it when there is one; others leave it out."""
+_MAGIC: Final = b"\x0e\x01"
+_ID_MAX: Final = 9
+"""Bytes of the largest sequence or entry id, which has 63 bits."""
+_ONE_ID: Final = b"\x10\x00\x1a"
+"""What follows the consumer id in an ACK of one id: the type Individual, and how a message id begins."""
+_ALIKE: Final = 10
+"""Bytes from a command's size to its producer id."""
+
+
+class _Shape:
+    """Where the parts of a frame stand: its size, what all begin with, the sequence id's first byte, what follows."""
+
+    __slots__ = ("size", "unpack")
+
+    def __init__(self, head: int, after: int) -> None:
+        layout = struct.Struct(f">I{head}sB{after}sII")
+        self.size: int = layout.size
+        self.unpack: Callable[[bytes, int], tuple[Any, ...]] = layout.unpack_from
+
+
+_SHAPES: Final[dict[tuple[int, int], _Shape]] = {}
+
+
+def may_begin(data: bytes, start: int, end: int) -> bool:
+    """Whether the frame at ``end`` begins as the one does whose command begins at ``start``."""
+    return data[start - 4 : start + _ALIKE - 4] == data[end + 4 : end + 4 + _ALIKE]
+
+
+def read_send_run(data: bytes, at: int, last: int, frame_max: int) -> tuple[SendRun, int] | None:
+    """Read SENDs from ``at`` on that begin at ``last`` at the latest; also returns where what follows begins.
+
+    The frame at ``at`` is whole and a SEND. None if there are not two of them.
+    """
+    size = len(data)
+    start = at + 8
+    stop = start + read_size(data, at + 4)[0]
+    # 08 06 32 <length> 08 <producer id> 10 <sequence id>; see hot_commands.read_send
+    if start + 9 > stop or stop > size or data[start + 2] != 0x32 or start + 4 + data[start + 3] != stop:
+        return None
+    producer_id, i = data[start + 5], start + 6
+    if data[start + 4] != 0x08:
+        return None
+    if producer_id > 127:
+        if data[i] > 127:
+            return None
+        producer_id += (data[i] << 7) - 128
+        i += 1
+    if data[i] != 0x10:
+        return None
+    i += 1
+    many = data[stop - 2 : stop] == _ONE_MESSAGE and i + 2 < stop and data[stop - 3] < 128
+    rest = (_ONE_MESSAGE if many else b"") + _MAGIC
+    more = stop - i - 1 - (2 if many else 0)
+    """Bytes of the sequence id after its first one."""
+    if not 0 <= more < _ID_MAX:
+        return None
+    least, most = (128, 255) if more else (0, 127)
+    key = i - at - 4, more + len(rest)
+    shape = _SHAPES.get(key)
+    if shape is None:
+        shape = _SHAPES[key] = _Shape(*key)
+    unpack = shape.unpack
+    head = data[at + 4 : i]
+    before = stop - at
+    last = min(last, size - shape.size)
+    frame_max = min(frame_max - 4, _FRAME_MAX)
+    known = b""
+    base = 0
+    begin = at
+    sequence_ids: list[int] = []
+    entries: list[bytes] = []
+    while at <= last:
+        total, begins, low, after, expected, metadata_size = unpack(data, at)
+        end = at + 4 + total
+        if begins != head or total > frame_max or end > size or not least <= low <= most:
+            break
+        if after != known:
+            # so many of them have the same bytes here: 128 ids in a row
+            high = _high(after, more, rest)
+            if high < 0:
+                break
+            known, base = after, high - least
+        stop = at + before
+        if stop + ENTRY_HEADER_SIZE + metadata_size > end or crc32c(data[stop + 6 : end]) != expected:
+            break
+        sequence_ids.append(base + low)
+        entries.append(data[stop:end])
+        at = end
+    if len(entries) < 2:
+        return None
+    return SendRun(producer_id, sequence_ids, entries, data.find(DELIVER_AT, begin, at) >= 0), at
+
+
+def read_ack_run(data: bytes, at: int, last: int) -> tuple[AckRun, int] | None:
+    """Read ACKs from ``at`` on that begin at ``last`` at the latest; also returns where what follows begins.
+
+    The frame at ``at`` is whole and an ACK. None if there are not two of them.
+    """
+    start = at + 8
+    stop = start + read_size(data, at + 4)[0]
+    # 08 0a 52 <length> 08 <consumer id> 10 00 1a <length> 08 <ledger> 10 <entry>, and no payload
+    if (
+        start + 14 > stop
+        or stop != at + 4 + read_size(data, at)[0]
+        or data[start + 2] != 0x52
+        or start + 4 + data[start + 3] != stop
+        or data[start + 4] != 0x08
+    ):
+        return None
+    consumer_id, i = data[start + 5], start + 6
+    if consumer_id > 127:
+        if data[i] > 127:
+            return None
+        consumer_id += (data[i] << 7) - 128
+        i += 1
+    if data[i : i + 3] != _ONE_ID or i + 4 + data[i + 3] != stop or data[i + 4] != 0x08:
+        return None
+    first = read_id(data, i + 4, stop)
+    if first is None:
+        return None
+    i += 5
+    while data[i] > 127:
+        i += 1
+    i += 2
+    more = stop - i - 1
+    """Bytes of the entry id after its first one."""
+    if i >= stop or data[i - 1] != 0x10 or more >= _ID_MAX:
+        return None
+    least, most = (128, 255) if more else (0, 127)
+    size = stop - at
+    head = data[at:i]
+    count = min((last - at) // size + 1, (len(data) - at) // size)
+    known = None
+    base = 0
+    entries: list[int] = []
+    frames = memoryview(data)[at : at + count * size]
+    for begins, low, after in struct.iter_unpack(f"{i - at}sB{more}s", frames):
+        if begins != head or not least <= low <= most:
+            break
+        if after != known:
+            high = _high(after, more, b"")
+            if high < 0:
+                break
+            known, base = after, high - least
+        entries.append(base + low)
+    if len(entries) < 2:
+        return None
+    return AckRun(consumer_id, first.ledger, entries), at + len(entries) * size
+
+
+def _high(after: bytes, more: int, rest: bytes) -> int:
+    """Return what ``more`` bytes of an id add to its first seven bits; -1 unless they end it, and ``rest`` follows."""
+    if after[more:] != rest or (more and after[more - 1] > 127):
+        return -1
+    high = 0
+    for place in range(more):
+        byte = after[place]
+        if place < more - 1 and byte < 128:
+            return -1
+        high |= (byte & 127) << (7 * place + 7)
+    return high
