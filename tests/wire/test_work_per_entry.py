@@ -26,7 +26,7 @@ from tests.support.real_broker import RealBroker, run_on_broker
 MESSAGES: Final = 100
 ROUNDS: Final = 3
 SOURCE: Final = str(Path(codec.__file__).parents[1])
-TOLERANCE: Final = 1.01
+TOLERANCE: Final = 1.02
 """Where a round falls apart into two turns of the loop."""
 
 
@@ -110,9 +110,9 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
 @pytest.mark.parametrize(
     ("topics", "consumers", "sub_type", "most"),
     [
-        (1, 1, c.SubType.Exclusive, 380),
-        (1, 4, c.SubType.Shared, 536),
-        (1, 2, c.SubType.Key_Shared, 758),
+        (1, 1, c.SubType.Exclusive, 252),
+        (1, 4, c.SubType.Shared, 410),
+        (1, 2, c.SubType.Key_Shared, 630),
         (100, 1, c.SubType.Exclusive, 2856),
     ],
     ids=["exclusive", "shared", "key shared", "many topics"],
@@ -120,7 +120,7 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
 def test_an_entry_costs_what_it_did(
     tmp_path: Path, topics: int, consumers: int, sub_type: c.SubType, most: int
 ) -> None:
-    """Before commands that are alike were read in one piece (docs/decisions/077) it was 1,161, 1,302, 1,534 and 2,806."""
+    """Before commands that are alike were read in one piece it was 1,161, 1,302, 1,534 and 2,806 (decision 077)."""
 
     async def steps(broker: RealBroker) -> None:
         assert await work(broker, topics, consumers, sub_type) <= most * TOLERANCE

@@ -46,6 +46,26 @@ def test_a_run_of_receipts_is_what_protobuf_writes(ledger: int, ids: list[tuple[
     assert receipts.run(sequences, first) == b"".join(receipts(s, first + i) for i, s in enumerate(sequences))
 
 
+@pytest.mark.parametrize("first", [0, 100, 16_300, 16_384, (1 << 21) - 50, (1 << 28) - 50, 1 << 40])
+@pytest.mark.parametrize("ledger", [0, 37, 1 << 20])
+def test_receipts_of_ids_that_count_on(ledger: int, first: int) -> None:
+    """Most do; they are made together where all have numbers of one length."""
+    receipts = Receipts(37, ledger)
+    for entry in (0, 100, 16_300, 1 << 20):
+        for count in (1, 2, 20, 200):
+            sequences = list(range(first, first + count))
+            single = b"".join(receipts(sequence, entry + i) for i, sequence in enumerate(sequences))
+            assert receipts.run(sequences, entry) == receipts.run(sequences, entry, [0] * count) == single
+            assert receipts.run(sequences[::-1], entry) == b"".join(
+                receipts(sequence, entry + i) for i, sequence in enumerate(sequences[::-1])
+            )
+            highest = [0] * (count - 1) + [first + count]
+            assert receipts.run(sequences, entry, highest) == b"".join(
+                receipts(sequence, entry + i, highest[i]) for i, sequence in enumerate(sequences)
+            )
+    assert receipts.run([], 5) == b""
+
+
 @settings(deadline=None)
 @given(
     numbers,

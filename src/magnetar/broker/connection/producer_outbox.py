@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
 
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.session import Session
@@ -13,6 +15,9 @@ from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.protocol import commands as c
 from magnetar.protocol.handmade_frames.receipts import Receipts
+
+_SEQUENCE_ID: Final = attrgetter("sequence_id")
+_HIGHEST: Final = attrgetter("highest_sequence_id")
 
 
 class ProducerOutbox:
@@ -50,9 +55,7 @@ class ProducerOutbox:
             only = results[0]
             self._out.put(receipts(only.sequence_id, first_entry, only.highest_sequence_id))
             return
-        self._out.put(
-            receipts.run([r.sequence_id for r in results], first_entry, [r.highest_sequence_id for r in results])
-        )
+        self._out.put(receipts.run(list(map(_SEQUENCE_ID, results)), first_entry, list(map(_HIGHEST, results))))
 
     def _turns_of_refusals(
         self, ledger: int, first_entry: int, results: Sequence[PendingEntry]

@@ -9,12 +9,15 @@ lengths of these numbers. highest_sequence_id is always there (rule 3.3.2), a pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import Final
 
-from magnetar.protocol.varints import varint
+from magnetar.protocol.varints import varint, varints
 
 _NONE: Final = b"\0"
 """A highest_sequence_id of 0."""
+_END: Final = b"\x20" + _NONE
+"""How a receipt ends whose SEND named none."""
 
 
 class Receipts:
@@ -56,6 +59,10 @@ class Receipts:
         self, sequence_ids: Sequence[int], first_entry: int, highest_sequence_ids: Sequence[int] | None = None
     ) -> bytes:
         """Return receipts for consecutive entries, in one piece to write."""
+        if sequence_ids and (highest_sequence_ids is None or not any(highest_sequence_ids)):
+            consecutive = self._consecutive(sequence_ids, first_entry)
+            if consecutive is not None:
+                return consecutive
         if highest_sequence_ids is None:
             highest_sequence_ids = (0,) * len(sequence_ids)
         head, middle, size, varying = self._head, self._middle, self._size, self._varying
@@ -72,6 +79,20 @@ class Receipts:
             parts += head, sequence, middle, number, b"\x20", highest
             entry += 1
         return b"".join(parts)
+
+    def _consecutive(self, sequence_ids: Sequence[int], first_entry: int) -> bytes | None:
+        """Return receipts for sequence ids that count on, as most do; None unless their numbers are of equal length."""
+        first, count = sequence_ids[0], len(sequence_ids)
+        if first < 0 or first_entry < 0 or list(sequence_ids) != list(range(first, first + count)):
+            return None
+        sequences, numbers = varints(first, first + count), varints(first_entry, first_entry + count)
+        size, varying = len(numbers[0]), len(sequences[0]) + len(numbers[0]) + 1
+        if len(numbers[-1]) != size or len(sequences[-1]) + size + 1 != varying:
+            return None
+        if varying != self._varying or size != self._size:
+            self._prepare(size, varying)
+        receipts = zip(repeat(self._head), sequences, repeat(self._middle), numbers, repeat(_END))
+        return b"".join(chain.from_iterable(receipts))
 
     def alike(self, sequence_ids: Sequence[int], entry: int, highest_sequence_ids: Sequence[int]) -> bytes:
         """Return receipts that all name the same entry, in one piece to write."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+from operator import attrgetter
+from typing import Final, cast
 
 from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.broker.topic.publish.producers import Producers
@@ -10,6 +11,8 @@ from magnetar.broker.topic.publish.write_stats import WriteStats
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.log.write_group import PendingExtent, WriteTimes
+
+_PRODUCER: Final = attrgetter("producer")
 
 
 class PublishResults:
@@ -40,11 +43,13 @@ class PublishResults:
             else:
                 producer.connection.dropped(1)
             return
+        producers = list(map(_PRODUCER, results))
+        alone = producers.count(producers[0]) == n
         start = 0
         while start < n:
-            producer = results[start].producer
-            stop = start + 1
-            while stop < n and results[stop].producer is producer:
+            producer = producers[start]
+            stop = n if alone else start + 1
+            while stop < n and producers[stop] is producer:
                 stop += 1
             producer.msg_in += stop - start if counts is None else sum(counts[start:stop])
             producer.bytes_in += sum(map(len, extent.entries[start:stop])) if stop - start < n else extent.size
