@@ -13,7 +13,8 @@ from typing_extensions import override
 
 from magnetar.cli.output.figures import age_in_words, bar, count_in_words, rate_in_words, size_in_words
 from magnetar.cli.output.printer import Printer
-from magnetar.cli.output.terminal import escaped, terminal_of
+from magnetar.cli.output.terminal import terminal_of
+from magnetar.runtime.harmless_text import escaped
 
 
 class FakeTerminal(io.StringIO):

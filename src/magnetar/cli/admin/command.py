@@ -228,7 +228,7 @@ def _say(text: str) -> None:
 
 
 def _failed(failure: _Failure, *, as_json: bool) -> int:
-    from magnetar.cli.output.terminal import escaped
+    from magnetar.runtime.harmless_text import escaped
 
     sys.stdout.flush()
     said = failure.report

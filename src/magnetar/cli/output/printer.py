@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TextIO
 
 from magnetar.cli.output.java_json import java_text, pretty
-from magnetar.cli.output.terminal import Terminal, escaped, terminal_of
+from magnetar.cli.output.terminal import Terminal, terminal_of
+from magnetar.runtime.harmless_text import escaped
 
 Form = Literal["plain", "table", "json"]
 FORMS: Final = ("plain", "table", "json")

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from magnetar.cli.output.figures import age_in_words, bar, count_in_words, rate_in_words, size_in_words
-from magnetar.cli.output.terminal import Terminal, escaped
+from magnetar.cli.output.terminal import Terminal
+from magnetar.runtime.harmless_text import escaped
 
 _CELL_MAX: Final = 400
 _ROWS_MAX: Final = 10_000

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from magnetar.cli.output.terminal import escaped, terminal_of
+from magnetar.cli.output.terminal import terminal_of
+from magnetar.runtime.harmless_text import escaped
 
 _STEPS: Final = "|/-\\"
 

@@ -32,6 +32,20 @@ def local_path(path: str) -> str | None:
     return os.path.abspath(path) if len(url.scheme) < 2 else None
 
 
+def same_place(one: str, other: str) -> bool:
+    """Whether two names lead to one directory or URL, through whatever links."""
+    places = [local_path(path) for path in (one, other)]
+    if None in places:
+        return places == [None, None] and _url(one).rstrip("/") == _url(other).rstrip("/")
+    first, second = (os.path.realpath(place) for place in places if place is not None)
+    return first == second
+
+
+def _url(path: str) -> str:
+    """A URL without Hadoop's name for S3."""
+    return path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
+
+
 class FileStore:
     """All files below one directory or URL. It cannot be pickled: make it in the process that uses it."""
 
@@ -42,10 +56,8 @@ class FileStore:
         if directory is not None:
             self._store = LocalStore(directory, mkdir=True)
             return
-        # Hadoop's name for the same store.
-        url = path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
         try:
-            self._store = from_url(url, config=dict(options))  # type: ignore[call-overload]  # any keys; it checks them
+            self._store = from_url(_url(path), config=dict(options))  # type: ignore[call-overload]  # any keys; it checks them
         except Exception as error:
             raise InvalidValueError(f"{path} cannot be opened: {error}; see options storage.*") from error
 

@@ -10,6 +10,7 @@ sequence numbers, which count from 1, and not the random ids of snapshots.
 from __future__ import annotations
 
 import json
+import posixpath
 import weakref
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import parse_transform
 
 from magnetar.lakehouse.files.file_reader import FileReader
-from magnetar.lakehouse.files.file_store import FileStore, local_path, name_of
+from magnetar.lakehouse.files.file_store import FileStore, local_path, name_of, same_place
 from magnetar.lakehouse.files.file_writer import FileWriter
 from magnetar.lakehouse.formats.iceberg_files import FileHistory, add_files, file_history, live_files, referenced
 from magnetar.lakehouse.formats.table import FileCompaction, TableChange, too_many_conflicts, tries
@@ -59,6 +60,8 @@ class LakeIceberg:
         self._clock = clock or SystemClock()
         directory = local_path(options.path)
         self._location = options.path if directory is None else f"file://{directory}"
+        self._spellings = {self._location}
+        """Names under which the log may have the table's directory."""
         self._identifier = options.table or (_NAMESPACE, name_of(options.path))
         self._opened: Catalog | None = None
 
@@ -144,7 +147,8 @@ class LakeIceberg:
         return found
 
     def _relative(self, path: str) -> str:
-        return path.removeprefix(f"{self._location}/")
+        begins = (f"{spelling}/" for spelling in self._spellings)
+        return next((path.removeprefix(begin) for begin in begins if path.startswith(begin)), path)
 
     def _logged(self, path: str, size: int, rows: int) -> LoggedFile:
         relative = self._relative(path)
@@ -174,7 +178,8 @@ class LakeIceberg:
         if table is None or table.current_snapshot() is None:
             return FileCompaction(None, 0, 0)
         live = live_files(table)
-        groups = bins([file for file, _ in live.values()], self._options.target_file_bytes)
+        ours = [file for file, _ in live.values() if self._relative(file.path) != file.path]
+        groups = bins(ours, self._options.target_file_bytes)
         if not groups:
             return FileCompaction(None, 0, 0)
         schema = plain_schema(table.schema().as_arrow())
@@ -184,9 +189,7 @@ class LakeIceberg:
         writer = FileWriter(store, layout, f"compacted-{table.last_sequence_number:08}")
         old = [live[file.path][1] for group in groups for file in group]
         new = writer.run(
-            batch
-            for one in old
-            for batch in aligned(store.parquet(one.file_path.removeprefix(f"{self._location}/")), schema).to_batches()
+            batch for one in old for batch in aligned(store.parquet(self._relative(one.file_path)), schema).to_batches()
         )
         for _ in tries(self._options):
             table = self._load()
@@ -221,12 +224,13 @@ class LakeIceberg:
             table.maintenance.expire_snapshots().by_ids(old).commit()
             table = self._load()
             assert table is not None
-        kept = referenced(table, set(old) if dry else set())
+        # by their names, which are unique: a path that is spelled in some other way must not cost a file
+        kept = {posixpath.basename(path) for path in referenced(table, set(old) if dry else set())}
         store = FileStore(self._options.path, self._options.storage)
         gone = [
             path
             for path, _, written in store.list("data")
-            if f"{self._location}/{path}" not in kept and written * 1000 <= horizon
+            if posixpath.basename(path) not in kept and written * 1000 <= horizon
         ]
         if not dry:
             for path in gone:
@@ -256,9 +260,24 @@ class LakeIceberg:
 
     def _load(self) -> CatalogTable | None:
         try:
-            return self._catalog().load_table(self._identifier)
+            table = self._catalog().load_table(self._identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
+        self._stand_at(table.location())
+        return table
+
+    def _stand_at(self, location: str) -> None:
+        """Name files as the table does. Raises InvalidValueError if it lies elsewhere, by the catalog beside it."""
+        if location == self._location:
+            return
+        if same_place(location.removeprefix("file://"), self._options.path):
+            self._location = location.rstrip("/")
+            self._spellings.add(self._location)
+        elif not self._options.catalog:
+            raise InvalidValueError(
+                f"{self._options.path}: the catalog beside it says that the table lies at {location}, so this was "
+                "moved or copied: use it by that path, or move it back. Nothing was changed"
+            )
 
     def _create(self, schema: pa.Schema) -> CatalogTable:
         fields = self._options.partitioning
