@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, directory_name
+from magnetar.runtime.harmless_text import escaped
 
 if TYPE_CHECKING:
     from magnetar.lakehouse.lake import Lake
@@ -21,7 +22,7 @@ app = commands(
 )
 WEEK: Final = 168.0
 
-Path = Annotated[str, typer.Argument(help="Directory or URL of the table.")]
+Path = Annotated[str, typer.Argument(parser=directory_name, metavar="PATH", help="Directory or URL of the table.")]
 Kind = Annotated[str | None, typer.Option(help="parquet, delta or iceberg; found out if not given.")]
 Options = Annotated[
     list[str] | None,
@@ -72,9 +73,9 @@ def verify(path: Path, kind: Kind = None, option: Options = None) -> None:
     """Read every file that the newest version names; exit 1 if one is gone, shorter, or cannot be read."""
     found = _call(path, kind, option, lambda lake: lake.verify())
     for name, what in sorted(found.wrong.items()):
-        typer.echo(f"WRONG: {name} {what}")
+        typer.echo(escaped(f"WRONG: {name} {what}"))
     for name in found.elsewhere:
-        typer.echo(f"NOT LOOKED AT: {name} is not below {path}")
+        typer.echo(escaped(f"NOT LOOKED AT: {name} is not below {path}"))
     typer.echo(f"{found.files:,} files, {found.rows:,} rows read, {len(found.wrong):,} files wrong")
     if found.wrong:
         raise typer.Exit(1)
@@ -101,26 +102,39 @@ def vacuum(
     """Remove files that no version needs, and those of attempts that failed."""
     gone = _call(path, kind, option, lambda lake: lake.vacuum(hours, dry=dry))
     for name in gone:
-        typer.echo(name)
+        typer.echo(escaped(name))
     typer.echo(f"{len(gone)} files {'would go' if dry else 'are gone'}")
 
 
 def line_of(commit: Commit) -> str:
     """Return a commit as a line of columns."""
-    time = dt.datetime.fromtimestamp(commit.time_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        time = dt.datetime.fromtimestamp(commit.time_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):  # a moment that no calendar has
+        time = f"{commit.time_ms} ms"
     rows = "" if commit.rows is None else f"{commit.rows} rows"
     owner = "" if commit.app is None else f"{commit.app} #{commit.batch}"
-    return f"{commit.version:>8}  {time}  {commit.operation:<12}  {rows:>16}  {owner}".rstrip()
+    line = f"{commit.version:>8}  {time}  {commit.operation:<12}  {rows:>16}  {owner}"
+    return escaped(line.replace("\n", " ").rstrip())
 
 
 def _call(path: str, kind: str | None, option: list[str] | None, act: Callable[[Lake], _T]) -> _T:
     from magnetar.lakehouse.lake import open_lake
+    from magnetar.lakehouse.model.library_reason import reason_of
 
     try:
         return act(open_lake(path, kind, _options(option or [])))
-    except (MagnetarError, OSError) as error:
-        typer.echo(f"magnetar: {error}", err=True)
-        raise typer.Exit(1) from None
+    except ModuleNotFoundError:  # the group says what to install
+        raise
+    except MagnetarError as error:
+        said = str(error)
+    except Exception as error:  # the libraries of tables raise what they like: for rights, networks, damage, options
+        said = (
+            f"{path}: {reason_of(error)}; may this user read and write there, is the table whole, and do --kind and "
+            "--option (storage.*, catalog.*) fit it?"
+        )
+    typer.echo(f"magnetar: {escaped(said)}", err=True)
+    raise typer.Exit(1)
 
 
 def _options(given: list[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ spark.read.format("pulsar").options(startingOffsets=lake.offsets(3), endingOffse
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -51,8 +52,7 @@ class Lake:
 
     def history(self) -> list[Commit]:
         """Return all commits, oldest first; NotFoundError if there is no such table."""
-        if not self.table.exists():
-            raise NotFoundError(f"{self.path}: there is no {self.kind.value} table")
+        self._require()
         return self.table.history()
 
     def read(self, version: int | None = None, at: str | None = None) -> pa.Table:
@@ -85,8 +85,7 @@ class Lake:
 
         The content of rows is not compared with anything; `magnetar pipeline verify` does that for its tables.
         """
-        if not self.table.exists():
-            raise NotFoundError(f"{self.path}: there is no {self.kind.value} table")
+        self._require()
         reader, files = self.table.reader(), live_files(self.table.file_log())
         wrong, rows = reader.differing(files), 0
         elsewhere = [file.path for file in files if not file.places]
@@ -105,20 +104,43 @@ class Lake:
         return TableVerification(len(files), rows, wrong, elsewhere)
 
     def compact(self) -> FileCompaction:
-        """Merge small files into large ones; streams may run meanwhile."""
+        """Merge small files into large ones; streams may run meanwhile. NotFoundError if there is no such table."""
+        self._require()
         return self.table.compact()
 
     def vacuum(self, hours: float = WEEK, *, dry: bool = False) -> list[str]:
         """Remove files that no version of the last ``hours`` needs; ``hours`` must cover the longest micro-batch."""
+        if not hours >= 0:
+            raise InvalidValueError(f"files of {hours} hours cannot be kept; give a number from 0 on")
+        self._require()
         return self.table.vacuum(hours, dry=dry)
+
+    def _require(self) -> None:
+        if not self.table.exists():
+            raise NotFoundError(f"{self.path}: there is no {self.kind.value} table")
 
 
 def open_lake(path: str, kind: str | None = None, options: Mapping[str, str] | None = None) -> Lake:
     """Open a table by its path and its sink's options; ``kind`` (parquet, delta, iceberg) is detected if not given."""
     given = {key.lower(): value for key, value in (options or {}).items()}
     chosen = _found(path, given) if kind is None else _named(kind)
+    if chosen is not TableKind.ICEBERG:  # of which a catalog may say where it lies
+        _require_directory(path)
     checked = lake_options(chosen, {**given, "path": path})
     return Lake(checked.path, chosen, open_table(checked))
+
+
+def _require_directory(path: str) -> None:
+    """Raise NotFoundError for a directory that is not there, before one is made; OSError if nobody may look."""
+    directory = local_path(path)
+    if directory is None:
+        return
+    try:
+        there = stat.S_ISDIR(os.stat(directory).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        there = False
+    if not there:
+        raise NotFoundError(f"{path}: there is no such directory")
 
 
 def _named(kind: str) -> TableKind:
@@ -131,9 +153,7 @@ def _named(kind: str) -> TableKind:
 def _found(path: str, given: Mapping[str, str]) -> TableKind:
     if given.get("table"):
         return TableKind.ICEBERG
-    directory = local_path(path)
-    if directory is not None and not os.path.isdir(directory):
-        raise NotFoundError(f"{path}: there is no such directory")
+    _require_directory(path)
     storage = {key.removeprefix("storage."): value for key, value in given.items() if key.startswith("storage.")}
     store = FileStore(path, storage)
     for kind, sign in _SIGNS.items():

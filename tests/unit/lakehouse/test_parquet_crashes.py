@@ -122,6 +122,7 @@ def test_a_log_of_a_later_release_or_with_a_gap_is_refused(tmp_path: Path) -> No
     path.write_text(path.read_text().replace('"v": 1', '"v": 9', 1))
     with pytest.raises(InvalidValueError, match="is of format 9, this release knows 1"):
         open_table(options).read()
+    path.write_text(path.read_text().replace('"v": 9', '"v": 1', 1))
     (tmp_path / "t" / commit_path(1)).unlink()
     with pytest.raises(InvalidValueError, match="the log lacks commits 1 to 1"):
         open_table(options).read()

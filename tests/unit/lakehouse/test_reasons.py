@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.lakehouse.formats.kinds import open_table
-from magnetar.lakehouse.formats.table import reason_of
+from magnetar.lakehouse.model.library_reason import reason_of
 from magnetar.lakehouse.model.options import TableKind
 from tests.unit.lakehouse.writing import batch_of, change_of, options_of
 

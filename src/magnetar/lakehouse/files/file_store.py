@@ -18,6 +18,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import LocalStore, from_url
 
+from magnetar.lakehouse.model.library_reason import reason_of
 from magnetar.model.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class FileStore:
         try:
             self._store = from_url(_url(path), config=dict(options))  # type: ignore[call-overload]  # any keys; it checks them
         except Exception as error:
-            raise InvalidValueError(f"{path} cannot be opened: {error}; see options storage.*") from error
+            raise InvalidValueError(f"{path} cannot be opened: {reason_of(error)}; see options storage.*") from error
 
     def read(self, path: str) -> bytes:
         """Read a whole file. Raises FileNotFoundError."""

@@ -8,6 +8,7 @@ their own just before, because delta-rs leaves the schema alone when it appends;
 from __future__ import annotations
 
 import json
+import math
 import posixpath
 from typing import Any, Final
 from urllib.parse import unquote, urlparse
@@ -32,6 +33,8 @@ from magnetar.runtime.clock import Clock, SystemClock
 NOTE: Final = "magnetar"
 """Key of the note in commitInfo."""
 _LOG: Final = "_delta_log"
+_THOUSAND_YEARS: Final = 8_766_000
+"""In hours: more is an error of the library."""
 
 
 class LakeDelta:
@@ -186,7 +189,8 @@ class LakeDelta:
         table = self._open()
         if table is None:
             return []
-        return table.vacuum(int(hours), dry_run=dry, enforce_retention_duration=False, full=True)
+        whole = math.ceil(min(hours, _THOUSAND_YEARS))  # whole hours, and not fewer than what was said
+        return table.vacuum(whole, dry_run=dry, enforce_retention_duration=False, full=True)
 
     def _open(self) -> DeltaTable | None:
         if self._opened is not None:

@@ -19,6 +19,8 @@ from __future__ import annotations
 import base64
 import json
 import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,11 +29,14 @@ import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
 from magnetar.lakehouse.model.data_file import DataFile
 from magnetar.lakehouse.model.history import Commit, Note
 from magnetar.lakehouse.model.layout import STAGED_SUFFIX, SUFFIX
+from magnetar.lakehouse.model.library_reason import reason_of
 from magnetar.model.errors import InvalidValueError
 
 DIRECTORY: Final = "_magnetar_log"
 RETIRED: Final = "_retired"
 _FORMAT: Final = 1
+_LAST_MS: Final = 253_402_300_799_999
+"""The last moment of the year 9999."""
 _CHECKPOINT: Final = ".checkpoint.json"
 
 
@@ -80,22 +85,25 @@ class TableState:
     transactions: dict[str, int] = field(default_factory=dict)
 
     def apply(self, version: int, commit: dict[str, Any]) -> None:
-        """Apply the next commit. Raises InvalidValueError if it is not the next, or of a later format."""
+        """Apply the next commit. Raises InvalidValueError if it is not the next, or not whole; then nothing changed."""
         if version != self.version + 1:
             raise InvalidValueError(f"the log lacks commits {self.version + 1} to {version - 1}")
-        _check(commit, commit_path(version))
-        self.version, self.time_ms = version, commit["time"]
-        if commit.get("schema"):
-            self.schema = decode_schema(commit["schema"])
+        with whole(commit_path(version)):
+            schema = decode_schema(commit["schema"]) if commit.get("schema") else self.schema
+            added = {one["path"]: table_file(one) for one in commit["add"]}
+            removed = list(commit["remove"])
+            unknown = next((path for path in removed if path not in self.files), None)
+            if unknown is not None:
+                raise ValueError(f"it removes {unknown}, which the table does not have")
+            note = Note.from_dict(commit["note"])
+        self.version, self.time_ms, self.schema = version, commit["time"], schema
         self.partitioning = commit.get("partitioning", self.partitioning)
-        for path in commit["remove"]:
+        for path in removed:
             del self.files[path]
             self.retired[path] = commit["time"]
         for path in commit.get("forget", ()):
             self.retired.pop(path, None)
-        for one in commit["add"]:
-            self.files[one["path"]] = table_file(one)
-        note = Note.from_dict(commit["note"])
+        self.files |= added
         if note.app is not None and note.batch is not None:
             self.transactions[note.app] = max(note.batch, self.transactions.get(note.app, -1))
 
@@ -114,18 +122,19 @@ class TableState:
         return json.dumps(content).encode()
 
     @staticmethod
-    def from_json(data: bytes) -> TableState:
-        content = json.loads(data)
-        _check(content, "checkpoint")
-        return TableState(
-            content["version"],
-            content["time"],
-            None if content["schema"] is None else decode_schema(content["schema"]),
-            content["partitioning"],
-            {one["path"]: table_file(one) for one in content["files"]},
-            content["retired"],
-            content["transactions"],
-        )
+    def from_json(data: bytes, where: str = "checkpoint") -> TableState:
+        """Decode a checkpoint. Raises InvalidValueError."""
+        content = decoded(data, where)
+        with whole(where):
+            return TableState(
+                content["version"],
+                content["time"],
+                None if content["schema"] is None else decode_schema(content["schema"]),
+                content["partitioning"],
+                {one["path"]: table_file(one) for one in content["files"]},
+                content["retired"],
+                content["transactions"],
+            )
 
 
 def encode_commit(
@@ -155,19 +164,20 @@ def encode_commit(
 
 def summary(version: int, commit: dict[str, Any]) -> Commit:
     """Return a commit as the history shows it."""
-    note = Note.from_dict(commit["note"])
-    rows = sum(one["rows"] for one in commit["add"])
-    return Commit(
-        version,
-        commit["time"],
-        commit["operation"],
-        note.app,
-        note.batch,
-        note.positions,
-        note.since,
-        rows,
-        len(commit["add"]),
-    )
+    with whole(commit_path(version)):
+        note = Note.from_dict(commit["note"])
+        added = [table_file(one) for one in commit["add"]]
+        return Commit(
+            version,
+            commit["time"],
+            commit["operation"],
+            note.app,
+            note.batch,
+            note.positions,
+            note.since,
+            sum(one.file.rows for one in added),
+            len(added),
+        )
 
 
 def encode_schema(schema: pa.Schema) -> str:
@@ -178,11 +188,35 @@ def decode_schema(text: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
-def _check(content: dict[str, Any], where: str) -> None:
-    if content.get("v") != _FORMAT:
+def decoded(data: bytes, where: str) -> dict[str, Any]:
+    """Decode a file of the log. Raises InvalidValueError if it is none, or of a later format."""
+    with whole(where):
+        content = json.loads(data)
+        if not isinstance(content, dict):
+            raise ValueError("it is no JSON object")
+        if isinstance(content.get("v"), int) and content["v"] > _FORMAT:
+            raise InvalidValueError(
+                f"{where} is of format {content['v']}, this release knows {_FORMAT}: use a later release of magnetar"
+            )
+        if content.get("v") != _FORMAT:
+            raise ValueError("it does not say its format")
+        if not isinstance(content["time"], int) or not 0 <= content["time"] <= _LAST_MS:
+            raise ValueError("its time is none")
+    return content
+
+
+@contextmanager
+def whole(where: str) -> Iterator[None]:
+    """Raise InvalidValueError for whatever is wrong with the file of the log that is taken apart."""
+    try:
+        yield
+    except InvalidValueError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidValueError(
-            f"{where} is of format {content.get('v')!r}, this release knows {_FORMAT}: use a later release of magnetar"
-        )
+            f"{where} is damaged ({reason_of(error)}): put the file back from a copy; without it the table's history "
+            "ends before it"
+        ) from error
 
 
 def _plain(entry: TableFile) -> dict[str, Any]:
@@ -198,4 +232,6 @@ def _plain(entry: TableFile) -> dict[str, Any]:
 
 def table_file(one: dict[str, Any]) -> TableFile:
     """Parse a file that a commit adds."""
+    if not isinstance(one["rows"], int) or not isinstance(one["size"], int):
+        raise ValueError(f"rows and bytes of {one['path']} are no numbers")
     return TableFile(DataFile(one["path"], one["size"], one["rows"], tuple(one["partition"])), one["staged"])

@@ -262,7 +262,8 @@ class ParquetTable:
         checkpoints = [version for version, whole in found if whole and version > state.version]
         if checkpoints and len(found) > _CHECKPOINT_EVERY:
             try:
-                state = TableState.from_json(self._store.read(log.checkpoint_path(checkpoints[-1])))
+                path = log.checkpoint_path(checkpoints[-1])
+                state = TableState.from_json(self._store.read(path), path)
             except FileNotFoundError:
                 # Replaced by a later one at this moment; the commits are all there.
                 pass
@@ -276,8 +277,8 @@ class ParquetTable:
         return sorted(one[0] for one in found if one is not None and not one[1])
 
     def _manifest(self, version: int) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads(self._store.read(log.commit_path(version)))
-        return content
+        path = log.commit_path(version)
+        return log.decoded(self._store.read(path), path)
 
     def _rows(self, entry: TableFile, state: TableState) -> pa.Table:
         """Read one file in the table's schema."""

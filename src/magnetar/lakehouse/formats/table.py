@@ -7,7 +7,6 @@ again, whether by the same driver, its successor or a forgotten twin.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
@@ -22,10 +21,6 @@ from magnetar.lakehouse.model.options import LakeOptions
 from magnetar.model.errors import ConflictError, InvalidValueError
 
 _PAUSE: Final = 0.05
-_REASON_MAX: Final = 300
-"""Characters."""
-_DUMP: Final = re.compile(r":? *\w+ \{ .*", re.DOTALL)
-"""An object as Rust shows it for debugging, and what follows."""
 
 
 class TableChange(NamedTuple):
@@ -106,16 +101,6 @@ class Table(Protocol):
 
     def vacuum(self, hours: float, *, dry: bool = False) -> list[str]:
         """Delete files that no version younger than ``hours`` has, and those of failed attempts; return their paths."""
-
-
-def reason_of(error: BaseException) -> str:
-    """Return why a library cannot read a table, in one line of a readable length.
-
-    The libraries of Delta are written in Rust, and put whole objects into a text.
-    """
-    line = _DUMP.sub("", str(error).strip().partition("\n")[0])
-    shown = line if len(line) <= _REASON_MAX else f"{line[:_REASON_MAX]}..."
-    return f"{type(error).__name__}: {shown}"
 
 
 def check_repetition(table: Table, where: str, note: Note) -> None:

@@ -10,4 +10,5 @@ In reading order:
 * ``data_file``     what a task says of a file it wrote
 * ``layout``        how the files of a transaction are to be
 * ``file_bins``     which small files are put together
+* ``library_reason``  why a library could not do something
 """

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from magnetar.lakehouse.files.file_store import FileStore
 from magnetar.lakehouse.formats.kinds import open_table
-from magnetar.lakehouse.formats.table import Table, reason_of
+from magnetar.lakehouse.formats.table import Table
+from magnetar.lakehouse.model.library_reason import reason_of
 from magnetar.lakehouse.model.lineage import FileGroup, LoggedFile, groups, live_files
 from magnetar.lakehouse.model.options import TableKind
 from magnetar.model.errors import InvalidValueError

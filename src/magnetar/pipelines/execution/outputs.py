@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.lakehouse.files.file_store import local_path
 from magnetar.lakehouse.formats.kinds import open_table
-from magnetar.lakehouse.formats.table import check_repetition, reason_of
+from magnetar.lakehouse.formats.table import check_repetition
 from magnetar.lakehouse.model.history import Note
+from magnetar.lakehouse.model.library_reason import reason_of
 from magnetar.lakehouse.model.options import LakeOptions, TableKind, lake_options
 from magnetar.model.errors import InvalidValueError
 from magnetar.pipelines.declaration.elements import VERIFY_KEY
