@@ -27,7 +27,7 @@ GENERATED: Final = ("src/magnetar/protocol/generated", "src/magnetar/admin_clien
 BOTH_SIDES: Final = frozenset({"Consumer", "Producer"})
 """Class names that Apache Pulsar itself has in the broker and in the client."""
 TWINS: Final = ("src/magnetar/client/aio/", "src/magnetar/client/blocking/")
-"""Rooms whose classes have one name on purpose: one to be awaited, one to wait."""
+"""Packages whose classes have the same names on purpose: those of one are awaited, those of the other block."""
 NOUNS: Final = frozenset({"hashing", "hash_ring", "ring"})
 """Modules that end like a participle and are nouns of the field."""
 OUTSIDE: Final = re.compile(
@@ -129,7 +129,7 @@ class Structure:
 
     @property
     def incomplete_reading_lists(self) -> list[str]:
-        """Packages whose `__init__` leaves modules or rooms of theirs unnamed."""
+        """Packages whose `__init__` leaves modules or packages of theirs unnamed."""
         found = []
         inside: dict[str, set[str]] = defaultdict(set)
         for module in self.modules:
@@ -218,7 +218,7 @@ def _defined(tree: ast.Module) -> Iterator[Documented]:
 
 
 def _are_twins(paths: list[str]) -> bool:
-    """Whether these are two modules, one in each room of twins."""
+    """Whether these are two modules, one in each package of twins."""
     return len(paths) == 2 and all(any(path.startswith(room) for path in paths) for room in TWINS)
 
 

@@ -16,7 +16,7 @@ TOKEN = f"{PACKAGE}.AuthenticationProviderToken"
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ([], "broker.conf:1: authenticationEnabled: nobody could authenticate: authenticationProviders is empty"),
+        ([], "broker.conf:1: authenticationEnabled: no client could authenticate: authenticationProviders is empty"),
         (
             ["authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderAthenz"],
             f"broker.conf:2: authenticationProviders: '{PACKAGE}.AuthenticationProviderAthenz' is not available",

@@ -107,7 +107,7 @@ def _written(rest: Rest, request: AdminRequest, login: Mapping[str, str]) -> byt
 async def _answer(rest: Rest, request: AdminRequest, reader: asyncio.StreamReader) -> RestAnswer:
     """Read one answer. Raises NotAvailableError."""
     hearing = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEADERS_MAX)
-    # h11 hears an answer only after it was told of the request
+    # h11 parses a response only after it has sent the request
     hearing.send(h11.Request(method=request.method, target="/", headers=[("host", "x")]))
     hearing.send(h11.EndOfMessage())
     content, status, headers = bytearray(), 0, dict[str, str]()

@@ -91,7 +91,7 @@ class DataDirectory:
             facts = read_records(str(old))
             if not facts and segment_numbers(files.names()):
                 raise PersistenceError(
-                    f"{old} holds nothing, but messages are there, and nobody would know what is to be kept of them: "
+                    f"{old} holds nothing, but messages are there, and it would be unknown which of them to keep: "
                     "restore it, and metadata.sqlite-wal, from a copy"
                 )
             made = MetadataLog(files, imported=facts)

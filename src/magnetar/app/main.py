@@ -125,7 +125,7 @@ def config(
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="One setting, name=value; may be repeated.", metavar="NAME=VALUE")
     ] = None,
-    changed: Annotated[bool, typer.Option("--changed", help="Only what somebody set.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only settings that were changed.")] = False,
     others: Annotated[
         bool, typer.Option("--others", help="Those of Apache Pulsar that have no effect here, and why.")
     ] = False,

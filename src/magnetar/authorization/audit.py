@@ -9,7 +9,7 @@ texts are cut.
 Any client can cause refusals, and one with a grant records of what it allows; these must not push others out of the
 files that are kept. Records of one role, or of one host that has not logged in, therefore take a bounded number of
 bytes in a minute, and so do those of all together: refusals few, what is allowed more. What is beyond is counted by
-operation, and told by one record for each of them when the minute is over. What superusers did is always recorded.
+operation, and reported by one record for each of them when the minute is over. What superusers did is always recorded.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Later = Callable[[float, Callable[[], None]], object]
 
 
 class AuditRecords:
-    """Makes records of what the authorizer is told; ``put`` takes each as a line. Lives on the event loop."""
+    """Makes records of the authorizer's decisions; ``put`` takes each as a line. Lives on the event loop."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Why a role may do something or not, for people: every access that is asked for, its reason, and what would allow it.
 
-Remedies repeat the other grants that they would replace, so only those who may read these are told
-(:attr:`Explanation.remedy`); others hear whom to ask.
+Remedies repeat the other grants that they would replace, so only callers who may read these grants get the remedy
+(:attr:`Explanation.remedy`); other callers are told whom to ask.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In this order (rule 12.7):
 
 1. a superuser may do everything;
-2. an administrator of a tenant everything within it, and nobody else what changes policies, grants, topics or
+2. an administrator of a tenant may do everything within it; no one else may change policies, grants, topics or
    namespaces;
 3. what concerns a subscription needs ``consume``, the subscription's name not reserved for other roles, and in the
    mode Prefix a name that begins with the role;
@@ -232,7 +232,7 @@ def _without(role: str, actions: tuple[str, ...], namespace: NamespaceName, topi
 def _no_namespace(
     role: str, namespace: NamespaceName, actions: tuple[str, ...], topic: TopicName | None = None
 ) -> Decision:
-    """Refuse as where the namespace exists: only the remedy tells, which is for those who may read the grants."""
+    """Refuse as for a namespace that exists; only the remedy, for those who may read grants, says that it does not."""
     return Decision(
         False,
         _without(role, actions, namespace, topic),

@@ -83,4 +83,4 @@ class ClientLogin:
 
 
 UNKNOWN: Final = ClientLogin()
-"""Somebody without credentials."""
+"""A login without credentials."""

@@ -270,7 +270,7 @@ def _from_flags(flags: Sequence[str]) -> Iterable[GivenValue]:
         name = name.strip()
         # nor is the value shown of a name that is not known: it may be a misspelt secret's
         known = name in PROTECTIONS or (name in setting_types() and not is_secret(name))
-        # with "==" behind it, which base64 ends with, it is no name
+        # text followed by "==" is the end of a base64 text, not a name
         where = f"--set {flag}" if known else f"--set {shown_name(name if value.strip('=') else name + equals)}"
         yield GivenValue(where, "--set", name, value.strip())
 

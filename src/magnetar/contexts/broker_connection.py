@@ -101,7 +101,7 @@ def connection_of_both(
 
 
 def _place(url: str) -> str:
-    """The address without what tells no brokers apart: a slash at its end, and which name of this machine it has."""
+    """The address in a form to compare: without a slash at its end, and with one name for this machine."""
     scheme, colons, rest = url.rstrip("/").partition("://")
     for name in ("localhost", "[::1]"):
         if rest == name or rest.startswith(f"{name}:"):

@@ -102,8 +102,8 @@ def check_urls(service_url: str, web_url: str) -> None:
 
 
 def absolute(path: str | None) -> str:
-    """Return a path for commands that run in other directories; empty for none. No shell has read the ``~`` of a path
-    that stands behind ``file:``."""
+    """Return a path for commands that run in other directories; empty for none. ``~`` is expanded, since the shell
+    leaves it in ``file:~/…``."""
     return str(Path(os.path.expanduser(path)).absolute()) if path else ""
 
 

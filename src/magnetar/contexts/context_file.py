@@ -148,7 +148,7 @@ def _locked(number: int) -> bool:
 
 
 def _directory_made(path: Path) -> Path:
-    """Return what a path names behind all links, in a directory that is there."""
+    """Return the path with all links resolved; its directory is made if it is missing."""
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return target

@@ -32,7 +32,7 @@ _OF_OWN: Final[Mapping[str, str]] = {
     "brokerClientTlsKeyStoreType": "JKS",
     "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
 }
-"""What Apache Pulsar writes into the record of its own cluster, and shows of another only if somebody wrote it."""
+"""Fields that Apache Pulsar writes for its own cluster, and shows for another cluster only if they were set."""
 _ALWAYS_SHOWN: Final = ("brokerClientTlsEnabled", "tlsAllowInsecureConnection", "brokerClientTlsEnabledWithKeyStore")
 
 

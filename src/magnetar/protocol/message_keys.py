@@ -26,7 +26,7 @@ def key_text(key: bytes, *, base64_always: bool = False) -> tuple[str, bool]:
 
 def key_of_base64(text: bytes) -> bytes:
     """Return the key whose base64 this is, or ``text`` itself if it is no padded base64 of the standard alphabet."""
-    # Padding behind whole groups of four passes Python's strict decoder: `00000000=` and `0000====`.
+    # Padding after whole groups of four passes Python's strict decoder: `00000000=` and `0000====`.
     if len(text) % 4 or text.endswith(b"==="):
         return text
     try:

@@ -1,12 +1,12 @@
 """Lines that go into a file which is begun anew when it is large, written by a thread of their own.
 
 :meth:`RotatedLines.put` never waits: lines go into a bounded queue, and those that find it full are lost and counted.
-A disk that refuses is complained about once and asked again every second, while the queue holds what it can; when it
-takes lines again, :data:`Lost` makes one that says how many are missing. Files are called ``name``, ``name.1`` (the one
+A disk that fails is reported once and tried again every second, while the queue holds what it can; when it takes lines
+again, :data:`Lost` makes one that says how many are missing. Files are called ``name``, ``name.1`` (the one
 before) and so on, and only their owner may read them. Nothing is synced: a power failure may take the last seconds.
 
-What is no file (a pipe, a terminal, ``/dev/stdout``) is never put aside, and a file that cannot be, because its
-directory belongs to somebody else, goes on growing: what is to be recorded counts more.
+A pipe, a terminal or ``/dev/stdout`` is never rotated. A file that cannot be rotated, because its directory belongs to
+another user, goes on growing: the records matter more.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class RotatedLines:
         self._fixed = self._fixed or not stat.S_ISREG(found.st_mode)
 
     def _let_go(self) -> None:
-        # also where closing fails, the number is somebody else's next
+        # even if closing fails, the descriptor's number may belong to another file next
         file, self._file = self._file, -1
         if file >= 0:
             os.close(file)

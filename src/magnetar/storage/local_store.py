@@ -39,7 +39,7 @@ class LocalLedgerStore(LedgerStore):
         try:
             super().open()
         except BaseException:
-            self._committer.close()  # a start that is refused leaves no process and no thread behind
+            self._committer.close()  # a start that fails leaves no process and no thread running
             self._threads.close()
             raise
 

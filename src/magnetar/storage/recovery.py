@@ -71,8 +71,8 @@ def _name_a_cut(backend: JournalBackend, found: Recovered) -> None:
         file.close()
     if size < found.length:
         found.name(
-            f"{segment_name(found.checkpoint_segment)} ends at {size} although {found.length} bytes were durable: what "
-            "lay behind that cannot be read"
+            f"{segment_name(found.checkpoint_segment)} ends at {size} although {found.length} bytes were durable: the "
+            "bytes after that are lost"
         )
 
 

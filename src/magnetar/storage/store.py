@@ -228,7 +228,7 @@ class LedgerStore:
         return managed
 
     def when_records_are_taken(self, answer: Callable[[PersistenceError | None], None]) -> None:
-        """Answer whether the disk takes writes. After one that failed only another one tells (decision 069)."""
+        """Answer whether the disk takes writes. After a failed write only another write shows that (decision 069)."""
         journal = self.journal
         if journal.failing is None:
             answer(None)

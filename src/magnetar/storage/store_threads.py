@@ -33,5 +33,5 @@ class StoreThreads:
 
 
 def _thread(name: str) -> Executor:
-    # objects may lie behind a network: one that is slow must not keep the others waiting
+    # an object store may be reached over a network: a request that is slow must not keep the others waiting
     return ThreadPoolExecutor(_ARCHIVE_THREADS if name == "archive" else 1, thread_name_prefix=f"magnetar-{name}")

@@ -174,7 +174,7 @@ class _Verification:
         self._report.damage += facts.damage
         if facts.doubt is not None:
             self._damaged(
-                f"metadata in doubt: {facts.doubt}; a broker starts and deletes nothing until somebody has looked at "
+                f"metadata in doubt: {facts.doubt}; a broker starts and deletes nothing until an operator has checked "
                 "the policies and said so: magnetar rescue metadata DIR"
             )
 

@@ -4,7 +4,7 @@ It may import everything; no product code imports it. ``PulsarBroker`` is a real
 
     with PulsarBroker() as broker: ...
 
-Reading order: ``kit`` (the test kit) stands on the simulator's rooms: ``processes`` (what can be killed), ``simloop``
+Reading order: ``kit`` (the test kit) uses the simulator's modules: ``processes`` (what can be killed), ``simloop``
 (virtual time, clock), ``executor_lane`` (disk work of threads), ``diskmodel`` and ``faultfiles`` (what a disk
 forgets), ``memory_journal`` and ``memory_metadata`` (stores in memory), ``transport`` and ``network`` (connections that
 break), ``machine`` (a computer that crashes and boots), ``rawclient`` and ``rawtransaction`` (a client that does

@@ -60,7 +60,7 @@ def test_grants_on_subscriptions(rest: RestClient, resources: Resources) -> None
     refused = rest.delete(PERMISSIONS + "/s%2F1/bob")
     assert (refused.status_code, refused.json()["reason"]) == (
         404,
-        'subscription "s/1" is granted to nobody in particular',
+        'subscription "s/1" is granted to no role in particular',
     )
     # the role named subscription is a role
     assert rest.post(path, json=["produce"]).status_code == 204

@@ -26,9 +26,9 @@ def test_a_gap_in_the_log_of_spark_is_found_and_what_it_does_not_keep_is_none() 
     assert check_log([0, 1, 2], [0, 1], 100) == check_log([0, 1, 2], [0, 1, 2], 100) == check_log([], [], 100) == []
     assert check_log(list(range(51, 152)), list(range(50, 151)), 100) == []
     (gap,) = check_log([0, 2, 3], [0, 1, 2], 100)
-    assert str(gap) == "batch 1: Spark's own log lacks offsets/1: somebody removed it"
+    assert str(gap) == "batch 1: Spark's own log lacks offsets/1: it was removed"
     (gap,) = check_log([0, 1, 2, 3], [0, 3], 100)
-    assert str(gap) == "batches 1 to 2: Spark's own log lacks commits/1, commits/2: somebody removed it"
+    assert str(gap) == "batches 1 to 2: Spark's own log lacks commits/1, commits/2: it was removed"
     # The first ones, the last ones, and all.
     assert [one.where for one in check_log([1, 2], [0, 1, 2], 100)] == ["batch 0"]
     assert [one.where for one in check_log([0, 1], [0, 1, 2], 100)] == ["batch 2"]

@@ -61,8 +61,8 @@ class AuthenticationCheck:
         except AuthenticationError as error:
             _limited.warning(address.rpartition(":")[0], "%s: request refused: %s", address, error)
             if self._authorizer is not None:
-                nobody = Caller(None, address=address)
-                self._authorizer.record_refused_login(nobody, f"login refused: {error}", request_of(scope))
+                unknown = Caller(None, address=address)
+                self._authorizer.record_refused_login(unknown, f"login refused: {error}", request_of(scope))
             headers = {"www-authenticate": ", ".join(_CHALLENGES[m] for m in self._service.methods if m in _CHALLENGES)}
             answer = JsonAnswer({"reason": REQUIRED}, 401, headers if headers["www-authenticate"] else None)
             await answer(scope, receive, send)

@@ -211,14 +211,14 @@ class HttpConnection(H11Protocol):
                 self._reading = self.loop.call_later(REQUEST_SECONDS, self._request_late)
 
     def _begins_no_request(self) -> bool:
-        """Whether what waits behind the last request can be none: the body of a DELETE without a length, as Node's
-        HTTP client sends it."""
+        """Whether the bytes after the last request cannot begin another one: Node's HTTP client sends the body of a
+        DELETE without a length."""
         rest = self.conn.trailing_data[0]
         return bool(rest) and rest[0] not in _REQUEST_START
 
     def _no_request(self) -> None:
-        """End the connection, after the answer that is under way: its client must not put its next request behind
-        what is no request."""
+        """End the connection after the answer that is under way: the client's next request would follow bytes that are
+        no request."""
         if self.conn.their_state is h11.IDLE:
             self._refuse(400, "what came is no HTTP request: a body needs a content-length")
         elif CLOSE_HEADER not in self.headers:

@@ -136,6 +136,6 @@ def _pattern(template: str) -> str:
 
 
 def _needed(accesses: Iterable[Access], of: AskedObject) -> list[Access]:
-    """What one needs in order to hear the grants behind the answer: to administer the tenants that are concerned."""
+    """The accesses needed to see the grants that decide the answer: administration of the tenants concerned."""
     tenants = {"" if isinstance(access, ClusterAccess) else tenant_of(access) for access in accesses} or {of.owner}
     return [TenantAccess(tenant) if tenant else ClusterAccess("ask about others") for tenant in sorted(tenants)]

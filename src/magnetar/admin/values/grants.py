@@ -135,7 +135,7 @@ def revoked_on_subscription(policies: Mapping[str, Json], subscription: str, rol
     found = of_subscriptions(policies)
     listed = found.pop(subscription, None)
     if not isinstance(listed, list):
-        raise NotFoundError(f"subscription {excerpt(subscription)} is granted to nobody in particular")
+        raise NotFoundError(f"subscription {excerpt(subscription)} is granted to no role in particular")
     left = [one for one in listed if one != role]
     if left:
         found[subscription] = left

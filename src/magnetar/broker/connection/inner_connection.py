@@ -1,9 +1,9 @@
 """A connection without a socket: a client in this process speaks to the broker as any other client does.
 
 Both ends are asyncio transports. What one end writes is handed to the other in pieces, one in each turn of the loop, as
-a socket would be read; an end that does not read lets the writer's buffer grow, and the writer is told by the same
-water marks. So everything that bounds a client of the wire bounds this one. Who the client is was found out at another
-door (HTTP), and its connection says so.
+a socket would be read; if an end does not read, the writer's buffer grows, and the same water marks pause the writer.
+So all limits of network clients hold for this one, too. The client was authenticated over HTTP, and its connection says
+so.
 """
 
 from __future__ import annotations

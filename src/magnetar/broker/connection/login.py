@@ -14,7 +14,7 @@ ADMISSION: Final = "magnetar.admission"
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who is behind a connection that showed its credentials at another door."""
+    """The identity of a connection that was authenticated elsewhere (over HTTP)."""
 
     caller: Caller
     login: Login | None
@@ -23,14 +23,14 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The identities behind one connection."""
+    """The identities of one connection."""
 
     method: str
     """The method of CONNECT, which AUTH_CHALLENGE names again."""
     peer: Identity
     """Who is connected."""
     original: Identity | None = None
-    """Who stands behind a proxy, if its credentials were forwarded and checked (rule 12.13)."""
+    """The identity of a proxy's client, if its credentials were forwarded and checked (rule 12.13)."""
     original_method: str = ""
 
     @property

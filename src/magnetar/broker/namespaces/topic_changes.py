@@ -96,7 +96,7 @@ class TopicChanges:
     def _tell(self) -> None:
         self._timer = None
         if self._jobs:
-            # the last watchers would lag behind more and more
+            # the last watchers would fall further and further behind
             self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._tell)
         else:
             self._tell_now()

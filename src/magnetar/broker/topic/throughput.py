@@ -1,7 +1,7 @@
 """What a topic, producer, subscription or consumer passes on, and how fast it was when statistics last looked.
 
-It is kept with what it belongs to, not in a table beside: what is deleted or leaves is then forgotten at once, and what
-nobody uses costs one reference.
+Each object keeps its own, so that no table has to be cleaned when the object is deleted or leaves; an object that is
+not used costs one reference.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class Upkeep:
         doubt = self._service.store.keep_all
         if doubt is not None:
             log.error(
-                "the policies are in doubt (%s): nothing is trimmed, expired, evicted or deleted until somebody has "
-                "looked at them: stop the broker, then magnetar rescue metadata DIR",
+                "the policies are in doubt (%s): nothing is trimmed, expired, evicted or deleted until an operator has "
+                "checked them: stop the broker, then magnetar rescue metadata DIR",
                 doubt,
             )
             return

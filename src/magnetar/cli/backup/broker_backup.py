@@ -46,4 +46,4 @@ def _show(text: str) -> None:
 
 
 class _InterruptedError(MagnetarError):
-    """Somebody pressed Ctrl-C."""
+    """The user pressed Ctrl-C."""

@@ -96,9 +96,8 @@ def explained(answer: dict[str, Any]) -> list[str]:
 def located(answer: dict[str, Any]) -> list[str]:
     """Return lines that say where the messages of a hash or key are."""
     held = f", held by {answer['heldBy']}" if answer["draining"] else ""
-    lines = [
-        f"hash {answer['hash']} belongs to {answer['owner'] or 'nobody'}{held}; keys {', '.join(answer['keys']) or '-'}"
-    ]
+    owner, keys = answer["owner"] or "no consumer", ", ".join(answer["keys"]) or "-"
+    lines = [f"hash {answer['hash']} belongs to {owner}{held}; keys {keys}"]
     lines.append("delivered and not acknowledged: " + (" ".join(answer["unacknowledged"]) or "none"))
     lines.append("waiting: " + (" ".join(answer["waiting"]) or "none"))
     return lines

@@ -26,7 +26,7 @@ class _FirstTrouble(logging.Handler):
 
 @contextmanager
 def first_trouble_said(log: logging.Logger, say: Callable[[str], None]) -> Iterator[None]:
-    """Say what ``log`` is told first, at INFO or above, as one line."""
+    """Print the first record that ``log`` gets at INFO or above, as one line."""
     handler = _FirstTrouble(say)
     level = log.level
     log.addHandler(handler)

@@ -37,7 +37,7 @@ class Query:
     def run(self, signals: Interrupts) -> pl.DataFrame | None:
         """Return the rows, None if a signal came before; says how far it is on a terminal's standard error.
 
-        Raises MagnetarError. What still reads after a signal ends with the process, and leaves nothing behind.
+        Raises MagnetarError. Reads that go on after a signal end with the process, and leave no files.
         """
         outcome: list[Any] = []
         done = threading.Event()

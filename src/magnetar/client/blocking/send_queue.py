@@ -147,7 +147,7 @@ def _size(waiting: Waiting) -> int:
 
 
 def _of_the_client(error: BaseException) -> Exception:
-    """Return what a sender is told about an error; that a message router raises SystemExit must not end its thread."""
+    """Return the error for a sender; a SystemExit that a message router raises must not end the sender's thread."""
     if isinstance(error, Exception):
         return error
     return ClientError(f"a function of the application that a message was handed to raised {type(error).__name__}")

@@ -170,7 +170,7 @@ class CheckpointSubscription:
             if isinstance(push, c.CommandActiveConsumerChange) and not push.is_active and not self._shared:
                 self._shared = True
                 log.warning(
-                    "subscription %s of %s is held by somebody else, too: an earlier driver that has not gone yet, or "
+                    "subscription %s of %s has another consumer: an earlier driver that has not ended yet, or "
                     "another query; two queries with one subscription each miss what the other has processed, so give "
                     "each its own",
                     self._subscription, self.topic,

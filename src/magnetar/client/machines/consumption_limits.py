@@ -15,7 +15,7 @@ class ConsumptionLimits:
     """How much waits, and how acknowledgements are sent."""
 
     queue_size: int = 1_000
-    """Messages; 0: the broker sends an entry when it is told to (`Permits.ask_one`)."""
+    """Messages; 0: the broker sends an entry only when it is asked for one (`Permits.ask_one`)."""
     in_all: int | None = None
     """Entries over all topics of a consumer that has no queues (`PrefetchBudget`); None: each topic has a queue."""
     reader: bool = False

@@ -129,7 +129,7 @@ class Message(Generic[T]):
         try:
             settled: bool = self._owner().facade.settle(self, error)
         except ReferenceError:
-            raise AlreadyClosedError(f"message {self.message_id()}: nobody has its consumer any more") from None
+            raise AlreadyClosedError(f"message {self.message_id()}: its consumer is gone") from None
         return settled
 
     def _owner(self) -> MessageOwner:

@@ -1,8 +1,8 @@
 """The messages of entries as rows of columns: one pass of a kernel over payloads that are in plain sight.
 
 Every column of bytes is an Arrow array in the making: all bytes in one buffer, offsets beside it. The kernel appends
-whole entries; an entry that does not fit, or cannot be read, leaves nothing behind, and the status says which room is
-missing. The caller makes more and calls again for that entry.
+whole entries; an entry that does not fit, or cannot be read, adds nothing, and the status says which buffer is full.
+The caller makes it larger and calls again for that entry.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ instant would find:
   secret is this directory's own, its segments and metadata say (`storage.directory_format`).
 * A segment is read into memory once, at the length that it had when it was opened (at most 128 MB, one at a time), so
   that a write that is under way looks torn and never corrupt. The newest one is read twice: blocks may come while it is
-  read, over zeros behind the log's end, and the second time all those below the last one of the first time are there.
+  read, over zeros after the log's end, and the second time all those below the last one of the first time are there.
 * **Only what is durable counts.** A block is only begun when the one before is durable (docs/disk.md), so every block
   but the last certainly is. The last one of the newest segment is left out unless the checkpoint vouches for it: the
   broker may not have sent a receipt for it yet, and a crash may still undo it. What was written last is therefore seen

@@ -145,7 +145,7 @@ def check_log(begun: Sequence[int], finished: Sequence[int], kept: int, first: i
         if gone := sorted(set(expected) - set(there)):
             what = ", ".join(f"{name}/{batch}" for batch in gone[:LISTED_MAX])
             more = f" and {len(gone) - LISTED_MAX} more" if len(gone) > LISTED_MAX else ""
-            found.append(Discrepancy(named(gone), f"Spark's own log lacks {what}{more}: somebody removed it"))
+            found.append(Discrepancy(named(gone), f"Spark's own log lacks {what}{more}: it was removed"))
     return found
 
 

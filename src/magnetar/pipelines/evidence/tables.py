@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 5
 _FOREIGN: Final = (
-    "is not of this table's log, and whoever reads the directory without that log reads it, too; move it away"
+    "is not of this table's log, and programs that read the directory without that log read it, too; move it away"
 )
 _GROUP, _WRONG, _ROW = "group", "wrong", "row"
 

@@ -174,7 +174,7 @@ class PipelineCheckpoint:
         """Seal a manifest with the fingerprint of the previous one and write it; return it as it was written."""
         before = self.manifest(manifest.batch - 1) if manifest.batch else None
         if manifest.batch and before is None:
-            raise InvalidValueError(f"{self._manifest(manifest.batch - 1)} is missing: somebody removed it")
+            raise InvalidValueError(f"{self._manifest(manifest.batch - 1)} is missing: it was removed")
         assert manifest.previous in ("", FIRST if before is None else before.fingerprint), "sealed here only"
         whole = Manifest(
             manifest.pipeline,

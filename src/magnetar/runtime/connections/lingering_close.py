@@ -166,7 +166,7 @@ _DROPPED: Final = memoryview(bytearray(64 << 10))
 
 
 class _Drain(SharedReads):
-    """Takes the place of the protocol that has closed: drops what comes, and tells it when the connection is gone."""
+    """Replaces the protocol that has closed: drops the data that comes, and notifies it when the connection is gone."""
 
     __slots__ = ("linger",)
 

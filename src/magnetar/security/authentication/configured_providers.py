@@ -63,7 +63,7 @@ def authentication_service(settings: Settings, clock: Clock) -> AuthenticationSe
         providers.append(make(settings, clock))
     if not providers and not settings.anonymousUserRole:
         raise InvalidValueError(
-            "authenticationEnabled: nobody could authenticate: authenticationProviders is empty and there is no "
+            "authenticationEnabled: no client could authenticate: authenticationProviders is empty and there is no "
             "anonymousUserRole (Apache Pulsar starts so, and leaves REST open)"
         )
     revoked = RevocationList(settings.tokenRevocationListFile) if settings.tokenRevocationListFile else None

@@ -33,6 +33,6 @@ def protocol_versions(named: str) -> ProtocolVersions:
     chosen = [name for name in OFFERED if not names or name in names]
     if not chosen:
         raise InvalidValueError(
-            f"{', '.join(names)} would be all that is offered, and nobody should use it: add TLSv1.2 or TLSv1.3"
+            f"{', '.join(names)} would be all that is offered, and is not safe to use: add TLSv1.2 or TLSv1.3"
         )
     return ProtocolVersions(chosen[0], chosen[-1], tuple(name for name in names if name not in OFFERED))

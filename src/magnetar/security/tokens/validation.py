@@ -1,8 +1,8 @@
 """From the text of a token to an identity: form, algorithm, signature, claims, in this order.
 
 What a token says about its own verification is never followed: its algorithm must be one of the key's, ``jku``,
-``jwk``, ``x5u`` and ``x5c`` name nothing that is looked at, and what it calls critical (``crit``) is understood by
-nobody here.
+``jwk``, ``x5u`` and ``x5c`` are ignored, and a token with critical extensions (``crit``) is refused, since none is
+known here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What the Java of a session is told about the archive of its classes: where it is, if there is one that holds for this
-Java and this Spark (`magnetar.spark.class_archive` makes it; docs/decisions/065-class-archive.md).
+"""Java's options for the archive of its classes: where it is, if there is one that holds for this Java and this Spark
+(`magnetar.spark.class_archive` makes it; docs/decisions/065-class-archive.md).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def find(name: str, *places: Path) -> Path | None:
 
 
 def option() -> str:
-    """Return what Java needs to be told to use the archive; empty if there is none for this Java and Spark."""
+    """Return the options with which Java uses the archive; empty if there is none for this Java and Spark."""
     try:
         found = find(key(), BESIDE, own_directory())
     except (MagnetarError, OSError, RuntimeError):

@@ -1,4 +1,4 @@
-"""The only room of storage that touches the operating system, and the seam behind which it does.
+"""The only package of storage that uses the operating system, and the interface through which storage uses it.
 
 Reading order: ``journal_backend`` (what the log asks of a backend), ``files`` (a few verbs on a file and on a
 directory), ``directory`` (made durable, private and locked), ``file_names`` (which file is which segment),

@@ -1,10 +1,11 @@
 """Entries in memory: what was written a moment ago, what a subscription still waits for, what was read ahead; one
 bounded budget for all logs.
 
-What is written is kept for ten to twenty seconds for any reader, in a fifth of the budget. What is pushed out of
-there, or was there longer, stays, in what room there is, if a subscription with consumers has not acknowledged it. Runs
-of small entries, which cost most to read again, are packed end to end and stay for any subscription; nobody's entries
-go. What is read from the disk has up to two fifths. What consumers waited for goes some seconds after they have. Each
+Written entries are kept for ten to twenty seconds for any reader, in a fifth of the budget. Entries that are evicted
+from there, or were there longer, stay as far as there is space if a subscription with consumers has not acknowledged
+them. Runs of small entries, which cost most to read again, are packed end to end and stay for any subscription; entries
+that no subscription needs go. Entries read from the disk have up to two fifths. Entries that consumers waited for go
+some seconds after the consumers have received them. Each
 part drops its oldest pieces first, whatever log they belong to: tailing readers find what they want because they want
 it at once, and catching up reads the disk in pieces that are used before they are pushed out (docs/decisions/062).
 """

@@ -183,7 +183,7 @@ _FIELDS: Final[dict[int, dict[str, Callable[[Any], bool]]]] = {
     RecordKind.COPY_BEGUN: {"offload": _is_copy},
     RecordKind.COPY_DELETED: {"key": _is_text},
 }
-"""What a rare record has to hold, and how that is told."""
+"""What each kind of rare record has to hold, with the function that checks it."""
 _READ: Final[dict[int, Callable[[records.RawRecord], object]]] = {
     RecordKind.EXTENT: extent_of,
     RecordKind.CURSOR: cursor_of,

@@ -172,7 +172,7 @@ def _require_about(about: Any) -> None:
         ledger, first, entries = values[0], values[1], values[5]
         _require(ledger > before and first >= ordinal, "has ledgers that overlap")
         before, ordinal = ledger, first + entries
-        _require(not entries or ordinal <= end, "has a ledger that goes on behind its end")
+        _require(not entries or ordinal <= end, "has a ledger that goes on after its end")
         if len(values) > _LEDGER_VALUES:
             require_copy(values[_LEDGER_VALUES])
     ordinal = 0

@@ -235,8 +235,8 @@ class SegmentScan:
             return
         name = self._quarantine("torn", at, at + len(data))
         self.torn = (
-            f"{self.name} ends with a write that was cut off (offset {at}, {len(data)} bytes): nobody "
-            f"was told that it had succeeded; the bytes are kept in {name}"
+            f"{self.name} ends with a write that was cut off (offset {at}, {len(data)} bytes): it "
+            f"was never acknowledged; the bytes are kept in {name}"
         )
         log.warning("%s", self.torn)
 

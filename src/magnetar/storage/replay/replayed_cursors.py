@@ -22,8 +22,8 @@ class ReplayedCursors:
         self._factory = factory
         self._logs = logs
         self._shared: set[tuple[int, int]] = set()
-        """Ids that several cursors of one log have, which very old versions could give: nobody knows whose a record
-        without a name is, so it counts for none of them."""
+        """Ids that several cursors of one log have, which very old versions could give: a record without a name cannot
+        be assigned to one of them, so it counts for none."""
         self.oldest = 0
         """The highest id that the checkpoint knows. Every later cursor was made in a record that is replayed. So may an
         earlier one have been that is unknown; else it was deleted, and the checkpoint knew."""

@@ -152,7 +152,7 @@ class ExtentMover:
                 if moved is not None:
                     await self._pace.wait(moved.size)
         except (PersistenceError, OSError):
-            # a read failed: what is being written is not left behind
+            # a read failed: wait for what is being written
             await self._finished(before)
             raise
         finally:

@@ -45,7 +45,7 @@ class _Frame:
         self.admitted: float | None = None
         """Since when it is read during a shortage; None: it is held off, or there is no shortage."""
         self.off = False
-        """Whether its connection was told not to read on."""
+        """Whether its connection has stopped reading."""
 
 
 class UnfinishedFrames:

@@ -25,9 +25,9 @@ _INVALID_ROLES: Final = "Invalid roles."
 
 
 def connect(session: Session, command: c.CommandConnect) -> None:
-    """Answer CONNECT: with CONNECTED and the features of this broker (rule 1.2.2) if the client is who it says.
+    """Answer CONNECT with CONNECTED and the features of this broker (rule 1.2.2) if the client authenticates.
 
-    Raises ProtocolError if there was one before: nobody becomes another while connected.
+    Raises ProtocolError on a second CONNECT: a client cannot change its identity while it is connected.
     """
     _require_turn(session, command)
     session.client_version = command.client_version.replace(" ", "-")

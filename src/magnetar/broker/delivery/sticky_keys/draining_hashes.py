@@ -5,8 +5,8 @@ longer its owner is draining: its entries go to no consumer until the holder has
 redelivery or leaving; if the slot comes back to its holder, draining ends at once (rule 5.6.9). Other slots are not
 affected.
 
-Who holds a slot matters only when the assignment changes. So nobody is noted until it does; then the holders are found
-among the entries that are out and noted with each entry, until as many entries have gone out as were searched.
+The holder of a slot matters only when the assignment changes, so holders are not recorded until it does. Then they are
+found among the entries that are out, and recorded with each entry until as many entries have gone out as were searched.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def _keys(subscription: Subscription, dispatcher: KeyShared) -> list[Obstacle]:
                 Obstacle(
                     "draining-hash",
                     f"{first}: {holder.name} still has unacknowledged entries of that hash "
-                    f"({_ids(subscription, held)}), which belongs to {owner.name if owner else 'nobody'} now.",
+                    f"({_ids(subscription, held)}), which belongs to {owner.name if owner else 'no consumer'} now.",
                     f"Acknowledge them on {holder.name}, or close it.",
                 )
             )

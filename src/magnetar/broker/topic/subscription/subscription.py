@@ -348,7 +348,7 @@ class Subscription:
                 try:
                     consumer.connection.close()
                 except Exception:
-                    text = "subscription %s: a consumer could not be told that it is closed"
+                    text = "subscription %s: a consumer could not be notified that it is closed"
                     log.exception(text, self.name, extra={"topic": self.topic.name, "subscription": self.name})
 
     # -- looking in ------------------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ def seek_command(place: MessageId | int, *, inclusive: bool) -> tuple[c.CommandS
 def seek_data(message_id: MessageId, *, inclusive: bool) -> c.MessageIdData:
     """Return where a broker goes on: with the message if ``inclusive``, otherwise after it.
 
-    A broker goes on with what it is told (rule 5.9.1), within a batch with the first one of the ack set (rule 5.9.6).
-    So it is told the place after the message. The official clients name the message and drop it when it comes, which
-    leaves it in the backlog.
+    A broker continues with the message that a seek names (rule 5.9.1), within a batch with the first one of the ack set
+    (rule 5.9.6), so the seek names the position after the message. The official clients name the message and drop it
+    when it comes, which leaves it in the backlog.
     """
     ledger, entry = message_id.ledger_id(), message_id.entry_id()
     index, size = message_id.batch_index(), message_id.batch_size

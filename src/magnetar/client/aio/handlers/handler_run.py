@@ -1,4 +1,4 @@
-"""Runs a handler over what a consumer receives: some messages at a time, each key in order, until it is told to stop.
+"""Runs a handler over what a consumer receives: some messages at a time, each key in order, until it is stopped.
 
     receive -> HandlerSchedule -> a task for each message -> acknowledged | comes again | dead letter topic
 
@@ -53,7 +53,7 @@ class RunOptions:
     """How often a message is handled before it is rejected; 0: for ever. Counted here where keys are in order, and
     otherwise by the broker's redelivery count."""
     drain_seconds: float = 30.0
-    """How long handlers may go on after the run was told to stop; then they are cancelled."""
+    """How long handlers may go on after the run was stopped; then they are cancelled."""
 
     def __post_init__(self) -> None:
         """Raises InvalidValueError."""

@@ -49,7 +49,7 @@ class TransactionRunOptions:
     attempts: int = 0
     """How many transactions may fail one after the other before the run ends with the error; 0: any number."""
     drain_seconds: float = 30.0
-    """How long a transaction that has begun may go on after the run was told to stop; then it is aborted."""
+    """How long a transaction that has begun may go on after the run was stopped; then it is aborted."""
 
     def __post_init__(self) -> None:
         """Raises InvalidValueError."""
@@ -132,7 +132,7 @@ class TransactionRun:
                     await self._consumer.come_again(receiving.result(), 0.0)
 
     async def _in_time(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await it, but not longer than ``drain_seconds`` after the run was told to stop."""
+        """Await it, but not longer than ``drain_seconds`` after the run was stopped."""
         task = asyncio.get_running_loop().create_task(work)
         stopping = asyncio.get_running_loop().create_task(self._stop.wait())
         try:

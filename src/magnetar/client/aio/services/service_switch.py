@@ -81,7 +81,7 @@ class ServiceSwitch:
     def _told(self, info: ServiceInfo) -> None:
         """Move where a provider says, whatever thread calls. Raises ArgumentError."""
         info = _checked(info)
-        assert self._loop is not None, "a provider is told where to call after the beginning"
+        assert self._loop is not None, "a provider gets its callback after the start"
         try:
             here = asyncio.get_running_loop() is self._loop
         except RuntimeError:

@@ -185,7 +185,7 @@ class TopicConsumer:
         entries, or of one only."""
         consumption = self.consumption
         if not consumption.refill(across=across):
-            self.settle_soon()  # what was there may be damaged, of which the broker is told
+            self.settle_soon()  # the messages may be damaged, which is reported to the broker
         return consumption.at_hand
 
     def used_up(self, last: Message[Any], *, back: bool = False) -> None:

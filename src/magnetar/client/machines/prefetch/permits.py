@@ -56,7 +56,7 @@ class Permits:
 
     @property
     def one_may_come(self) -> bool:
-        """Whether the broker may send an entry, or will be told so."""
+        """Whether the broker may send an entry, or will get a permit for one."""
         return self.granted + self.freed > 0
 
     def ask_one(self) -> None:

@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[str, ReadPosition] | None = None
         self._end: Mapping[str, ReadPosition] | None = None
         self._other: str | None = None
-        """A subscription that the query has left behind."""
+        """A subscription that the query used before."""
         self._planned = steady_seconds()
         self._pace = RateEstimator(options.target_trigger) if options.target_trigger else None
 
