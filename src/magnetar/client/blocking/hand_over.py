@@ -57,14 +57,15 @@ class HandOver:
         """
         deadline = None
         while True:
+            if self._held is not None:
+                # it comes before what was lent meanwhile
+                message, self._held = self._held, None
+                return message
             at_hand = self._at_hand
             try:
                 message = at_hand[-1]
                 del at_hand[-1]
             except IndexError:
-                if self._held is not None:
-                    message, self._held = self._held, None
-                    return message
                 if timeout_millis is not None and deadline is None:
                     checked("receive", timeout_millis=timeout_millis)
                     deadline = steady_seconds() + timeout_millis / 1000

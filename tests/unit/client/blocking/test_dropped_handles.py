@@ -117,6 +117,20 @@ def test_a_reader_that_is_interrupted_when_it_tells_the_loop_loses_no_message() 
     assert found == messages[: len(found)] and len(found) == _SAY_EVERY + 1
 
 
+def test_what_an_interrupted_thread_has_taken_comes_before_what_was_lent_meanwhile() -> None:
+    """The interrupt came after the loop had been woken up, which lends the next messages before they are asked for."""
+    thread: Any = _Thread()
+    hand_over = HandOver(thread, mock.MagicMock())
+    first, second = mock.MagicMock(), mock.MagicMock()
+    hand_over._at_hand = [first]
+    thread.interrupts = True
+    with pytest.raises(KeyboardInterrupt):
+        hand_over.take(None)
+    thread.interrupts = False
+    hand_over._at_hand = [second]
+    assert [hand_over.take(None), hand_over.take(None)] == [first, second]
+
+
 def test_what_an_interrupted_thread_has_taken_does_not_come_after_a_seek() -> None:
     thread: Any = _Thread()
     hand_over = HandOver(thread, mock.MagicMock())
