@@ -147,7 +147,7 @@ class _Sockets:
             self._unstored = ProduceMemory(UNSTORED)
         unstored = self._unstored
         async with self._clients(peer_of(request)) as client:
-            with _refusing():
+            with _Refusing():
                 producer = await client.create_producer(topic, max_pending_messages=most, **options)
             await _serve(found, ProducerSocket(found, producer, most, unstored), producer.is_connected)
         return done()
@@ -183,7 +183,7 @@ class _Sockets:
         # dead letters have a client of their own: receipts are read also while no messages are
         async with self._clients(peer) as outlet, self._clients(peer._replace(flow=share.flow)) as client:
             queue = min(options.queue, PREFETCHED)
-            with _refusing():
+            with _Refusing():
                 consumer = await client.subscribe(
                     topics,
                     subscription,
@@ -215,7 +215,7 @@ class _Sockets:
 
         async with self._clients(peer._replace(flow=share.flow)) as client:
             queue = min(options.queue, PREFETCHED)
-            with _refusing():
+            with _Refusing():
                 reader = await client.create_reader(
                     topic,
                     options.start,
@@ -248,15 +248,19 @@ class _Sockets:
             memory.leave(share)
 
 
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Answer the handshake with why something could not be opened."""
-    try:
-        yield
-    except InvalidValueError as error:  # also the client's own refusal of what it is given
-        raise InvalidValueError(f"Invalid query params: {error}") from None
-    except ClientError as error:
-        raise HTTPException(status_of(error), f"{_FAILED}{reason_of(error)}") from error
+class _Refusing:
+    """Answers the handshake with why something could not be opened.
+
+    No generator: since Python 3.12 the frame of one that raises another error keeps the first one, in a cycle.
+    """
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, InvalidValueError):  # also the client's own refusal of what it is given
+            raise InvalidValueError(f"Invalid query params: {error}") from None
+        if isinstance(error, ClientError):
+            raise HTTPException(status_of(error), f"{_FAILED}{reason_of(error)}") from error
 
 
 class _Served(Protocol):
