@@ -82,8 +82,10 @@ def test_each_role_of_a_token_may_allow_it(provider: str) -> None:
         (("nobody", "alice", "other", "more"), False),
     ],
 )
-def test_new_credentials_with_other_roles_end_the_connection(roles: tuple[str, ...], kept: bool) -> None:
-    """What is open was allowed by a role that may be gone; their order allows nothing."""
+def test_new_credentials_with_other_roles_end_the_connection(
+    roles: tuple[str, ...], kept: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is open was allowed by a role that may be gone; their order allows nothing. Nobody did anything wrong."""
 
     async def simulation(world: World) -> None:
         await world.boot()
@@ -95,7 +97,10 @@ def test_new_credentials_with_other_roles_end_the_connection(roles: tuple[str, .
         connected.say(c.CommandAuthResponse("x", c.AuthData("token", token(*roles)), 21))
         await asyncio.sleep(1)
         assert connected.lost.done() is not kept
+        said = [line.levelname for line in caplog.records if "closing the connection" in line.getMessage()]
+        assert said == ([] if kept else ["INFO"])
 
+    caplog.set_level("INFO")
     run_seed(simulation, 1, settings=Settings(**SETTINGS, authorizationProvider=MULTI_ROLES))
 
 

@@ -67,6 +67,21 @@ def test_holder_leaves() -> None:
     dispatcher.check()
 
 
+def test_of_a_consumer_that_left_nothing_is_kept() -> None:
+    """Neither what it had drained nor what ended to drain because it left: consumers come and go for weeks."""
+    dispatcher = KeyShared(HashRanges())
+    a, b = consumer("a", permits=10), consumer("b", permits=10)
+    dispatcher.add(a)
+    dispatcher.assign(0, 3, None, [LOW, LOW + 1, LOW + 2])
+    dispatcher.add(b)
+    dispatcher.acknowledged(a, [0])
+    assert dispatcher.drained_total(a) == 1
+    dispatcher.remove(a)
+    assert (dispatcher.drained_total(a), dispatcher.draining_by()) == (0, {})
+    assert dispatcher.plan_replay() == [1, 2]
+    dispatcher.check()
+
+
 def test_slot_comes_back_to_its_holder() -> None:
     """Draining ends at once when the slot comes back to its holder."""
     dispatcher = KeyShared(HashRanges())

@@ -42,6 +42,24 @@ def test_a_non_durable_cursor_remembers_no_changes_for_a_record() -> None:
     assert cursor.remaining_indexes(1) == (0b10,)
 
 
+def test_a_reader_has_lost_what_was_trimmed_before_it_had_acknowledged_it() -> None:
+    """And nothing else, however often the log is trimmed; a batch of which it has acknowledged a part is one entry."""
+    ends = Ends()
+    cursor = Cursor(ends, 1, "reader", -1, None)
+    cursor.acknowledge([0, 1, 2, 5])
+    cursor.acknowledge_indexes(7, (0b10,), 2)
+    for first, lost, backlog in ((0, 0, 996), (3, 0, 996), (4, 1, 995), (10, 6, 990), (10, 6, 990), (12, 8, 988)):
+        ends.first = first
+        cursor.trimmed()
+        assert (cursor.jumped, cursor.backlog()) == (lost, backlog)
+        assert cursor.mark_delete == max(first - 1, 2)
+    assert not cursor.has_partial_batches
+    cursor.acknowledge_until(500)
+    ends.first = 400
+    cursor.trimmed()
+    assert (cursor.jumped, cursor.mark_delete) == (8, 500), "it was ahead of the log's front"
+
+
 def test_who_acknowledges_what_is_acknowledged_or_not_there_hears_when_all_before_is_durable() -> None:
     """It asked, and what it repeats may be on its way to the disk still."""
     journal = Waiting()

@@ -149,6 +149,17 @@ def test_what_was_read_has_two_fifths_and_goes_when_it_was_acknowledged() -> Non
     assert firsts(cached) == [18, 19, 50]
 
 
+def test_what_two_have_read_at_the_same_time_is_held_and_counted_once() -> None:
+    """Each began to read before the other's piece was there; the second may begin inside the first."""
+    cache, cached = EntryCache(1 << 20), CachedRuns()
+    cache.put_read(cached, run(10, [1] * 5), 5)
+    for first in range(10, 15):
+        cache.put_read(cached, run(first, [1] * 9), 9)
+        assert (firsts(cached), cache.bytes, cache.entries_put) == ([10], 5 + OVERHEAD + 4 * ENTRY, 5)
+    cache.clear(cached)
+    assert (cache.bytes, cache.entries_gone, cache.evictions) == (0, 5, 1)
+
+
 def test_what_is_read_makes_room_for_itself_before_what_was_written_a_moment_ago() -> None:
     each = 100 + OVERHEAD
     cache, cached = EntryCache(20 * each), CachedRuns({"s": cursor(-1)})
