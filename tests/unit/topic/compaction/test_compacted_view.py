@@ -6,9 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.topic.compaction.compacted_view import CompactedView
+from magnetar.broker.topic.compaction.compacted_view import CompactedView, unpack
 from magnetar.compaction.compaction_cursor import CompactedLedger, ViewFacts
+from magnetar.compaction.view_entries import pack
 from magnetar.model.ids import Position
+from magnetar.storage.ledgers.stored_run import StoredRun
 
 VIEW = CompactedView(
     cast("Any", None),
@@ -56,3 +58,38 @@ def test_an_ordinal_has_a_position_where_the_view_knows_its_ledger(
     ordinal: int, position: tuple[int, int] | None
 ) -> None:
     assert VIEW.position(ordinal) == (None if position is None else Position(*position))
+
+
+UNKNOWN = -1
+PLACES = [(3, 7, 0), (4, 7, 1), (5, 7, 2), (7, 7, 4), (8, 9, 0), (9, 9, 1), (10, 9, 2)]
+"""Two gaps: an entry that went, and a new ledger."""
+
+
+@pytest.mark.parametrize(
+    ("indexes", "counts", "runs"),
+    [
+        ([UNKNOWN] * 7, None, [3, 1, 3]),
+        ([UNKNOWN] * 7, [1, 5, 1, 1, 2, 2, 2], [3, 1, 3]),
+        ([60, 61, 62, 64, 65, 66, 67], None, [3, 1, 3]),
+        ([60, 61, 62, 64, 65, 66, 68], None, [3, 1, 2, 1]),
+        ([60, 62, 67, 70, 71, 73, 74], [2, 5, 1, 1, 2, 1, 9], [3, 1, 3]),
+        ([60, 61, 62, 70, 71, 72, 74], [2, 1, 1, 1, 1, 2, 9], [1, 2, 1, 3]),
+        ([60, 61, UNKNOWN, 64, 65, UNKNOWN, UNKNOWN], None, [2, 1, 1, 1, 2]),
+    ],
+)
+def test_what_stands_side_by_side_in_the_topic_is_one_run(
+    indexes: list[int], counts: list[int] | None, runs: list[int]
+) -> None:
+    """Ordinals, places in the ledger and message indexes go on: each entry of a run has those that the run says."""
+    packed = [pack(*place, b"%d" % at, index) for at, (place, index) in enumerate(zip(PLACES, indexes, strict=True))]
+    found = unpack(StoredRun(0, 1, 0, packed, counts))
+    assert [len(run.entries) for run in found] == runs
+    assert [entry for run in found for entry in run.entries] == [b"%d" % at for at in range(7)]
+    if counts is not None:
+        assert [count for run in found for count in run.counts or ()] == counts
+    at = 0
+    for run in found:
+        assert (run.first, run.ledger, run.entry) == PLACES[at]
+        assert max(run.message_index, UNKNOWN) == indexes[at]
+        assert (run.counts is None) == (counts is None)
+        at += len(run.entries)

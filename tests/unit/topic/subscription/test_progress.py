@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from magnetar.broker.delivery.dispatchers.multiple_consumers import MultipleConsumers
+from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
+from magnetar.broker.topic.ports import SubscriptionCursor
 from magnetar.model.subscription_types import SubType
 from tests.support.subscription_stand import Stand
 
@@ -54,6 +57,43 @@ def test_each_entry_that_nobody_has_is_counted(sub_type: SubType, lost: int) -> 
     for ordinal in range(lost):
         del consumer.state.pending[ordinal + 4]
     assert stand.subscription.should_send().startswith(f"{lost} entries of the backlog are nowhere")
+
+
+class Holding(DispatchRule):
+    """Keeps entry 4 back for ever."""
+
+    def __init__(self, *, counted: bool) -> None:
+        self.counted = counted
+
+    @override
+    def next_open(self, start: int, stop: int) -> int:
+        return min(start + (start == 4), stop)
+
+    @override
+    def next_closed(self, start: int, stop: int) -> int:
+        return 4 if start <= 4 < stop else stop
+
+    @override
+    def delayed(self, cursor: SubscriptionCursor, end: int) -> int:
+        return int(end > 4 and not cursor.acknowledged(4))
+
+
+@pytest.mark.parametrize("sub_type", SHARING)
+@pytest.mark.parametrize("counted", [(), (True,), (True, True), (False,), (True, False), (False, True)])
+def test_lost_entries_are_distinguished_from_held_ones_where_all_rules_say_how_many_they_hold(
+    sub_type: SubType, counted: tuple[bool, ...]
+) -> None:
+    stand = Stand()
+    for counts in counted:
+        stand.subscription.add_dispatch_rule(Holding(counted=counts))
+    stand.append_many(10)
+    consumer, connection = stand.join("c", sub_type, 20)
+    assert connection.ordinals == [ordinal for ordinal in range(10) if ordinal != 4 or not counted]
+    if len(counted) < 2:  # two would count it twice
+        assert stand.subscription.should_send() == ""
+    for ordinal in (6, 8, 9):
+        del consumer.state.pending[ordinal]
+    assert ("nowhere" in stand.subscription.should_send()) == all(counted)
 
 
 @pytest.mark.parametrize("mark", [0, 3, 5])
