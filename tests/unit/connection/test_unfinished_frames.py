@@ -168,3 +168,97 @@ def test_the_first_128_kb_of_a_frame_are_each_connections_own(held: int, behind_
         assert frames._wanted == (300_000 if held > 128 << 10 else 0)
 
     asyncio.run(scenario())
+
+
+class Told:
+    """A sender that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def hold_off(self) -> None:
+        self.told.append("wait")
+
+    def carry_on(self) -> None:
+        self.told.append("read")
+
+    def too_slow(self, held: int) -> None:
+        self.told.append("end")
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_frames_that_fill_the_budget_exactly_are_all_read_on(over: int) -> None:
+    async def scenario() -> None:
+        frames, first, second = UnfinishedFrames(MB), Told(), Told()
+        frames.changed(first, 0, 200_000, 400_000)
+        frames.changed(second, 0, 200_000, MB - 800_000 + over)
+        assert second.told == ["wait"] * over
+        await asyncio.sleep(0)
+        assert (first.told, second.told) == ([], ["wait"] * over)
+        assert frames._timer is None or over
+
+    run_in(SimLoop(1), scenario())
+
+
+def test_each_sender_is_told_once_what_is_to_be_done() -> None:
+    """At once that it waits; not again for what arrives then, nor who has its turn; nobody who was not told to wait is
+    told to read."""
+
+    async def scenario() -> None:
+        frames, first, second = UnfinishedFrames(MB), Told(), Told()
+        frames.changed(first, 0, 200_000, 400_000)
+        frames.changed(second, 0, 200_000, 400_000)
+        assert (first.told, second.told) == ([], ["wait"]), "at once: until the next turn it would read on"
+        await asyncio.sleep(0)
+        frames.changed(first, 200_000, 300_000, 300_000)
+        await asyncio.sleep(0)
+        assert (first.told, second.told) == ([], ["wait"])
+        frames.changed(first, 300_000, 0, 0)
+        assert first.told == [], "it was never told to wait"
+        await asyncio.sleep(0)
+        assert second.told == ["wait", "read"]
+        frames.changed(second, 200_000, 0, 0)
+        assert second.told == ["wait", "read"]
+
+    run_in(SimLoop(1), scenario())
+
+
+def test_who_waits_and_whose_frame_became_whole_all_the_same_reads_on_at_once() -> None:
+    """What it had sent before it was told to wait was all of it."""
+
+    async def scenario() -> None:
+        frames, first, second = UnfinishedFrames(MB), Told(), Told()
+        frames.changed(first, 0, 200_000, 400_000)
+        frames.changed(second, 0, 200_000, 400_000)
+        assert second.told == ["wait"]
+        frames.changed(second, 200_000, 0, 0)
+        assert second.told == ["wait", "read"]
+        await asyncio.sleep(0)
+        assert (first.told, second.told) == ([], ["wait", "read"])
+        frames.changed(first, 200_000, 0, 0)
+        assert (frames.bytes, frames._wanted, frames._large) == (0, 0, {})
+
+    run_in(SimLoop(1), scenario())
+
+
+def test_who_was_counted_in_a_shortage_of_little_ones_is_counted_with_what_it_has_since() -> None:
+    """A frame of 20 KB is looked at while all together are over the budget, and by then it grows; the next one on the
+    same connection is little again."""
+
+    async def scenario() -> None:
+        frames, late = UnfinishedFrames(MB), Told()
+        others = [Told() for _ in range(60)]
+        for one in others:
+            frames.changed(one, 0, 18_000, 0)
+        frames.changed(late, 0, 20_000, 80_000)
+        await asyncio.sleep(0)
+        for one in others:
+            frames.changed(one, 18_000, 0, 0)
+        frames.changed(late, 20_000, 40_000, 60_000)
+        assert (frames._large[late].held, frames._wanted) == (40_000, 100_000)
+        frames.changed(late, 40_000, 30_000, 70_000)
+        assert (frames.bytes, frames._large, frames._wanted) == (30_000, {}, 0)
+        await asyncio.sleep(60)
+        assert late.told[-1:] != ["end"]
+
+    run_in(SimLoop(1), scenario())
