@@ -148,10 +148,8 @@ class Cursor:
         """Seek: ``ordinal`` is the next to be read, later acknowledgments are forgotten (rule 5.9.4)."""
         self.acked.replace(ordinal - 1)
         self._partial.clear()
-        self._dirty_partial.clear()
-        self._fresh.clear()
         self.has_partial_batches = False
-        self._whole = True
+        self._whole = True  # which forgets what had changed before
         self._changed(durable)
 
     def backlog(self) -> int:
