@@ -52,6 +52,8 @@ class World:
         self.archive: ParquetArchive | None = None
         """For simulations that offload; set before the first boot."""
         self.tasks: list[asyncio.Task[Any]] = []
+        self.wrong: AssertionError | None = None
+        """What :meth:`audit` found first. Whoever called it may be a client that only ends by that."""
 
     def add(self, event: Event) -> None:
         """Into the history."""
@@ -62,7 +64,11 @@ class World:
     def audit(self) -> None:
         """What the broker counts is what there is; a wrong build has other things to be found by."""
         if self.tamper is None and "machine" in vars(self) and self.machine.running:
-            audit_broker(self.machine.broker)
+            try:
+                audit_broker(self.machine.broker)
+            except AssertionError as error:
+                self.wrong = self.wrong or error
+                raise
 
     def start(self, *actors: Coroutine[Any, Any, Any]) -> None:
         """Run clients beside the simulation's own coroutine."""
@@ -170,7 +176,11 @@ def run_seed(
     """
     settings = settings or Settings()
     world = World(seed, settings if watched else replace(settings, livenessCheckSeconds=0), storage, tamper)
-    run_in(world.loop, simulation(world))
+    try:
+        run_in(world.loop, simulation(world))
+    finally:
+        if world.wrong is not None:
+            raise world.wrong
 
 
 def run_seeds(simulation: Simulation, count: int, **options: Any) -> None:
