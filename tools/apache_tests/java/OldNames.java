@@ -26,6 +26,12 @@ public class OldNames {
                         "org.apache.pulsar.client.impl.ReaderBuilderImpl"))
                 .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Used.class)
                         .on(ElementMatchers.named("topic").and(ElementMatchers.takesArguments(String.class)))))
+                .type(ElementMatchers.named("org.apache.pulsar.client.admin.internal.TopicsImpl"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Used.class)
+                        .on(ElementMatchers.namedOneOf("createPartitionedTopicAsync", "createNonPartitionedTopicAsync"))))
+                .type(ElementMatchers.named("org.apache.pulsar.client.api.RawReader"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(OfRawReader.class)
+                        .on(ElementMatchers.named("create").and(ElementMatchers.takesArgument(1, String.class)))))
                 .type(ElementMatchers.named("org.apache.pulsar.client.impl.ConsumerBuilderImpl"))
                 .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Many.class)
                         .on(ElementMatchers.named("topic").and(ElementMatchers.takesArguments(String[].class)))));
@@ -84,6 +90,14 @@ public class OldNames {
     public static class Used {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) String name) {
+            name = OldNames.used(name);
+        }
+    }
+
+    /** Before a reader of raw entries is made. */
+    public static class OfRawReader {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false) String name) {
             name = OldNames.used(name);
         }
     }
