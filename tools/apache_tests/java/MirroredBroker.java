@@ -10,6 +10,7 @@ import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.namespace.NamespaceService;
 import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.broker.service.Topic;
+import org.apache.pulsar.client.admin.ListTopicsOptions;
 import org.apache.pulsar.client.admin.PulsarAdmin;
 import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.common.naming.SystemTopicNames;
@@ -79,7 +80,8 @@ class MirroredBroker {
     private Optional<Topic> loaded(String name) throws PulsarAdminException {
         TopicName topic = TopicName.get(name);
         try {
-            boolean exists = broker.admin().topics().getList(topic.getNamespace(), topic.getDomain()).contains(topic.toString());
+            boolean exists = broker.admin().topics().getList(topic.getNamespace(), topic.getDomain(),
+                    ListTopicsOptions.builder().includeSystemTopic(true).build()).contains(topic.toString());
             return exists ? Optional.of(new MirroredTopic(broker.admin(), topic).topic()) : Optional.empty();
         } catch (PulsarAdminException.NotFoundException e) {
             return Optional.empty();

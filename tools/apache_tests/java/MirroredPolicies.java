@@ -6,6 +6,7 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
+import org.apache.pulsar.broker.ConfigHelper;
 import org.apache.pulsar.broker.service.SystemTopicBasedTopicPoliciesService;
 import org.apache.pulsar.broker.service.TopicPoliciesService;
 import org.apache.pulsar.broker.service.TopicPoliciesService.GetType;
@@ -102,8 +103,9 @@ class MirroredPolicies {
     }
 
     static BacklogQuota quota(PulsarAdmin admin, TopicName topic, BacklogQuotaType type) throws PulsarAdminException {
-        Map<BacklogQuotaType, BacklogQuota> quotas = admin.topicPolicies().getBacklogQuotaMap(topic.toString(), true);
-        return quotas.get(type);
+        BacklogQuota own = admin.topicPolicies().getBacklogQuotaMap(topic.toString()).get(type);
+        BacklogQuota ofNamespace = admin.namespaces().getBacklogQuotaMap(topic.getNamespace()).get(type);
+        return own != null ? own : ofNamespace != null ? ofNamespace : ConfigHelper.backlogQuotaMap(StandIn.living().conf).get(type);
     }
 
     /** Retention and persistence of a topic's ledger. */
