@@ -18,9 +18,11 @@ public class OldNames {
 
     static AgentBuilder rewritten(AgentBuilder agent) {
         return agent
-                .type(ElementMatchers.namedOneOf("org.apache.pulsar.common.naming.TopicName",
-                        "org.apache.pulsar.common.naming.NamespaceName"))
+                .type(ElementMatchers.named("org.apache.pulsar.common.naming.NamespaceName"))
                 .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(One.class)
+                        .on(ElementMatchers.named("get").and(ElementMatchers.takesArguments(String.class)))))
+                .type(ElementMatchers.named("org.apache.pulsar.common.naming.TopicName"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(OneTopic.class)
                         .on(ElementMatchers.named("get").and(ElementMatchers.takesArguments(String.class)))))
                 .type(ElementMatchers.namedOneOf("org.apache.pulsar.client.impl.ProducerBuilderImpl",
                         "org.apache.pulsar.client.impl.ReaderBuilderImpl"))
@@ -49,9 +51,14 @@ public class OldNames {
         return name.matches(NAMESPACE) ? name.replaceFirst("/[^/]+/", "/") : name;
     }
 
+    /** A topic's name without its cluster; short names never had one, and `tenant/test/topic` is one of today. */
+    public static String topic(String name) {
+        return name != null && name.contains("://") ? of(name) : name;
+    }
+
     /** The name that a client is to use, whose namespace there is then. */
     public static String used(String name) {
-        String rewritten = of(name);
+        String rewritten = topic(name);
         if (rewritten != null && !rewritten.equals(name)) {
             String[] parts = rewritten.split("://", 2)[1].split("/");
             BrokerProcess broker = StandIn.living();
@@ -78,11 +85,19 @@ public class OldNames {
         }
     }
 
-    /** Before a method whose first argument is a name. */
+    /** Before a method whose first argument is a namespace's name. */
     public static class One {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) String name) {
             name = OldNames.of(name);
+        }
+    }
+
+    /** Before a method whose first argument is a topic's name. */
+    public static class OneTopic {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) String name) {
+            name = OldNames.topic(name);
         }
     }
 
