@@ -18,6 +18,7 @@ from magnetar.protocol.commands import AckRun, SendRun
 from magnetar.protocol.entries import DELIVER_AT
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size
 from magnetar.protocol.hot_commands import read_id
+from magnetar.protocol.varints import read_varint
 
 _FRAME_MAX: Final = 4096
 """Bytes of the largest frame of a run, after its size: copying a larger one takes longer than reading its command."""
@@ -26,6 +27,9 @@ _ONE_MESSAGE: Final = b"\x18\x01"
 _MAGIC: Final = b"\x0e\x01"
 _ID_MAX: Final = 9
 """Bytes of the largest sequence or entry id, which has 63 bits."""
+_LONG_MAX: Final = (1 << 63) - 1
+_INDIVIDUAL: Final = b"\x10\x00"
+"""The type of an ACK that is not cumulative."""
 _ONE_ID: Final = b"\x10\x00\x1a"
 """What follows the consumer id in an ACK of one id: the type Individual, and how a message id begins."""
 _ALIKE: Final = 10
@@ -151,26 +155,69 @@ def read_ack_run(data: bytes, at: int, last: int) -> tuple[AckRun, int] | None:
     """Bytes of the entry id after its first one."""
     if i >= stop or data[i - 1] != 0x10 or more >= _ID_MAX:
         return None
-    least, most = (128, 255) if more else (0, 127)
     size = stop - at
-    head = data[at:i]
     count = min((last - at) // size + 1, (len(data) - at) // size)
+    entries = _alike(data, at, i - at, more, count)
+    return (AckRun(consumer_id, first.ledger, entries), at + len(entries) * size) if len(entries) > 1 else None
+
+
+def read_ack_ids(data: bytes, start: int, stop: int) -> AckRun | None:
+    """Read the ACK that stands from ``start`` to ``stop`` and has several ids of one ledger, as clients gather them."""
+    # 08 0a 52 <length> 08 <consumer id> 10 00 and several times 1a <length> 08 <ledger> 10 <entry>
+    length, i = read_varint(data, start + 3)
+    if data[start + 2] != 0x52 or i + length != stop or data[i] != 0x08:
+        return None
+    consumer_id, i = read_varint(data, i + 1)
+    if consumer_id > _LONG_MAX or data[i : i + 2] != _INDIVIDUAL:
+        return None
+    i += 2
+    ledger = -1
+    entries: list[int] = []
+    while i + 6 <= stop:
+        end = i + 2 + data[i + 1]
+        if data[i] != 0x1A or data[i + 1] > 127 or end > stop or data[i + 2] != 0x08:
+            return None
+        first = read_id(data, i + 2, end)
+        if first is None or (entries and first.ledger != ledger):
+            return None
+        ledger = first.ledger
+        at = i + 3
+        while data[at] > 127:
+            at += 1
+        at += 2
+        more = end - at - 1
+        if not 0 <= more < _ID_MAX or data[at - 1] != 0x10:
+            return None
+        size = end - i
+        some = _alike(data, i, at - i, more, (stop - i) // size)
+        if not some:
+            return None
+        entries += some
+        i += len(some) * size
+    return AckRun(consumer_id, ledger, entries) if i == stop and entries else None
+
+
+def _alike(data: bytes, at: int, head: int, more: int, count: int) -> list[int]:
+    """Return the ids that end ``count`` pieces of one length from ``at`` on, up to the first that is not as it begins.
+
+    A piece is what all begin with, ``head`` bytes, and an id of ``more`` bytes after its first one.
+    """
+    begin = data[at : at + head]
+    least, most = (128, 255) if more else (0, 127)
     known = None
     base = 0
-    entries: list[int] = []
-    frames = memoryview(data)[at : at + count * size]
-    for begins, low, after in struct.iter_unpack(f"{i - at}sB{more}s", frames):
-        if begins != head or not least <= low <= most:
+    ids: list[int] = []
+    pieces = memoryview(data)[at : at + count * (head + 1 + more)]
+    for begins, low, after in struct.iter_unpack(f"{head}sB{more}s", pieces):
+        if begins != begin or not least <= low <= most:
             break
         if after != known:
             high = _high(after, more, b"")
             if high < 0:
                 break
             known, base = after, high - least
-        entries.append(base + low)
-    if len(entries) < 2:
-        return None
-    return AckRun(consumer_id, first.ledger, entries), at + len(entries) * size
+        ids.append(base + low)
+    return ids
 
 
 def _high(after: bytes, more: int, rest: bytes) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
-from magnetar.protocol.command_runs import may_begin, read_ack_run, read_send_run
+from magnetar.protocol.command_runs import may_begin, read_ack_ids, read_ack_run, read_send_run
 from magnetar.protocol.commands import (
     Command,
     CommandMessage,
@@ -38,6 +38,8 @@ SLICE_COMMANDS: Final = 1024
 """Commands through the codec that one call decodes; a longer one counts for several."""
 UNPARSED_FROM: Final = 16 << 10
 """Bytes of an ACK or REDELIVER (1,400 ids) from which a broker reads it in pieces."""
+SEVERAL_IDS_FROM: Final = 48
+"""Bytes of an ACK above which it has more than one id: the longest one has 46."""
 COMMAND_MAX: Final = (1 << 20) + (64 << 10)
 """Bytes of the largest command, its entry aside: the largest schema, and what protobuf reads in some 15 ms."""
 
@@ -193,6 +195,11 @@ class Decoder:
                     if acks is not None:
                         append(acks[0])
                         position = acks[1]
+                        continue
+                if command_size > SEVERAL_IDS_FROM and self._from_client:
+                    ids = read_ack_ids(buffer, start, stop)
+                    if ids is not None:
+                        append(ids)
                         continue
                 if (ack := read_ack(buffer, start + 2, stop)) is not None:
                     append(ack)

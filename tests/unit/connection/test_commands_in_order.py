@@ -143,7 +143,7 @@ def test_acknowledgements_of_many_ids_use_a_turn_up() -> None:
         subscription = consumer_of(listener)
         listener.data_received(ack(*range(200)) * 100)
         handed = sum(len(ordinals) for _, ordinals in subscription.calls)
-        assert 0 < handed <= 4 * TURN + 200
+        assert 0 < handed <= 8 * TURN + 200
         assert not transport.reading
         for _ in range(20):
             await asyncio.sleep(0)

@@ -30,14 +30,17 @@ class SendRun(NamedTuple):
 
 
 class AckRun(NamedTuple):
-    """Individual ACKs by one consumer of one whole entry each, of one ledger, that ask for no answer."""
+    """Individual acknowledgements by one consumer of whole entries of one ledger, for which no answer is asked.
+
+    They came as many ACKs of one id, or as one of many.
+    """
 
     consumer_id: int
     ledger: int
     entries: list[int]
 
     def commands(self) -> list[CommandAck]:
-        """The same, one by one."""
+        """The same, as one ACK for each."""
         return [
             CommandAck(self.consumer_id, AckType.Individual, (MessageIdData(self.ledger, entry),))
             for entry in self.entries

@@ -24,6 +24,8 @@ from magnetar.protocol.unparsed_commands import parts_of
 
 _UNITS_OF_PIECE: Final = 100
 """Units of work (:mod:`magnetar.broker.connection.bounds.turns`) that one piece takes."""
+_ENTRIES_OF_UNIT: Final = 8
+"""Entries of a run of ACKs that are a unit of work."""
 _INT32_MAX: Final = (1 << 31) - 1
 """Permits above this are negative numbers to Apache Pulsar."""
 
@@ -46,20 +48,21 @@ def acknowledge(session: Session, ack: c.CommandAck) -> None:
     _acknowledge(session, held, ack)
 
 
-def acknowledge_run(session: Session, run: c.AckRun) -> None:
+def acknowledge_run(session: Session, run: c.AckRun) -> Iterator[int]:
     """Handle many ACKs of one consumer: together if it has acknowledged entries of their ledger before."""
     held = session.consumers.get(run.consumer_id)
     if held is None or held.__class__ is not OpenConsumer:
-        return
-    ledger = held.ledger
-    if run.ledger == ledger.id and max(run.entries) < ledger.entries:
+        return iter(())
+    ledger, entries = held.ledger, run.entries
+    if run.ledger == ledger.id and max(entries) < ledger.entries:
         if not held.acks:
             session.acking.append(held)
         first = ledger.ordinal
-        held.acks += [first + entry for entry in run.entries]
-        return
-    for ack in run.commands():
-        acknowledge(session, ack)
+        held.acks += [first + entry for entry in entries]
+    else:
+        for ack in run.commands():
+            acknowledge(session, ack)
+    return iter((len(entries) // _ENTRIES_OF_UNIT,))
 
 
 def lengthy(session: Session, command: c.UnparsedCommand) -> Iterator[int]:
