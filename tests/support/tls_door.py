@@ -14,7 +14,7 @@ import uvloop
 from magnetar.config.settings import Settings
 from magnetar.runtime.connections.acceptor import Acceptor, ConnectionLimit, Entrance, Release, listen
 from magnetar.runtime.connections.descriptors import Descriptors
-from magnetar.security.tls.doors import TlsDoors
+from magnetar.security.tls.broker_tls import BrokerTls
 from tests.support.certificates import Authority
 
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
@@ -50,7 +50,7 @@ class Door:
         wanted = Settings(
             brokerServicePortTls=0, tlsCertificateFilePath=shown.certificate_file, tlsKeyFilePath=shown.key_file
         )
-        self.doors = TlsDoors(replace(wanted, **settings))
+        self.doors = BrokerTls(replace(wanted, **settings))
         entrance = Entrance("test", listen("127.0.0.1", 0, 1024), self.doors.binary, self.doors.handshakes.watch)
         self.acceptor = Acceptor.at(entrance, ConnectionLimit(0, 0, Descriptors(65_536, lambda: 30)), Echo, str.encode)
         self.port = self.acceptor.port

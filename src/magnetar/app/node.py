@@ -13,7 +13,7 @@ from random import Random
 from typing import Final
 
 from magnetar.app.data_directory import DataDirectory
-from magnetar.app.doors import binary_entrances, http_entrances, port_of, tls_doors, url_of
+from magnetar.app.listening_sockets import binary_entrances, broker_tls, http_entrances, port_of, url_of
 from magnetar.app.rest import RestPort
 from magnetar.authorization.audit import AuditRecords
 from magnetar.broker.connection.credential_checks import CredentialChecks
@@ -254,7 +254,7 @@ class Node:
 
     def __init__(self, data: Path, settings: Settings) -> None:
         self.settings = settings
-        self._tls = tls_doors(settings)
+        self._tls = broker_tls(settings)
         self._home = DataDirectory(data)
         try:
             self.broker = self._make(data)

@@ -2,7 +2,7 @@
 
 No event loop and no clock: settings are values that every layer above may hold. Reading order: ``setting_field`` (one
 field with its description and bounds), ``settings`` (the list of them all), ``policy_settings`` (those that policies
-of namespaces and topics override), ``tls_settings`` (the doors that speak TLS), ``authentication_settings`` (who is
+of namespaces and topics override), ``tls_settings`` (the ports that use TLS), ``authentication_settings`` (who is
 who), ``authorization_settings`` (who may do what), ``metrics_settings`` (what is shown of what is counted),
 ``advertised_listeners`` (addresses for several networks),
 ``properties`` (the format of Pulsar's configuration files), ``protection`` (settings whose absence would open the

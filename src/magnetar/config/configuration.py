@@ -310,7 +310,7 @@ def _check_together(settings: Settings, origin: Mapping[str, str]) -> None:
     """Refuse settings of which one needs another."""
     wrong = (
         contradiction(settings, authenticated=settings.authenticationEnabled)
-        or _closed_doors(settings)
+        or _closed_ports(settings)
         or _same_ports(settings)
         or _wrong_listeners(settings)
     )
@@ -329,19 +329,19 @@ def _wrong_listeners(settings: Settings) -> str:
 
 
 def _same_ports(settings: Settings) -> str:
-    """Return which port is that of another door of this broker, with its name first; empty if none is."""
+    """Return which port has two uses in this broker, with its setting's name first; empty if none is."""
     taken: dict[int, str] = {}
     for name in ("brokerServicePort", "brokerServicePortTls", "webServicePort", "webServicePortTls"):
         port = getattr(settings, name)
         if port and port in taken:
-            return f"{name}: {port} is {taken[port]} already; each door of this broker needs a port of its own"
+            return f"{name}: {port} is {taken[port]} already; each interface of this broker needs a port of its own"
         if port:
             taken[port] = name
     return ""
 
 
-def _closed_doors(settings: Settings) -> str:
-    """Return which setting asks for a door that no port opens, with its name first; empty if none does."""
+def _closed_ports(settings: Settings) -> str:
+    """Return which setting needs a port that is not open, with its name first; empty if none does."""
     if settings.brokerServicePort is None and settings.brokerServicePortTls is None:
         return "brokerServicePort: no port is left for clients; set brokerServicePort, brokerServicePortTls or both"
     if settings.brokerServicePortTls is None and settings.webServicePortTls is None:

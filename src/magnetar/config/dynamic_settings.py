@@ -1,4 +1,4 @@
-"""The settings of a running broker, and the one door through which they change (rule 11.2.4).
+"""The settings of a running broker, and the one place where they change (rule 11.2.4).
 
 Most of the broker reads a setting at the moment of use, from the one :class:`Settings` object of its process. What
 copied a value registers a callback with :meth:`DynamicSettings.on_change`.

@@ -1,6 +1,6 @@
-"""Settings of TLS: the doors that speak it, and certificates, keys, protocols and ciphers (docs/decisions/029-tls.md).
+"""Settings of TLS: the ports that use it, and certificates, keys, protocols and ciphers (docs/decisions/029-tls.md).
 
-:mod:`magnetar.security.tls` reads them, and :mod:`magnetar.app.doors` the ports.
+:mod:`magnetar.security.tls` reads them, and :mod:`magnetar.app.listening_sockets` the ports.
 """
 
 from __future__ import annotations

@@ -286,8 +286,8 @@ def test_a_setting_that_stands_twice_with_two_values_is_named_with_both_lines(tm
 
 
 @pytest.mark.parametrize("names", [("brokerServicePort", "webServicePort"), ("webServicePort", "webServicePortTls")])
-def test_two_doors_cannot_have_one_port(names: tuple[str, str]) -> None:
+def test_two_interfaces_cannot_have_one_port(names: tuple[str, str]) -> None:
     first, second = names
-    with pytest.raises(InvalidValueError, match=f"{second}: 7000 is {first} already; each door"):
+    with pytest.raises(InvalidValueError, match=f"{second}: 7000 is {first} already; each interface"):
         load(flags=[f"{first}=7000", f"{second}=7000", "brokerServicePortTls=7001"])
     load(flags=[f"{first}=0", f"{second}=0", "brokerServicePortTls=0"])

@@ -120,7 +120,7 @@ class HttpConnection(H11Protocol):
         sockets: WebSocketLimits | None = None,
         turns: HttpTurns | None = None,
     ) -> None:
-        """``sockets``: what a WebSocket may do that it becomes; ``turns``: shared by all connections of the door."""
+        """``sockets``: what a WebSocket may do that it becomes; ``turns``: shared by all HTTP connections."""
         super().__init__(config, server_state, app_state)
         self.conn.__class__ = _Requests
         self._release = release
@@ -286,7 +286,7 @@ class HttpConnection(H11Protocol):
         self._request_whole()
         self._unset_keepalive_if_required()
         self.connections.discard(self)
-        assert self._sockets is not None, "a door without WebSockets upgrades nothing"
+        assert self._sockets is not None, "an interface without WebSockets upgrades nothing"
         assert self._turns is not None
         found = websockets.WebSocketConnection(
             self.config, self.server_state, self.app_state, self._release, self._sockets.idle_seconds, self._turns,

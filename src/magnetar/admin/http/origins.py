@@ -138,7 +138,7 @@ def _place(origin: str) -> tuple[str, str] | None:
 
 
 def _same_place(origin: str, asked: RequestOrigin) -> bool:
-    """Whether the page is one of this door; a proxy may have taken TLS off, but not put it on."""
+    """Whether the page is from this address; a proxy may have taken TLS off, but not put it on."""
     found = _place(origin)
     own = (asked.host or "").lower().removesuffix(_DEFAULT_PORTS[asked.scheme])
     return found is not None and found[1] == own and (found[0] == "https" or asked.scheme == "http")

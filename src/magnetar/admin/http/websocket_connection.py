@@ -1,5 +1,5 @@
-"""A WebSocket on a connection of the HTTP door: uvicorn's, with a limit for silence, the door's count, turns for what
-comes in and a budget for messages that are not whole.
+"""A WebSocket on an HTTP connection: uvicorn's, with a limit for silence, counted as an HTTP connection, with turns for
+what comes in and a budget for incomplete messages.
 
 What a peer has sent is given to the parser in slices, and no more of it is while the round that all sockets share is
 used up, or while the application has a message to take. A whole chunk of the network holds 40,000 frames, and handling
@@ -27,7 +27,7 @@ from magnetar.runtime.connections.shared_reads import SharedReads
 from magnetar.runtime.event import Event
 
 ROUND: Final = 500
-"""Units of all connections of this door in one turn of the event loop."""
+"""Units of all connections of this interface in one turn of the event loop."""
 _SLICE: Final = 2048
 """Bytes that the parser is given at once; they hold 340 frames at most."""
 _READ: Final = 64 << 10

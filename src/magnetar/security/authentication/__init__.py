@@ -1,4 +1,4 @@
-"""Who a peer is: its credentials checked by the provider of its method, on both doors (decision 030).
+"""Who a peer is: its credentials checked by the provider of its method, on both interfaces (decision 030).
 
 Reading order: ``provider`` (credentials and who judges them), ``service`` (all providers of a broker, and the
 anonymous role), ``original_principal`` (whom a proxy may speak for), ``token_provider``, ``openid_provider``,

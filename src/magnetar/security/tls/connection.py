@@ -16,9 +16,9 @@ from typing_extensions import override
 
 from magnetar.runtime.clock import SystemClock
 from magnetar.runtime.connections.acceptor import Make, Release
+from magnetar.security.tls.failed_handshakes import failure, is_tls, plain_text
 from magnetar.security.tls.handshakes import Handshakes
 from magnetar.security.tls.server_tls import ServerTls
-from magnetar.security.tls.wrong_door import failure, is_tls, plain_text
 
 RECORD: Final = 1 << 14
 """Bytes of the largest TLS record."""
@@ -54,10 +54,10 @@ PIECE: Final = SLICE // 4
 class TlsConnection(asyncio.Protocol, asyncio.Transport):
     """The server's side of one connection."""
 
-    def __init__(self, door: str, tls: ServerTls, handshakes: Handshakes, make: Make, release: Release) -> None:
-        """``door``: what the log calls the port; ``release``: called when the connection is lost."""
+    def __init__(self, port_name: str, tls: ServerTls, handshakes: Handshakes, make: Make, release: Release) -> None:
+        """``port_name``: what the log calls the port; ``release``: called when the connection is lost."""
         super().__init__()
-        self._door = door
+        self._port = port_name
         self._tls = tls
         self._handshakes = handshakes
         self._make = make
@@ -252,7 +252,7 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
     def _complain(self, kind: str, why: str) -> None:
         peer = self._plain.get_extra_info("peername") or ("?", 0)
         complaints = self._handshakes.complaints
-        complaints.warning(f"{self._door} {kind}", "%s: closing /%s:%s: %s", self._door, peer[0], peer[1], why)
+        complaints.warning(f"{self._port} {kind}", "%s: closing /%s:%s: %s", self._port, peer[0], peer[1], why)
 
     @override
     def pause_writing(self) -> None:
@@ -395,6 +395,6 @@ class TlsConnection(asyncio.Protocol, asyncio.Transport):
         return False
 
 
-def secured(door: str, tls: ServerTls, handshakes: Handshakes, make: Make) -> Make:
+def secured(port_name: str, tls: ServerTls, handshakes: Handshakes, make: Make) -> Make:
     """Return ``make`` with TLS around each connection."""
-    return lambda release: TlsConnection(door, tls, handshakes, make, release)
+    return lambda release: TlsConnection(port_name, tls, handshakes, make, release)

@@ -37,7 +37,7 @@ class Handshake(Protocol):
 
 
 class Handshakes:
-    """The handshakes of all doors of one broker."""
+    """The handshakes at all ports of one broker."""
 
     def __init__(self, most: int = MOST) -> None:
         self.finished = 0
@@ -54,7 +54,7 @@ class Handshakes:
         """Whether a connection that is open took much of this turn for what brought nothing: others wait for theirs."""
         self._full = False
         self._looking: asyncio.TimerHandle | None = None
-        self._doors: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self._watching: list[tuple[Callable[[], None], Callable[[], None]]] = []
 
     def __len__(self) -> int:
         """The number of those in progress."""
@@ -62,7 +62,7 @@ class Handshakes:
 
     def watch(self, hold: Callable[[], None], go_on: Callable[[], None]) -> None:
         """Call ``hold`` when there are too many and ``go_on`` when there are few enough again."""
-        self._doors.append((hold, go_on))
+        self._watching.append((hold, go_on))
 
     def began(self, handshake: Handshake) -> None:
         """Count one more."""
@@ -74,7 +74,7 @@ class Handshakes:
             self._end_the_silent()
             if len(self._began) >= self._most:
                 self._full = True
-                for hold, _ in self._doors:
+                for hold, _ in self._watching:
                     hold()
 
     def arrived(self, handshake: Handshake) -> None:
@@ -100,7 +100,7 @@ class Handshakes:
             self.failed += 1
         if self._full and len(self._began) < self._most * 3 // 4:
             self._full = False
-            for _, go_on in self._doors:
+            for _, go_on in self._watching:
                 go_on()
 
     def close(self) -> None:

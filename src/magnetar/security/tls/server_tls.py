@@ -1,4 +1,4 @@
-"""What a door shows and demands: a context from settings and files, made again when a file has changed.
+"""What a port with TLS presents and demands: a context from settings and files, made again when a file has changed.
 
 New connections get the context that is current when they come; those that are open keep theirs. A change that cannot be
 loaded (a key that does not fit yet, half a file) leaves the old context in place, is reported once, and is tried again.
@@ -62,7 +62,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Which versions and suites one door offers."""
+    """Which versions and suites one port offers."""
 
     versions: ProtocolVersions
     suites: CipherSuites | None
@@ -98,7 +98,7 @@ class Offer:
 
 
 class ServerTls:
-    """The present context of one door."""
+    """The present context of one port."""
 
     def __init__(self, material: Material, offer: Offer, *, required: bool, every_connection: bool = False) -> None:
         """``required``: clients must show a certificate. Raises InvalidValueError, which names the file."""

@@ -127,7 +127,7 @@ class EmbeddedBroker:
         if broker is None or process is None:
             return
         self._broker = None
-        self._close_doors()
+        self._close_ports()
         rest, self._rest = self._rest, None
         if rest is not None:
             await rest.close()
@@ -153,7 +153,7 @@ class EmbeddedBroker:
         self._broker = None
         self.files.detach()  # first: a dying broker's `finally` blocks must not reach the disk
         self._cut_all()
-        self._close_doors()
+        self._close_ports()
         rest, self._rest = self._rest, None
         if rest is not None:
             for entrance in rest.entrances:
@@ -166,7 +166,7 @@ class EmbeddedBroker:
         for connection in list(self.faults.connections):
             connection.abandon()
 
-    def _close_doors(self) -> None:
+    def _close_ports(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.close()

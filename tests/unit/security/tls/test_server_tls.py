@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError
-from magnetar.security.tls.doors import TlsDoors
+from magnetar.security.tls.broker_tls import BrokerTls
 from magnetar.security.tls.key_store import read_key_store
 from magnetar.security.tls.server_tls import ServerTls
 from tests.support.certificates import Authority, Issued, trust_store
@@ -120,7 +120,7 @@ def test_each_door_offers_its_own_protocols_and_ciphers(authority: Authority, sh
     suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384" if "EC" in type(shown.key).__name__ else (
         "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
     )  # fmt: skip
-    binary, http = TlsDoors(
+    binary, http = BrokerTls(
         Settings(
             brokerServicePortTls=0, webServicePortTls=0, tlsProtocols="TLSv1.3", webServiceTlsProtocols="TLSv1.2",
             webServiceTlsCiphers=suite, **files(shown),
@@ -141,7 +141,7 @@ def test_each_door_offers_its_own_protocols_and_ciphers(authority: Authority, sh
     narrow.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises(ssl.SSLError):
         meet(http.context(), narrow)
-    (older,) = TlsDoors(Settings(webServicePortTls=0, webServiceTlsProtocols="TLSv1.2", **files(shown))).contexts
+    (older,) = BrokerTls(Settings(webServicePortTls=0, webServiceTlsProtocols="TLSv1.2", **files(shown))).contexts
     third, _ = meet(older.context(), client(authority))
     assert third.version() == "TLSv1.2", "by its protocols, without a list of ciphers"
 
@@ -266,9 +266,9 @@ def test_a_change_that_cannot_be_loaded_is_said_once_and_tried_again(
 def test_a_broker_without_tls_loads_none_of_it() -> None:
     """Its start and its memory have bounds (tests/app/test_standalone.py)."""
     program = (
-        "import sys, magnetar.app.standalone, magnetar.app.doors as doors\n"
+        "import sys, magnetar.app.standalone, magnetar.app.listening_sockets as doors\n"
         "from magnetar.config.settings import Settings\n"
-        "assert doors.tls_doors(Settings()) is None\n"
+        "assert doors.broker_tls(Settings()) is None\n"
         "print([name for name in sys.modules if name.startswith(('magnetar.security.tls', 'cryptography'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -277,7 +277,7 @@ def test_a_broker_without_tls_loads_none_of_it() -> None:
 
 def test_a_door_without_its_files_does_not_open(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="tlsKeyFilePath"):
-        TlsDoors(Settings(brokerServicePortTls=0, tlsCertificateFilePath=str(tmp_path / "x")))
+        BrokerTls(Settings(brokerServicePortTls=0, tlsCertificateFilePath=str(tmp_path / "x")))
 
 
 @pytest.mark.parametrize("fault", [UnsupportedAlgorithm("RC2"), TypeError("a key of another kind")])

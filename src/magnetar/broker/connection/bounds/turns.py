@@ -72,7 +72,7 @@ class Worker(Protocol):
 
 
 class Turns:
-    """Shares each round of the event loop among the connections of one door of the broker."""
+    """Shares each round of the event loop among the connections of one interface of the broker."""
 
     def __init__(self, units: int = ROUND) -> None:
         """``units`` of all its connections in one turn of the event loop."""

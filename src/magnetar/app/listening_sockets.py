@@ -12,22 +12,22 @@ from magnetar.model.errors import InvalidValueError
 from magnetar.runtime.connections.acceptor import Entrance, listen
 
 if TYPE_CHECKING:
-    from magnetar.security.tls.doors import TlsDoors
+    from magnetar.security.tls.broker_tls import BrokerTls
 
 _BACKLOG: Final = 1024
 
 
-def tls_doors(settings: Settings) -> TlsDoors | None:
+def broker_tls(settings: Settings) -> BrokerTls | None:
     """Load what the ports with TLS need; ``None`` if there are none. Raises InvalidValueError."""
     if settings.brokerServicePortTls is None and settings.webServicePortTls is None:
         return None
     # a broker without TLS loads none of it
-    from magnetar.security.tls.doors import TlsDoors
+    from magnetar.security.tls.broker_tls import BrokerTls
 
-    return TlsDoors(settings)
+    return BrokerTls(settings)
 
 
-def binary_entrances(settings: Settings, tls: TlsDoors | None) -> list[Entrance]:
+def binary_entrances(settings: Settings, tls: BrokerTls | None) -> list[Entrance]:
     """Bind the ports of the binary protocol. Raises OSError."""
     with ExitStack() as bound:
         found = []
@@ -40,7 +40,7 @@ def binary_entrances(settings: Settings, tls: TlsDoors | None) -> list[Entrance]
     return found
 
 
-def http_entrances(settings: Settings, tls: TlsDoors | None) -> list[Entrance]:
+def http_entrances(settings: Settings, tls: BrokerTls | None) -> list[Entrance]:
     """Bind the ports of the REST interface. Raises OSError."""
     with ExitStack() as bound:
         found = []

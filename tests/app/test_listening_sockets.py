@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from magnetar.app.data_directory import DataDirectory
-from magnetar.app.doors import binary_entrances, http_entrances
+from magnetar.app.listening_sockets import binary_entrances, http_entrances
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, PersistenceError
 from magnetar.runtime.connections.acceptor import Entrance

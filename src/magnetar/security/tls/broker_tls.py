@@ -1,4 +1,4 @@
-"""TLS of one broker: the contexts of its doors, their handshakes, and the look for changed files."""
+"""TLS of one broker: the contexts of its ports, their handshakes, and the check for changed files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from magnetar.security.tls.server_tls import ServerTls
 log = logging.getLogger(__name__)
 
 
-class TlsDoors:
+class BrokerTls:
     """What the two ports with TLS share."""
 
     def __init__(self, settings: Settings) -> None:
@@ -42,7 +42,7 @@ class TlsDoors:
 
     @property
     def contexts(self) -> tuple[ServerTls, ...]:
-        """Those of the open doors."""
+        """Those of the open ports."""
         return tuple(found for found in (self._binary, self._http) if found is not None)
 
     def counters(self) -> dict[str, int]:
@@ -60,8 +60,8 @@ class TlsDoors:
             await asyncio.to_thread(context.refresh)
 
 
-def _ignored(doors: TlsDoors) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for context in doors.contexts:
+def _ignored(tls: BrokerTls) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for context in tls.contexts:
         offer = context.offer
         if offer.versions.ignored:
             yield "protocols", offer.versions.ignored
