@@ -15,9 +15,12 @@ from magnetar.authorization.operations import NamespaceOperation, TopicOperation
 from magnetar.authorization.permission_table.command_permissions import COMMAND_PERMISSIONS
 from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
 from magnetar.authorization.rules import NAMESPACE_ACTIONS, TOPIC_ACTIONS
+from magnetar.protocol.commands import AckRun, SendRun
 from magnetar.protocol.commands.names import name_of
 
 _Operation = TypeVar("_Operation", bound=Enum)
+_RUNS: Final = (AckRun, SendRun)
+"""What no client sends by a name of its own."""
 _HEAD: Final = """\
 # Permissions
 
@@ -85,7 +88,7 @@ def _operations(kind: type[_Operation], actions: Mapping[_Operation, tuple[str, 
 
 
 def _commands() -> Iterable[str]:
-    rows = {_wire_name(kind): row for kind, row in COMMAND_PERMISSIONS.items()}
+    rows = {_wire_name(kind): row for kind, row in COMMAND_PERMISSIONS.items() if kind not in _RUNS}
     for name in sorted(rows):
         row = rows[name]
         yield f"| {name} | {row.needs} | {row.inside} | {'yes' if row.recorded else ''} |\n"

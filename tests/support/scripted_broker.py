@@ -34,10 +34,11 @@ class Link:
             data = self._peer.recv(1 << 16)
             if not data:
                 raise EOFError(f"the client left instead of sending {kind.__name__}")
-            self._waiting += self._state.receive(data)
-        command = self._waiting.pop(0)
-        assert isinstance(command, kind), f"{command} instead of {kind.__name__}"
-        return command
+            for command in self._state.receive(data):
+                self._waiting += command.commands() if isinstance(command, c.SendRun | c.AckRun) else [command]
+        found = self._waiting.pop(0)
+        assert isinstance(found, kind), f"{found} instead of {kind.__name__}"
+        return found
 
     def send(self, *commands: c.Command) -> None:
         self.send_bytes(b"".join(encode(command) for command in commands))

@@ -72,7 +72,7 @@ REFUSED = {
     "topics.adopt_offloaded_ledger": 403, "topics.adopt_compaction": 409,
     "transactions.get_metadata": 404, "transactions.abort": 404, "transactions.get_pending_ack_internal_stats": 503,
     "namespaces.set_offload_policies": 412, "topic_policies.set_offload_policies": 412,
-    "subscriptions.expire_messages": 409, "subscriptions.expire_messages_by_id": 409,
+    "subscriptions.expire_messages": 409,
     "subscriptions.expire_messages_of_all": 409,
     "broker_stats.get_broker_resource_availability": 409,
 }  # fmt: skip

@@ -37,7 +37,7 @@ ON = "persistent://public/default/"
 
 
 def there() -> Counter[str]:
-    return Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, PARTS))
+    return Counter(type(one).__name__ for one in gc.get_objects() if issubclass(type(one), PARTS))
 
 
 @pytest.mark.parametrize("abruptly", [False, True])

@@ -24,7 +24,7 @@ def test_no_empty_deques_and_no_second_copy_of_the_headers(tmp_path: Path) -> No
         writer.write(ws_frame(TEXT, b'{"payload":"eA=="}'))
         await answer(reader)
         gc.collect()
-        (found,) = [one for one in gc.get_objects() if isinstance(one, WebSocketConnection)]
+        (found,) = [one for one in gc.get_objects() if type(one) is WebSocketConnection]
         held = vars(found)
         parts = [*gc.get_referents(held["queue"]), *gc.get_referents(held["writable"])]
         assert [one for one in parts if isinstance(one, deque)] == []
