@@ -10,7 +10,6 @@ import typer
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
 from magnetar.runtime.command_line import commands, directory_name
-from magnetar.runtime.harmless_text import escaped
 
 if TYPE_CHECKING:
     from magnetar.lakehouse.lake import Lake
@@ -73,9 +72,9 @@ def verify(path: Path, kind: Kind = None, option: Options = None) -> None:
     """Read every file that the newest version names; exit 1 if one is gone, shorter, or cannot be read."""
     found = _call(path, kind, option, lambda lake: lake.verify())
     for name, what in sorted(found.wrong.items()):
-        typer.echo(escaped(f"WRONG: {name} {what}"))
+        typer.echo(_escaped(f"WRONG: {name} {what}"))
     for name in found.elsewhere:
-        typer.echo(escaped(f"NOT LOOKED AT: {name} is not below {path}"))
+        typer.echo(_escaped(f"NOT LOOKED AT: {name} is not below {path}"))
     typer.echo(f"{found.files:,} files, {found.rows:,} rows read, {len(found.wrong):,} files wrong")
     if found.wrong:
         raise typer.Exit(1)
@@ -102,7 +101,7 @@ def vacuum(
     """Remove files that no version needs, and those of attempts that failed."""
     gone = _call(path, kind, option, lambda lake: lake.vacuum(hours, dry=dry))
     for name in gone:
-        typer.echo(escaped(name))
+        typer.echo(_escaped(name))
     typer.echo(f"{len(gone)} files {'would go' if dry else 'are gone'}")
 
 
@@ -115,7 +114,7 @@ def line_of(commit: Commit) -> str:
     rows = "" if commit.rows is None else f"{commit.rows} rows"
     owner = "" if commit.app is None else f"{commit.app} #{commit.batch}"
     line = f"{commit.version:>8}  {time}  {commit.operation:<12}  {rows:>16}  {owner}"
-    return escaped(line.replace("\n", " ").rstrip())
+    return _escaped(line.replace("\n", " ").rstrip())
 
 
 def _call(path: str, kind: str | None, option: list[str] | None, act: Callable[[Lake], _T]) -> _T:
@@ -133,7 +132,7 @@ def _call(path: str, kind: str | None, option: list[str] | None, act: Callable[[
             f"{path}: {reason_of(error)}; may this user read and write there, is the table whole, and do --kind and "
             "--option (storage.*, catalog.*) fit it?"
         )
-    typer.echo(f"magnetar: {escaped(said)}", err=True)
+    typer.echo(f"magnetar: {_escaped(said)}", err=True)
     raise typer.Exit(1)
 
 
@@ -145,3 +144,9 @@ def _options(given: list[str]) -> dict[str, str]:
             raise InvalidValueError(f"--option {one}: write name=value")
         options[name] = value
     return options
+
+
+def _escaped(text: str) -> str:
+    from magnetar.runtime.harmless_text import escaped  # no page of help needs it
+
+    return escaped(text)
