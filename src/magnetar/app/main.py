@@ -159,6 +159,7 @@ def verify(
     from magnetar.app.data_directory import older_facts
     from magnetar.storage.backends.directory import is_directory
     from magnetar.storage.backends.files import OsFileSystem
+    from magnetar.storage.directory_format import require_store
     from magnetar.storage.verify import verify as read_everything
 
     ledgers = directory / "ledgers"
@@ -168,9 +169,10 @@ def verify(
             raise PersistenceError(f"there is no directory {place}")
         if place == directory and not any(name.startswith("segment-") for name in os.listdir(place)):
             raise PersistenceError(f"{place} is no data directory: it has neither ledgers/ nor segments")
-        report = read_everything(
-            OsFileSystem(str(place), only_read=True), elsewhere=older_facts(place.resolve().parent)
-        )
+        files, elsewhere = OsFileSystem(str(place), only_read=True), older_facts(place.resolve().parent)
+        if not elsewhere:
+            require_store(files, str(place))
+        report = read_everything(files, elsewhere=elsewhere)
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

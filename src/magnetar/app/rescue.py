@@ -45,15 +45,17 @@ def metadata(
 
 async def _look(directory: Path, accept: bool) -> str | None:
     """The doubt that stays."""
-    from magnetar.app.data_directory import DataDirectory
+    from magnetar.app.data_directory import DataDirectory, older_facts
     from magnetar.storage.backends.directory import is_directory
     from magnetar.storage.backends.files import OsFileSystem
     from magnetar.storage.backends.local_journal import take
-    from magnetar.storage.directory_format import refuse_newer
+    from magnetar.storage.directory_format import refuse_newer, require_store
     from magnetar.storage.metadata_log.metadata_log import MetadataLog
 
     if not is_directory(str(directory / "ledgers")):
         raise PersistenceError(f"there is no directory {directory / 'ledgers'}")
+    if not older_facts(directory):  # before anything is locked, or closed to others
+        require_store(OsFileSystem(str(directory / "ledgers"), only_read=True), str(directory / "ledgers"))
     home = DataDirectory(directory)
     files = OsFileSystem(str(directory / "ledgers"))
     try:

@@ -31,6 +31,19 @@ def require_files(files: FileSystem) -> None:
             raise PersistenceError(words)
 
 
+def require_store(files: FileSystem, place: str) -> None:
+    """Raises PersistenceError if no file of a broker is there: the directory is another program's, or its disk is not
+    mounted. Nothing is changed.
+
+    All is well with nothing, so it would be called whole.
+    """
+    if not any(is_known_name(name) and not name.startswith("reserve") for name in files.names()):
+        raise PersistenceError(
+            f"{place} holds nothing of a broker, neither metadata nor segments: name the directory of its --data, and "
+            "see that its disk is mounted"
+        )
+
+
 def refuse_newer(files: FileSystem) -> None:
     """Raises PersistenceError if a newer version of magnetar wrote the directory, or if something else stands where a
     file belongs. Nothing is changed.

@@ -29,7 +29,7 @@ from magnetar.storage.backends.newest_segment import NAME as NEWEST
 from magnetar.storage.backup.backup_writer import BackupPart, BackupWriter, is_half_written, remove_written
 from magnetar.storage.backup.manifest import MANIFEST, BackupManifest
 from magnetar.storage.backup.restored_files import checked_manifest, restore_files
-from magnetar.storage.directory_format import refuse_newer
+from magnetar.storage.directory_format import refuse_newer, require_store
 from magnetar.storage.metadata_log.metadata_scan import COPIES
 
 _LEDGERS: Final = "ledgers"
@@ -61,6 +61,7 @@ def back_up_directory(data: str, to: str) -> BackupManifest:
                 f"the metadata of {data} are still an older version's ({_FACTS}): start a broker on it once, it takes "
                 "them over"
             )
+        require_store(source, ledgers)
         with _taken(ledgers):
             refuse_newer(source)
             return _back_up(source, names, to)
@@ -109,7 +110,7 @@ def restore_directory(source: str, data: str) -> BackupManifest:
     if lies_below(data, source):
         raise PersistenceError(f"{data} lies in the backup {source}; choose a place outside")
     backup = OsFileSystem(source, only_read=True)
-    _refuse_directory_of_backups(source)
+    _refuse_what_is_no_backup(source)
     manifest = checked_manifest(backup)
     refuse_newer(backup)
     new = not os.path.lexists(data)
@@ -166,9 +167,14 @@ def _restore(backup: FileSystem, manifest: BackupManifest, data: str) -> None:
     sync_directory(data)
 
 
-def _refuse_directory_of_backups(source: str) -> None:
-    """Raise PersistenceError with the names of the backups that lie in a directory which is none itself."""
+def _refuse_what_is_no_backup(source: str) -> None:
+    """Raise PersistenceError for a data directory, and for one of backups with their names."""
     found = os.listdir(source)
+    if _LEDGERS in found and MANIFEST not in found:
+        raise PersistenceError(
+            f"{source} is a data directory and no backup: a broker starts on it as it is; "
+            f"magnetar backup --data {source} makes a backup of it"
+        )
     below = sorted(name for name in found if os.path.exists(os.path.join(source, name, MANIFEST)))
     if below and MANIFEST not in found:
         raise PersistenceError(f"{source} is no backup, but holds some; name one of them: {', '.join(below[:10])}")
