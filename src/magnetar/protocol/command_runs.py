@@ -20,7 +20,7 @@ from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size
 from magnetar.protocol.hot_commands import read_id
 from magnetar.protocol.varints import read_varint
 
-_FRAME_MAX: Final = 4096
+RUN_FRAME_MAX: Final = 4096
 """Bytes of the largest frame of a run, after its size: copying a larger one takes longer than reading its command."""
 _ONE_MESSAGE: Final = b"\x18\x01"
 """The number of messages as our client sends it when there is one; others leave it out."""
@@ -92,7 +92,7 @@ def read_send_run(data: bytes, at: int, last: int, frame_max: int) -> tuple[Send
     head = data[at + 4 : i]
     before = stop - at
     last = min(last, size - shape.size)
-    frame_max = min(frame_max - 4, _FRAME_MAX)
+    frame_max = min(frame_max - 4, RUN_FRAME_MAX)
     known = b""
     base = 0
     begin = at

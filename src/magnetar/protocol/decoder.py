@@ -15,7 +15,7 @@ from typing import Final
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
-from magnetar.protocol.command_runs import may_begin, read_ack_ids, read_ack_run, read_send_run
+from magnetar.protocol.command_runs import RUN_FRAME_MAX, may_begin, read_ack_ids, read_ack_run, read_send_run
 from magnetar.protocol.commands import (
     Command,
     CommandMessage,
@@ -181,7 +181,10 @@ class Decoder:
                 credit -= command_size >> 10
             elif kind == SEND:
                 # the next one is of the same producer, as far as a byte of its id tells
-                if end <= run_last and buffer[end + 13] == buffer[start + 5] and may_begin(buffer, start, end):
+                if (
+                    total <= RUN_FRAME_MAX and end <= run_last and buffer[end + 13] == buffer[start + 5]
+                    and may_begin(buffer, start, end)
+                ):  # fmt: skip
                     sends = read_send_run(buffer, start - 8, enough, limit)
                     if sends is not None:
                         append(sends[0])
