@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.perf.latencies import HistogramFile, Latencies
+from magnetar.cli.perf.openings import opened
 from magnetar.cli.perf.report import MEGABIT, coarse, say
 from magnetar.client.errors import ClientError
 from magnetar.runtime.clock import SystemClock
@@ -70,18 +71,15 @@ class ConsumerLoad:
         (client,) = clients
         if not plan.subscriptions:
             assert plan.start is not None
-            readers = [client.create_reader(topic, plan.start, **plan.options) for topic in plan.topics]
-            opened = await asyncio.gather(*readers)
-            self.handles += opened
-            say(f"Start reading from {len(opened)} topics")
-            return [self._until_enough([self._read(one.read_next) for one in opened])]
-        consumers = await asyncio.gather(
-            *(
-                client.subscribe(topic, subscription, **plan.options)
-                for topic in plan.topics
-                for subscription in plan.subscriptions
-                for _ in range(plan.consumers)
-            )
+            readers = await opened(client.create_reader(topic, plan.start, **plan.options) for topic in plan.topics)
+            self.handles += readers
+            say(f"Start reading from {len(readers)} topics")
+            return [self._until_enough([self._read(one.read_next) for one in readers])]
+        consumers = await opened(
+            client.subscribe(topic, subscription, **plan.options)
+            for topic in plan.topics
+            for subscription in plan.subscriptions
+            for _ in range(plan.consumers)
         )
         self.handles += consumers
         if self.histogram_file is not None:

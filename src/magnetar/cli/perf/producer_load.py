@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.perf.latencies import HistogramFile, Latencies
+from magnetar.cli.perf.openings import opened
 from magnetar.cli.perf.report import MEGABIT, fine, say
 from magnetar.client.errors import AlreadyClosedError, ClientError, QueueFullError
 from magnetar.runtime.clock import SystemClock, steady_seconds
@@ -102,12 +103,11 @@ class ProducerLoad:
         self._time = asyncio.get_running_loop().time
         threads = []
         for thread, client in enumerate(clients):
-            opening = [
+            producers = await opened(
                 client.create_producer(topic, self._name(thread, number), **plan.options)
                 for topic in plan.topics
                 for number in range(plan.producers)
-            ]
-            producers = await asyncio.gather(*opening)
+            )
             say(f"Created {len(producers)} producers")
             self.handles += producers
             self._rng.shuffle(producers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from magnetar.cli.messages.cadence import Cadence
 from magnetar.cli.perf.latencies import Latencies
+from magnetar.cli.perf.openings import opened
 from magnetar.cli.perf.payloads import payloads
 from magnetar.cli.perf.report import fine, say
 from magnetar.client.errors import ClientError
@@ -62,9 +63,9 @@ class TransactionLoad:
         """Open producers and consumers of each thread."""
         plan, work = self.plan, []
         for client in clients:
-            producers = await asyncio.gather(*(client.create_producer(one) for one in plan.produced))
-            consumers = await asyncio.gather(
-                *(client.subscribe(topic, one, **plan.options) for topic in plan.consumed for one in plan.subscriptions)
+            producers = await opened(client.create_producer(one) for one in plan.produced)
+            consumers = await opened(
+                client.subscribe(topic, one, **plan.options) for topic in plan.consumed for one in plan.subscriptions
             )
             self.handles += [*producers, *consumers]
             work.append(self._drive(client, producers, consumers))
