@@ -124,7 +124,8 @@ def open_lake(path: str, kind: str | None = None, options: Mapping[str, str] | N
     """Open a table by its path and its sink's options; ``kind`` (parquet, delta, iceberg) is detected if not given."""
     given = {key.lower(): value for key, value in (options or {}).items()}
     chosen = _found(path, given) if kind is None else _named(kind)
-    if chosen is not TableKind.ICEBERG:  # of which a catalog may say where it lies
+    if chosen is not TableKind.ICEBERG or not any(key.startswith("catalog.") for key in given):
+        # a catalog of its own may say where an Iceberg table lies
         _require_directory(path)
     checked = lake_options(chosen, {**given, "path": path})
     return Lake(checked.path, chosen, open_table(checked))

@@ -62,6 +62,8 @@ class LakeIceberg:
         self._location = options.path if directory is None else f"file://{directory}"
         self._spellings = {self._location}
         """Names under which the log may have the table's directory."""
+        self._elsewhere: str | None = None
+        """Where the table lies by its catalog, if that is another place than the path that was given."""
         self._identifier = options.table or (_NAMESPACE, name_of(options.path))
         self._opened: Catalog | None = None
 
@@ -217,6 +219,8 @@ class LakeIceberg:
         table = self._load()
         if table is None:
             return []
+        store = FileStore(self._options.path, self._options.storage)
+        self._require_own_files(table, store)
         horizon = self._clock.now_ms() - hours * 3_600_000
         current = table.current_snapshot()
         old = [one.snapshot_id for one in table.snapshots() if one.timestamp_ms <= horizon and one != current]
@@ -226,7 +230,6 @@ class LakeIceberg:
             assert table is not None
         # by their names, which are unique: a path that is spelled in some other way must not cost a file
         kept = {posixpath.basename(path) for path in referenced(table, set(old) if dry else set())}
-        store = FileStore(self._options.path, self._options.storage)
         gone = [
             path
             for path, _, written in store.list("data")
@@ -236,6 +239,22 @@ class LakeIceberg:
             for path in gone:
                 store.delete(path)
         return gone
+
+    def _require_own_files(self, table: CatalogTable, store: FileStore) -> None:
+        """Raise InvalidValueError if the catalog places the table elsewhere and has no file of those that are here.
+
+        They are another table's then, whose path was given by mistake.
+        """
+        if self._elsewhere is None:
+            return
+        own = {posixpath.basename(path) for path in referenced(table, set())}
+        here = [posixpath.basename(path) for path, _, _ in store.list("data")]
+        if here and own.isdisjoint(here):
+            raise InvalidValueError(
+                f"{self._options.path}: the catalog says that table {self._name} lies at {self._elsewhere}, and it has "
+                "none of the files here: give the path that its sinks write to, or the table of this path. Nothing was "
+                "removed"
+            )
 
     @property
     def _name(self) -> str:
@@ -273,7 +292,9 @@ class LakeIceberg:
         if same_place(location.removeprefix("file://"), self._options.path):
             self._location = location.rstrip("/")
             self._spellings.add(self._location)
-        elif not self._options.catalog:
+        elif self._options.catalog:
+            self._elsewhere = location
+        else:
             raise InvalidValueError(
                 f"{self._options.path}: the catalog beside it says that the table lies at {location}, so this was "
                 "moved or copied: use it by that path, or move it back. Nothing was changed"
@@ -282,6 +303,7 @@ class LakeIceberg:
     def _create(self, schema: pa.Schema) -> CatalogTable:
         fields = self._options.partitioning
         check(fields, schema, transforms=True)
+        self._require_no_other_table()
         catalog = self._catalog()
         try:
             catalog.create_namespace(self._identifier[0])
@@ -298,6 +320,19 @@ class LakeIceberg:
             # Two queries made it at the same time.
             pass
         return catalog.load_table(self._identifier)
+
+    def _require_no_other_table(self) -> None:
+        """Raise InvalidValueError if there are snapshots of a table that the catalog does not have.
+
+        Both tables would have their files in one directory, and a vacuum of one removes those of the other.
+        """
+        store = FileStore(self._options.path, self._options.storage)
+        names = (posixpath.basename(path) for path, _, _ in store.list("metadata"))
+        if any(name.startswith("snap-") for name in names) and self._load() is None:
+            raise InvalidValueError(
+                f"{self._options.path}: an Iceberg table is there that the catalog does not have: use it by the path, "
+                "the table and the catalog that it was made with, or write to another path. Nothing was committed"
+            )
 
     def _fit(self, table: CatalogTable | None, schema: pa.Schema) -> list[pa.Field]:
         fields = self._options.partitioning
