@@ -1,4 +1,4 @@
-"""What of a stranger's name may reach a terminal."""
+"""Makes text that others wrote, such as names of topics, harmless to a terminal."""
 
 from __future__ import annotations
 

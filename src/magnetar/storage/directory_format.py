@@ -35,7 +35,7 @@ def require_store(files: FileSystem, place: str) -> None:
     """Raises PersistenceError if no file of a broker is there: the directory is another program's, or its disk is not
     mounted. Nothing is changed.
 
-    All is well with nothing, so it would be called whole.
+    A check finds no damage where there are no files, and would call such a directory whole.
     """
     if not any(is_known_name(name) and not name.startswith("reserve") for name in files.names()):
         raise PersistenceError(

@@ -1,4 +1,4 @@
-"""Why a table's library could not do something, in words; pure."""
+"""Says in one line why a table's library could not do something; pure."""
 
 from __future__ import annotations
 
