@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,7 +12,7 @@ from magnetar.broker.connection import listener as listening
 from magnetar.broker.connection.bounds.turns import TURN
 from magnetar.broker.connection.handlers import command_table
 from magnetar.broker.connection.listener import Connections, Listener
-from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
+from magnetar.broker.connection.open_handles import PendingOpen
 from magnetar.broker.connection.session import Session
 from magnetar.broker.throttling.rate_limit import LimitLevel, RateAmounts, RateLimit
 from magnetar.model.errors import ServerError
@@ -21,6 +20,7 @@ from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.unparsed_commands import PART_IDS
 from tests.support.connections import FakeTransport, connected, fake_service, hang_up, pongs, publisher, sends
+from tests.support.noted_acks import ack, consumer_of
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -28,48 +28,6 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 # acknowledgements ------------------------------------------------------------------------------------------------
-
-
-class Noting:
-    """A subscription that notes its calls."""
-
-    def __init__(self) -> None:
-        self.acks = self
-        self.calls: list[Any] = []
-        self.name = "s"
-
-    def take(self, consumer: object, ordinals: list[int], done: Callable[[], None] | None = None) -> None:
-        self.calls.append(("ack", list(ordinals)))
-        if done is not None:
-            done()
-
-    def redeliver(self, consumer: object, ordinals: list[int] | None, epoch: int | None) -> None:
-        self.calls.append(("redeliver", ordinals))
-
-    def flow(self, consumer: object, permits: int) -> None:
-        self.calls.append(("flow", permits))
-
-    def resume(self, consumer: object) -> None:
-        self.calls.append("resumed")
-
-    def remove_consumer(self, consumer: object, *, lost: bool) -> None:
-        self.calls.append("lost" if lost else "left")
-
-
-def consumer_of(listener: Listener, consumer_id: int = 7) -> Noting:
-    subscription = Noting()
-    ledger = SimpleNamespace(id=1, entries=1_000, ordinal=0)
-    table = SimpleNamespace(ledgers=[ledger], holding=lambda ordinal: ledger)
-    log = SimpleNamespace(table=table, exact_ordinal=lambda position: position.entry)
-    topic = SimpleNamespace(log=log, log_of=lambda subscription: log, consumer_gone=lambda subscription: None)
-    held = OpenConsumer(cast(Any, topic), cast(Any, subscription), cast(Any, object()))
-    listener.session.consumers[consumer_id] = held
-    return subscription
-
-
-def ack(*entries: int, **fields: Any) -> bytes:
-    ids = tuple(c.MessageIdData(1, entry) for entry in entries)
-    return codec.encode(c.CommandAck(7, c.AckType.Individual, ids, **fields))
 
 
 def test_acknowledgements_of_one_segment_are_handed_over_once() -> None:

@@ -190,6 +190,8 @@ class Session(PausableSocket):
                     return
                 if self._steps is not None:
                     break
+            if self.halted:
+                break
             stuck = self._waits_for_client and not self.out.writable
             free = is_open and not stuck
         self._commands += following
