@@ -45,3 +45,8 @@ class AckRun(NamedTuple):
             CommandAck(self.consumer_id, AckType.Individual, (MessageIdData(self.ledger, entry),))
             for entry in self.entries
         ]
+
+    def together(self) -> CommandAck:
+        """The same, as one ACK."""
+        ids = tuple([MessageIdData(self.ledger, entry) for entry in self.entries])
+        return CommandAck(self.consumer_id, AckType.Individual, ids)

@@ -26,6 +26,8 @@ _UNITS_OF_PIECE: Final = 100
 """Units of work (:mod:`magnetar.broker.connection.bounds.turns`) that one piece takes."""
 _ENTRIES_OF_UNIT: Final = 8
 """Entries of a run of ACKs that are a unit of work."""
+_IDS_OF_UNIT: Final = 4
+"""Ids that are looked up one by one and are a unit of work."""
 _INT32_MAX: Final = (1 << 31) - 1
 """Permits above this are negative numbers to Apache Pulsar."""
 
@@ -49,20 +51,23 @@ def acknowledge(session: Session, ack: c.CommandAck) -> None:
 
 
 def acknowledge_run(session: Session, run: c.AckRun) -> Iterator[int]:
-    """Handle many ACKs of one consumer: together if it has acknowledged entries of their ledger before."""
+    """Handle many ACKs of one consumer: with an addition for each if its ledger is known to have all the entries."""
     held = session.consumers.get(run.consumer_id)
     if held is None or held.__class__ is not OpenConsumer:
         return iter(())
-    ledger, entries = held.ledger, run.entries
+    entries = run.entries
+    if run.ledger != held.ledger.id:
+        held.exact(c.MessageIdData(run.ledger, entries[0]))  # if there is such an entry, its ledger is known then
+    ledger = held.ledger
     if run.ledger == ledger.id and max(entries) < ledger.entries:
         if not held.acks:
             session.acking.append(held)
         first = ledger.ordinal
         held.acks += [first + entry for entry in entries]
-    else:
-        for ack in run.commands():
-            acknowledge(session, ack)
-    return iter((len(entries) // _ENTRIES_OF_UNIT,))
+        return iter((len(entries) // _ENTRIES_OF_UNIT,))
+    session.hand_over_acks()
+    _acknowledge(session, held, run.together())
+    return iter((len(entries) // _IDS_OF_UNIT,))
 
 
 def lengthy(session: Session, command: c.UnparsedCommand) -> Iterator[int]:
