@@ -20,7 +20,7 @@ from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size
 from magnetar.protocol.hot_commands import read_id
 from magnetar.protocol.varints import read_varint
 
-RUN_FRAME_MAX: Final = 4096
+_FRAME_MAX: Final = 4096
 """Bytes of the largest frame of a run, after its size: copying a larger one takes longer than reading its command."""
 _ONE_MESSAGE: Final = b"\x18\x01"
 """The number of messages as our client sends it when there is one; others leave it out."""
@@ -50,18 +50,15 @@ class _Shape:
 _SHAPES: Final[dict[tuple[int, int], _Shape]] = {}
 
 
-def may_begin(data: bytes, start: int, end: int) -> bool:
-    """Whether the frame at ``end`` begins as the one does whose command begins at ``start``."""
-    return data[start - 4 : start + _ALIKE - 4] == data[end + 4 : end + 4 + _ALIKE]
-
-
-def read_send_run(data: bytes, at: int, last: int, frame_max: int) -> tuple[SendRun, int] | None:
+def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> tuple[SendRun, int] | None:
     """Read SENDs from ``at`` on that begin at ``last`` at the latest; also returns where what follows begins.
 
-    The frame at ``at`` is whole and a SEND. None if there are not two of them.
+    The frame from ``at`` to ``end`` is a SEND. None if there are not two of them.
     """
     size = len(data)
     start = at + 8
+    if end - at > _FRAME_MAX or data[at + 4 : at + 4 + _ALIKE] != data[end + 4 : end + 4 + _ALIKE]:
+        return None
     stop = start + read_size(data, at + 4)[0]
     # 08 06 32 <length> 08 <producer id> 10 <sequence id>; see hot_commands.read_send
     if start + 9 > stop or stop > size or data[start + 2] != 0x32 or start + 4 + data[start + 3] != stop:
@@ -92,7 +89,7 @@ def read_send_run(data: bytes, at: int, last: int, frame_max: int) -> tuple[Send
     head = data[at + 4 : i]
     before = stop - at
     last = min(last, size - shape.size)
-    frame_max = min(frame_max - 4, RUN_FRAME_MAX)
+    frame_max = min(frame_max - 4, _FRAME_MAX)
     known = b""
     base = 0
     begin = at
@@ -120,12 +117,14 @@ def read_send_run(data: bytes, at: int, last: int, frame_max: int) -> tuple[Send
     return SendRun(producer_id, sequence_ids, entries, data.find(DELIVER_AT, begin, at) >= 0), at
 
 
-def read_ack_run(data: bytes, at: int, last: int) -> tuple[AckRun, int] | None:
+def read_ack_run(data: bytes, at: int, end: int, last: int) -> tuple[AckRun, int] | None:
     """Read ACKs from ``at`` on that begin at ``last`` at the latest; also returns where what follows begins.
 
-    The frame at ``at`` is whole and an ACK. None if there are not two of them.
+    The frame from ``at`` to ``end`` is an ACK. None if there are not two of them.
     """
     start = at + 8
+    if data[at + 4 : at + 4 + _ALIKE] != data[end + 4 : end + 4 + _ALIKE]:
+        return None
     stop = start + read_size(data, at + 4)[0]
     # 08 0a 52 <length> 08 <consumer id> 10 00 1a <length> 08 <ledger> 10 <entry>, and no payload
     if (

@@ -15,7 +15,7 @@ from typing import Final
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
-from magnetar.protocol.command_runs import RUN_FRAME_MAX, may_begin, read_ack_ids, read_ack_run, read_send_run
+from magnetar.protocol.command_runs import read_ack_ids, read_ack_run, read_send_run
 from magnetar.protocol.commands import (
     Command,
     CommandMessage,
@@ -35,7 +35,7 @@ SLICE_FRAMES: Final = 4096
 SLICE_BYTES: Final = 256 << 10
 """Bytes of frames that one call decodes at most, and the rest of the frame that stands there; as much as one read."""
 SLICE_COMMANDS: Final = 1024
-"""Commands through the codec that one call decodes; a longer one counts for several."""
+"""Commands through the codec that one call decodes; a longer one counts for several, as does an ACK of several ids."""
 UNPARSED_FROM: Final = 16 << 10
 """Bytes of an ACK or REDELIVER (1,400 ids) from which a broker reads it in pieces."""
 SEVERAL_IDS_FROM: Final = 48
@@ -176,38 +176,33 @@ class Decoder:
             position = end
             # Protobuf writes fields in order of their numbers: 08 <type> come first, unless someone tries hard.
             kind = buffer[start + 1] if stop > start + 1 and buffer[start] == 8 else 0
+            # a SEND or ACK and the next one are of the same producer or consumer, as far as a byte of its id tells
+            alike = end <= run_last and buffer[end + 13] == buffer[start + 5]
             if command_size > long:
                 append(_long(buffer, start, stop, end, kind))
                 credit -= command_size >> 10
             elif kind == SEND:
-                # the next one is of the same producer, as far as a byte of its id tells
-                if (
-                    total <= RUN_FRAME_MAX and end <= run_last and buffer[end + 13] == buffer[start + 5]
-                    and may_begin(buffer, start, end)
-                ):  # fmt: skip
-                    sends = read_send_run(buffer, start - 8, enough, limit)
-                    if sends is not None:
-                        append(sends[0])
-                        position = sends[1]
-                        continue
+                if alike and (sends := read_send_run(buffer, start - 8, end, enough, limit)) is not None:
+                    append(sends[0])
+                    position = sends[1]
+                    continue
                 append(read_send(buffer, start, stop, end))
                 continue
             elif kind == ACK:
-                if end <= run_last and buffer[end + 13] == buffer[start + 5] and may_begin(buffer, start, end):
-                    acks = read_ack_run(buffer, start - 8, enough)
-                    if acks is not None:
-                        append(acks[0])
-                        position = acks[1]
-                        continue
-                if command_size > SEVERAL_IDS_FROM and self._from_client:
-                    ids = read_ack_ids(buffer, start, stop)
-                    if ids is not None:
-                        append(ids)
-                        continue
-                if (ack := read_ack(buffer, start + 2, stop)) is not None:
-                    append(ack)
+                if alike and (acks := read_ack_run(buffer, start - 8, end, enough)) is not None:
+                    append(acks[0])
+                    position = acks[1]
                     continue
-                append(_plain(buffer[start:stop], limited=False))
+                several = None
+                if command_size > SEVERAL_IDS_FROM and self._from_client:
+                    credit -= command_size >> 5  # as long as the ids of so many bytes may take
+                    several = read_ack_ids(buffer, start, stop)
+                if (ack := several or read_ack(buffer, start + 2, stop)) is not None:
+                    append(ack)
+                    if credit > 0:
+                        continue
+                else:
+                    append(_plain(buffer[start:stop], limited=False))
             elif kind == MESSAGE:
                 append(read_message(buffer, start, stop, end))
             else:

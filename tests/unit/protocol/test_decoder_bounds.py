@@ -142,3 +142,18 @@ def test_a_connection_may_have_a_slice_of_its_own(limit: int) -> None:
     decoder = Decoder(from_client=True)
     decoder.slice_bytes = limit
     assert len(decoder.feed_slice(send(128) * 200)) == limit // 128 + 1
+
+
+@pytest.mark.parametrize("last", [c.MessageIdData(7, 3), c.MessageIdData(7, 3, 0, 2)], ids=("alike", "not alike"))
+def test_one_call_reads_so_many_ids(last: c.MessageIdData) -> None:
+    """An ACK of several ids counts by its bytes: 256 KB of them would hold the loop ten times as long as of SENDs."""
+    ids = (*(c.MessageIdData(7, 5 if number % 2 else 300) for number in range(1600)), last)
+    frame = codec.encode(c.CommandAck(1, c.AckType.Individual, ids))
+    each = (len(frame) - 8) // 32
+    decoder = Decoder(from_client=True)
+    slices = [len(decoder.feed_slice(frame * 10))]
+    while decoder.waiting:
+        slices.append(len(decoder.more()))
+    most = -(-SLICE_COMMANDS // each)
+    assert slices == [most, most, 10 - 2 * most]
+    assert Decoder(from_client=True).feed(frame * 10) == 10 * Decoder(from_client=True).feed(frame)

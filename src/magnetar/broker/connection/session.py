@@ -188,9 +188,7 @@ class Session(PausableSocket):
                 budget = self._advance(budget)
                 if self.closed:
                     return
-                if self._steps is not None:
-                    break
-            if self.halted:
+            if self._steps is not None or self.halted:
                 break
             stuck = self._waits_for_client and not self.out.writable
             free = is_open and not stuck
