@@ -318,3 +318,36 @@ def test_any_mixture(seed: int) -> None:
             except MalformedBytesError as error:
                 outcomes.append((one_by_one(error.decoded), str(error)))
         assert outcomes[0] == outcomes[1]
+
+
+def outcome(frames: bytes, *, from_client: bool) -> tuple[list[c.Command], str | None]:
+    try:
+        return one_by_one(Decoder(1 << 16, from_client=from_client).feed(frames)), None
+    except MalformedBytesError as error:
+        return one_by_one(error.decoded), str(error)
+
+
+def raw(command: bytes, entry: bytes = b"") -> bytes:
+    return (len(command) + 4 + len(entry)).to_bytes(4, "big") + len(command).to_bytes(4, "big") + command + entry
+
+
+@pytest.mark.parametrize("number", [(1 << 63) - 2, 1 << 63, (1 << 64) - 2])
+def test_numbers_of_ten_bytes_are_for_the_usual_way(number: int) -> None:
+    """What it makes of ids that Java shows as negative is what a run of them is."""
+    producer, consumer = b"\x08\x01\x10" + varint(number), b"\x08\x01\x10\x00"
+    one_id = b"\x08\x07\x10" + varint(number)
+    ids = b"\x1a" + bytes((len(one_id),)) + one_id
+    far = b"\x08" + varint(number) + b"\x10\x00" + (b"\x1a\x04\x08\x07\x10\x05" * 20)
+    for body, kind, entry in (
+        (producer, b"\x08\x06\x32", ENTRY), (consumer + ids, b"\x08\x0a\x52", b""),
+        (consumer + ids * 9, b"\x08\x0a\x52", b""), (far, b"\x08\x0a\x52", b""),
+    ):  # fmt: skip
+        frames = raw(kind + varint(len(body)) + body, entry) * 3
+        assert outcome(frames, from_client=True) == outcome(frames, from_client=False)
+
+
+def test_metadata_that_fill_the_frame_are_part_of_a_run() -> None:
+    entry = build_entry(EntryMetadata("p", 0, 1), b"")
+    (run,) = same(send(1, entry) + send(2, entry))
+    assert isinstance(run, c.SendRun)
+    assert run.entries == [entry, entry]
