@@ -17,21 +17,16 @@ from crc32c import crc32c
 from magnetar.protocol.commands import AckRun, SendRun
 from magnetar.protocol.entries import DELIVER_AT
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size
-from magnetar.protocol.hot_commands import read_id
+from magnetar.protocol.hot_commands import LONG_MAX, ONE_ID, ONE_MESSAGE, read_id
 from magnetar.protocol.varints import read_varint
 
 _FRAME_MAX: Final = 4096
 """Bytes of the largest frame of a run, after its size: copying a larger one takes longer than reading its command."""
-_ONE_MESSAGE: Final = b"\x18\x01"
-"""The number of messages as our client sends it when there is one; others leave it out."""
 _MAGIC: Final = b"\x0e\x01"
 _ID_MAX: Final = 9
 """Bytes of the largest sequence or entry id, which has 63 bits."""
-_LONG_MAX: Final = (1 << 63) - 1
 _INDIVIDUAL: Final = b"\x10\x00"
 """The type of an ACK that is not cumulative."""
-_ONE_ID: Final = b"\x10\x00\x1a"
-"""What follows the consumer id in an ACK of one id: the type Individual, and how a message id begins."""
 _ALIKE: Final = 10
 """Bytes from a command's size to its producer id."""
 
@@ -74,8 +69,8 @@ def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> 
     if data[i] != 0x10:
         return None
     i += 1
-    many = data[stop - 2 : stop] == _ONE_MESSAGE and i + 2 < stop and data[stop - 3] < 128
-    rest = (_ONE_MESSAGE if many else b"") + _MAGIC
+    many = data[stop - 2 : stop] == ONE_MESSAGE and i + 2 < stop and data[stop - 3] < 128
+    rest = (ONE_MESSAGE if many else b"") + _MAGIC
     more = stop - i - 1 - (2 if many else 0)
     """Bytes of the sequence id after its first one."""
     if not 0 <= more < _ID_MAX:
@@ -141,22 +136,17 @@ def read_ack_run(data: bytes, at: int, end: int, last: int) -> tuple[AckRun, int
             return None
         consumer_id += (data[i] << 7) - 128
         i += 1
-    if data[i : i + 3] != _ONE_ID or i + 4 + data[i + 3] != stop or data[i + 4] != 0x08:
+    if data[i : i + 3] != ONE_ID or i + 4 + data[i + 3] != stop or data[i + 4] != 0x08:
         return None
     first = read_id(data, i + 4, stop)
     if first is None:
         return None
-    i += 5
-    while data[i] > 127:
-        i += 1
-    i += 2
-    more = stop - i - 1
-    """Bytes of the entry id after its first one."""
-    if i >= stop or data[i - 1] != 0x10 or more >= _ID_MAX:
+    entry_at = _entry_at(data, i + 4, stop)
+    if entry_at < 0:
         return None
     size = stop - at
     count = min((last - at) // size + 1, (len(data) - at) // size)
-    entries = _alike(data, at, i - at, more, count)
+    entries = _alike(data, at, entry_at - at, stop - entry_at - 1, count)
     return (AckRun(consumer_id, first.ledger, entries), at + len(entries) * size) if len(entries) > 1 else None
 
 
@@ -167,7 +157,7 @@ def read_ack_ids(data: bytes, start: int, stop: int) -> AckRun | None:
     if data[start + 2] != 0x52 or i + length != stop or data[i] != 0x08:
         return None
     consumer_id, i = read_varint(data, i + 1)
-    if consumer_id > _LONG_MAX or data[i : i + 2] != _INDIVIDUAL:
+    if consumer_id > LONG_MAX or data[i : i + 2] != _INDIVIDUAL:
         return None
     i += 2
     ledger = -1
@@ -180,20 +170,28 @@ def read_ack_ids(data: bytes, start: int, stop: int) -> AckRun | None:
         if first is None or (entries and first.ledger != ledger):
             return None
         ledger = first.ledger
-        at = i + 3
-        while data[at] > 127:
-            at += 1
-        at += 2
-        more = end - at - 1
-        if not 0 <= more < _ID_MAX or data[at - 1] != 0x10:
+        entry_at = _entry_at(data, i + 2, end)
+        if entry_at < 0:
             return None
         size = end - i
-        some = _alike(data, i, at - i, more, (stop - i) // size)
+        some = _alike(data, i, entry_at - i, end - entry_at - 1, (stop - i) // size)
         if not some:
             return None
         entries += some
         i += len(some) * size
     return AckRun(consumer_id, ledger, entries) if i == stop and entries else None
+
+
+def _entry_at(data: bytes, at: int, end: int) -> int:
+    """Return where the entry's number begins in the message id from ``at``, where its ledger stands, to ``end``.
+
+    -1 if its number does not come next, or has more than 63 bits. The id was read by :func:`read_id`.
+    """
+    at += 1
+    while data[at] > 127:
+        at += 1
+    at += 2
+    return at if 0 < end - at <= _ID_MAX and data[at - 1] == 0x10 else -1
 
 
 def _alike(data: bytes, at: int, head: int, more: int, count: int) -> list[int]:

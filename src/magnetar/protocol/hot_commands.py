@@ -32,13 +32,13 @@ _read_magic = struct.Struct(">H").unpack_from
 _VIEW_FROM: Final = 4096
 """Bytes from which a view is cheaper than a copy."""
 _INT32_MAX: Final = (1 << 31) - 1
-_LONG_MAX: Final = (1 << 63) - 1
+LONG_MAX: Final = (1 << 63) - 1
 _ACK_TYPES: Final = (AckType.Individual, AckType.Cumulative)
 _INDIVIDUAL: Final = AckType.Individual
-_ONE_ID: Final = b"\x10\x00\x1a"
+ONE_ID: Final = b"\x10\x00\x1a"
 """What follows the consumer id in a short ACK: the type Individual, and how a message id begins."""
 
-_ONE_MESSAGE: Final = b"\x18\x01"
+ONE_MESSAGE: Final = b"\x18\x01"
 """The number of messages as our client sends it when there is one; others leave it out."""
 
 _new: Callable[..., CommandSend] = tuple.__new__
@@ -81,9 +81,9 @@ def read_send(data: bytes, start: int, stop: int, end: int) -> CommandSend:
                     at += 2
                 else:
                     sequence_id, at = read_varint(data, at - 1)
-            if at + 2 == stop and data[at:stop] == _ONE_MESSAGE:
+            if at + 2 == stop and data[at:stop] == ONE_MESSAGE:
                 at = stop
-            if at == stop and sequence_id <= _LONG_MAX:
+            if at == stop and sequence_id <= LONG_MAX:
                 return _new(
                     CommandSend, (producer_id, sequence_id, 1, None, False, None, False, None, entry, checksum_ok)
                 )
@@ -124,12 +124,12 @@ def _send_fields(data: bytes, i: int, stop: int, entry: bytes, checksum_ok: bool
             return None
     if (
         i != stop
-        or not 0 <= producer_id <= _LONG_MAX
-        or not 0 <= sequence_id <= _LONG_MAX
+        or not 0 <= producer_id <= LONG_MAX
+        or not 0 <= sequence_id <= LONG_MAX
         or num_messages > _INT32_MAX
         or is_chunk > 1
         or marker > 1
-        or (highest is not None and highest > _LONG_MAX)
+        or (highest is not None and highest > LONG_MAX)
     ):
         return None
     fields = (producer_id, sequence_id, num_messages, highest, is_chunk == 1, None, marker == 1, None)
@@ -167,7 +167,7 @@ def read_message(data: bytes, start: int, stop: int, end: int) -> CommandMessage
             else:
                 i = 0
                 break
-        if i == stop and message_id is not None and 0 <= consumer_id <= _LONG_MAX and redelivery <= _INT32_MAX:
+        if i == stop and message_id is not None and 0 <= consumer_id <= LONG_MAX and redelivery <= _INT32_MAX:
             return _new_message(
                 CommandMessage, (consumer_id, message_id, redelivery, (), None, metadata, entry, checksum_ok)
             )
@@ -189,7 +189,7 @@ def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
             consumer += (data[at] << 7) - 128
             at += 1
         if (
-            data[at : at + 3] == _ONE_ID
+            data[at : at + 3] == ONE_ID
             and data[at + 3] + at + 4 == stop
             and (only := read_id(data, at + 4, stop)) is not None
         ):
@@ -221,8 +221,8 @@ def read_ack(data: bytes, i: int, stop: int) -> CommandAck | None:
     if (
         i != stop
         or kind not in (0, 1)
-        or not 0 <= consumer_id <= _LONG_MAX
-        or (request_id is not None and request_id > _LONG_MAX)
+        or not 0 <= consumer_id <= LONG_MAX
+        or (request_id is not None and request_id > LONG_MAX)
     ):
         return None
     return _new_ack(CommandAck, (consumer_id, _ACK_TYPES[kind], tuple(ids), None, (), None, request_id))
@@ -244,7 +244,7 @@ def read_id(data: bytes, i: int, stop: int) -> MessageIdData | None:
                 i += 2
             else:
                 value, i = read_varint(data, i - 1)
-                if value > _LONG_MAX:
+                if value > LONG_MAX:
                     return None
         if tag == 0x08:
             ledger = value
