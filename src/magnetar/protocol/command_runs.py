@@ -21,7 +21,7 @@ from magnetar.protocol.hot_commands import LONG_MAX, ONE_ID, ONE_MESSAGE, read_i
 from magnetar.protocol.varints import read_varint
 
 _FRAME_MAX: Final = 4096
-"""Bytes of the largest frame of a run, after its size: copying a larger one takes longer than reading its command."""
+"""Bytes of the largest frame of a run: copying a larger one takes longer than reading its command."""
 _MAGIC: Final = b"\x0e\x01"
 _ID_MAX: Final = 9
 """Bytes of the largest sequence or entry id, which has 63 bits."""
@@ -50,17 +50,14 @@ def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> 
 
     The frame from ``at`` to ``end`` is a SEND. None if there are not two of them.
     """
-    size = len(data)
     start = at + 8
     if end - at > _FRAME_MAX or data[at + 4 : at + 4 + _ALIKE] != data[end + 4 : end + 4 + _ALIKE]:
         return None
     stop = start + read_size(data, at + 4)[0]
     # 08 06 32 <length> 08 <producer id> 10 <sequence id>; see hot_commands.read_send
-    if start + 9 > stop or stop > size or data[start + 2] != 0x32 or start + 4 + data[start + 3] != stop:
+    if data[start + 2] != 0x32 or start + 4 + data[start + 3] != stop or data[start + 4] != 0x08:
         return None
     producer_id, i = data[start + 5], start + 6
-    if data[start + 4] != 0x08:
-        return None
     if producer_id > 127:
         if data[i] > 127:
             return None
@@ -69,10 +66,10 @@ def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> 
     if data[i] != 0x10:
         return None
     i += 1
-    many = data[stop - 2 : stop] == ONE_MESSAGE and i + 2 < stop and data[stop - 3] < 128
+    many = data[stop - 2 : stop] == ONE_MESSAGE
     rest = (ONE_MESSAGE if many else b"") + _MAGIC
     more = stop - i - 1 - (2 if many else 0)
-    """Bytes of the sequence id after its first one."""
+    """Bytes of the sequence id after its first one; too few if the command ended before it."""
     if not 0 <= more < _ID_MAX:
         return None
     least, most = (128, 255) if more else (0, 127)
@@ -83,8 +80,9 @@ def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> 
     unpack = shape.unpack
     head = data[at + 4 : i]
     before = stop - at
+    size = len(data)
     last = min(last, size - shape.size)
-    frame_max = min(frame_max - 4, _FRAME_MAX)
+    frame_max = min(frame_max, _FRAME_MAX) - 4
     known = b""
     base = 0
     begin = at
@@ -123,8 +121,7 @@ def read_ack_run(data: bytes, at: int, end: int, last: int) -> tuple[AckRun, int
     stop = start + read_size(data, at + 4)[0]
     # 08 0a 52 <length> 08 <consumer id> 10 00 1a <length> 08 <ledger> 10 <entry>, and no payload
     if (
-        start + 14 > stop
-        or stop != at + 4 + read_size(data, at)[0]
+        stop != at + 4 + read_size(data, at)[0]
         or data[start + 2] != 0x52
         or start + 4 + data[start + 3] != stop
         or data[start + 4] != 0x08

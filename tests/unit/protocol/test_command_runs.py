@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 from crc32c import crc32c
@@ -12,46 +12,12 @@ from magnetar.protocol import codec
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder, MalformedBytesError
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.protocol.frames import CHECKSUM_MAGIC
+from magnetar.protocol.frames import CHECKSUM_MAGIC, with_checksum
 from magnetar.protocol.varints import varint
+from tests.support.alike_frames import ENTRY, ack, as_others_send_it, one_by_one, outcome, raw, send
 
-ENTRY = build_entry(EntryMetadata("p", 0, 1), b"payload")
 WIDTHS = [1 << (7 * size) for size in range(1, 9)]
 """Where sequence ids become a byte longer."""
-
-
-def send(sequence_id: int, entry: bytes = ENTRY, producer_id: int = 1) -> bytes:
-    return codec.encode(c.CommandSend(producer_id, sequence_id, 1, None, False, None, False, None, entry))
-
-
-def as_our_client(sequence_id: int, producer_id: int = 1) -> bytes:
-    """With the number of messages, though it is one."""
-    fields = b"\x08" + varint(producer_id) + b"\x10" + varint(sequence_id) + b"\x18\x01"
-    command = b"\x08\x06\x32" + varint(len(fields)) + fields
-    sizes = (len(command) + 4 + len(ENTRY)).to_bytes(4, "big") + len(command).to_bytes(4, "big")
-    return sizes + command + ENTRY
-
-
-def ack(entry: int, ledger: int = 7, consumer_id: int = 1) -> bytes:
-    return codec.encode(c.CommandAck(consumer_id, c.AckType.Individual, (c.MessageIdData(ledger, entry),)))
-
-
-def one_by_one(commands: Iterable[c.Command]) -> list[c.Command]:
-    found: list[c.Command] = []
-    for command in commands:
-        if isinstance(command, c.SendRun | c.AckRun):
-            found += command.commands()
-        elif isinstance(command, c.CommandAck) and command[:1] + command[3:] == (
-            command.consumer_id,
-            None,
-            (),
-            None,
-            None,
-        ):
-            found += [command._replace(message_ids=(one,)) for one in command.message_ids]
-        else:
-            found.append(command)
-    return found
 
 
 def same(frames: bytes) -> list[c.Command]:
@@ -67,7 +33,7 @@ def test_a_run_for_each_length_of_the_ids(width: int, producer_id: int) -> None:
     numbers = range(max(width - 300, 0), width + 300)
     for made in (
         lambda number: send(number, producer_id=producer_id),
-        lambda number: as_our_client(number, producer_id),
+        lambda number: as_others_send_it(number, producer_id),
     ):
         found = same(b"".join(map(made, numbers)))
         runs = [run for run in found if isinstance(run, c.SendRun)]
@@ -251,7 +217,7 @@ def test_a_metadata_size_beyond_the_frame_is_no_part_of_a_run() -> None:
 
 
 def test_an_unfinished_frame_at_every_byte() -> None:
-    frames = b"".join(made(number) for made in (send, ack) for number in range(124, 131))
+    frames = b"".join(made(number) for made in (send, as_others_send_it, ack) for number in range(124, 131))
     for cut in range(len(frames)):
         decoder = Decoder(from_client=True)
         found = decoder.feed(frames[:cut])
@@ -259,7 +225,7 @@ def test_an_unfinished_frame_at_every_byte() -> None:
         assert one_by_one(found) == one_by_one(Decoder().feed(frames)), cut
 
 
-@pytest.mark.parametrize("made", [send, ack])
+@pytest.mark.parametrize("made", [send, as_others_send_it, ack])
 def test_a_slice_bounds_a_run(made: Callable[[int], bytes]) -> None:
     frames = b"".join(made(number) for number in range(200, 1200))
     decoder = Decoder(from_client=True)
@@ -297,7 +263,7 @@ def test_any_mixture(seed: int) -> None:
     kinds = [
         lambda number: send(number),
         lambda number: send(number, producer_id=rng.choice((1, 200, 1 << 14))),
-        lambda number: as_our_client(number),
+        lambda number: as_others_send_it(number),
         lambda number: send(number, build_entry(EntryMetadata("q", number, 1), bytes(rng.randrange(300)))),
         lambda number: ack(number),
         lambda number: ack(number, consumer_id=rng.choice((1, 200, 1 << 14))),
@@ -320,17 +286,6 @@ def test_any_mixture(seed: int) -> None:
         assert outcomes[0] == outcomes[1]
 
 
-def outcome(frames: bytes, *, from_client: bool) -> tuple[list[c.Command], str | None]:
-    try:
-        return one_by_one(Decoder(1 << 16, from_client=from_client).feed(frames)), None
-    except MalformedBytesError as error:
-        return one_by_one(error.decoded), str(error)
-
-
-def raw(command: bytes, entry: bytes = b"") -> bytes:
-    return (len(command) + 4 + len(entry)).to_bytes(4, "big") + len(command).to_bytes(4, "big") + command + entry
-
-
 @pytest.mark.parametrize("number", [(1 << 63) - 2, 1 << 63, (1 << 64) - 2])
 def test_numbers_of_ten_bytes_are_for_the_usual_way(number: int) -> None:
     """What it makes of ids that Java shows as negative is what a run of them is."""
@@ -347,7 +302,27 @@ def test_numbers_of_ten_bytes_are_for_the_usual_way(number: int) -> None:
 
 
 def test_metadata_that_fill_the_frame_are_part_of_a_run() -> None:
-    entry = build_entry(EntryMetadata("p", 0, 1), b"")
-    (run,) = same(send(1, entry) + send(2, entry))
-    assert isinstance(run, c.SendRun)
-    assert run.entries == [entry, entry]
+    empty = with_checksum(bytes(4))
+    for entry in (build_entry(EntryMetadata("p", 0, 1), b""), empty):
+        (run,) = same(send(1, entry) + send(2, entry))
+        assert isinstance(run, c.SendRun)
+        assert run.entries == [entry, entry]
+
+
+@pytest.mark.parametrize("size", [4095, 4096, 4097])
+def test_a_frame_of_a_run_has_4096_bytes_at_most(size: int) -> None:
+    """Copying a larger one takes longer than reading its command (docs/decisions/077)."""
+    small = build_entry(EntryMetadata("p", 0, 1), b"")
+    entry = small + bytes(size - len(send(1, small)))
+    entry = with_checksum(entry[6:])
+    assert len(send(1, entry)) == size
+    assert len(same(send(1, entry) * 3)) == (1 if size <= 4096 else 3)
+    assert len(same(send(1, small) * 2 + send(1, entry))) == (1 if size <= 4096 else 2)
+
+
+@pytest.mark.parametrize("made", [send, as_others_send_it, ack])
+def test_frames_of_exactly_the_size_that_is_allowed_are_a_run(made: Callable[[int], bytes]) -> None:
+    frames = made(1) + made(2)
+    assert len(Decoder(len(made(1)), from_client=True).feed(frames)) == 1
+    with pytest.raises(MalformedBytesError, match="bytes"):
+        Decoder(len(made(1)) - 1, from_client=True).feed(frames)
