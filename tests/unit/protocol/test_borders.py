@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from enum import IntEnum
 from itertools import product
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -14,6 +16,7 @@ from magnetar.model.errors import ProtocolError, ServerError
 from magnetar.protocol import codec, commands
 from magnetar.protocol import commands as c
 from magnetar.protocol import entries as e
+from magnetar.protocol.batches import BATCH_BYTES_MAX, BATCH_MESSAGES_MAX
 from magnetar.protocol.decoder import Decoder, MalformedBytesError
 from magnetar.protocol.frames import checksum_holds
 from magnetar.protocol.generated import pulsar_pb2 as pb
@@ -212,3 +215,10 @@ def test_the_lists_of_a_command_hold_as_many_items_as_are_allowed_and_not_one_mo
     base.ack.message_id.add(ledgerId=1, entryId=0)
     with pytest.raises(ProtocolError, match="at most 10000 are allowed"):
         codec.decode(base.SerializeToString())
+
+
+def test_a_bulk_senders_batch_is_as_large_as_its_document_says() -> None:
+    """Where nobody sets another size, which decides how many entries a table becomes."""
+    document = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
+    documented = re.findall(r"batchingMax(?:Messages|Bytes)` \| sink \| .*?, (\d+) \|", document)
+    assert [str(BATCH_MESSAGES_MAX), str(BATCH_BYTES_MAX)] == documented

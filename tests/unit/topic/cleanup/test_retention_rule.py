@@ -145,3 +145,25 @@ def test_a_pass_reads_no_more_than_it_may_and_the_next_one_goes_on_there(monkeyp
         await kept.store.close()
 
     asyncio.run(main())
+
+
+def test_a_pass_that_ends_with_the_last_message_of_a_ledger_keeps_from_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing of the next one is gone then, however many bytes the pass has read."""
+
+    async def main() -> None:
+        kept = Kept(random.Random(1))
+        await kept.fill(12)
+        first, second = kept.log.table.ledgers
+        assert second.ordinal == 8
+        rule = RetentionRule(first.closed_ms, None)
+        kept.times[:] = [1] * 12
+        monkeypatch.setattr(retention, "_published", lambda entry: 1)
+        for budget in (sum(kept.sizes[:7]) + 1, sum(kept.sizes[:8]), 1 << 20):
+            monkeypatch.setattr(retention, "BUDGET_BYTES", budget)
+            found = await RetentionScan(kept.log, rule, 1 << 40).to(12)
+            assert found == kept.expected(rule, 12, 1 << 40) == (8, 0)
+        await kept.store.close()
+
+    asyncio.run(main())
