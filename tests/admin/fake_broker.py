@@ -241,6 +241,8 @@ class FakeBroker:
             raise SubscriptionExistsError
         subscriptions[name] = start
 
+    async def deletion_over(self, topic: TopicName, name: str) -> None: ...
+
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         if name in self.busy_subscriptions and not force:
             raise PreconditionFailedError("Subscription has active connected consumers")

@@ -152,6 +152,10 @@ class SubscriptionsPort(Protocol):
         """
         ...
 
+    async def deletion_over(self, topic: TopicName, name: str) -> None:
+        """Return when no deletion of a subscription of that name is on its way to the disk, at once if none is."""
+        ...
+
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         """Delete a subscription; unless ``force``, raises PreconditionFailedError if it has consumers."""
         ...

@@ -19,6 +19,7 @@ from magnetar.runtime.clock import Clock
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.backends.journal_backend import JournalBackend, is_bad_medium, segment_name
 from magnetar.storage.ledgers.archive import Archive, NoArchive, Offload
+from magnetar.storage.ledgers.cursor_deletions import CursorDeletions
 from magnetar.storage.ledgers.entry_cache import EntryCache
 from magnetar.storage.ledgers.entry_reader import EntryReader
 from magnetar.storage.ledgers.ledger import Rollover
@@ -68,6 +69,7 @@ class LedgerStore:
             backend.writer, clock, sync_data=settings.sync_data, segment_bytes=settings.segment_bytes,
             aligned_bytes_min=settings.aligned_bytes_min, ack_delay=settings.ack_delay_seconds,
         )  # fmt: skip
+        self.cursor_deletions = CursorDeletions(self.journal)
         self._reader = EntryReader(
             backend, self.cache, threads.reader, archive or NoArchive(), threads.archive, threads.ahead
         )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
-from magnetar.model.errors import PersistenceError, SubscriptionNotFoundError, TopicNotFoundError
+from magnetar.model.errors import PersistenceError, ServiceNotReadyError, SubscriptionNotFoundError, TopicNotFoundError
 from magnetar.model.names import TopicName
-from magnetar.runtime.callbacks import settled
+from magnetar.runtime.callbacks import answered, settled
 
 _DURABLE_SECONDS = 30.0
 
@@ -61,6 +62,21 @@ class LoadedTopics:
     async def durable(self) -> None:
         """Return when everything that was changed before is on the disk. Raises PersistenceError."""
         await durable(self.service.store.journal.barrier)
+
+
+async def deletion_over(topic: Topic, subscription: str) -> None:
+    """Return when no deletion of a subscription of that name is under way.
+
+    Raises PersistenceError, and ServiceNotReadyError if the topic went meanwhile.
+    """
+
+    try:
+        async with asyncio.timeout(_DURABLE_SECONDS):
+            await answered(partial(topic.after_deletion, subscription))
+    except TimeoutError:
+        raise PersistenceError(f"{subscription} is being deleted, for {_DURABLE_SECONDS:g} s: the disk hangs") from None
+    if topic.closed:
+        raise ServiceNotReadyError("Topic is temporarily unavailable")
 
 
 def subscription_of(topic: Topic, name: str) -> Subscription:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from magnetar.admin.local_broker.entries import entry_at
-from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable, subscription_of
+from magnetar.admin.local_broker.loaded_topics import LoadedTopics, deletion_over, durable, subscription_of
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
@@ -52,6 +52,7 @@ class LocalSubscriptions:
         except NotAllowedError as refused:
             raise ConflictError(str(refused)) from None  # 409 here, NotAllowedError on the wire
         await answered(found.when_durable)
+        await deletion_over(found, name)
         if name in found.subscriptions:
             raise SubscriptionExistsError
         ordinal = found.log.end if start == LATEST else found.log.ordinal(start)
@@ -60,6 +61,10 @@ class LocalSubscriptions:
             await durable(lambda done, _: found.create_subscription(name, ordinal, done, stored))
         except NotAllowedError as full:
             raise ConflictError(str(full)) from None  # 409 here, NotAllowedError on the wire
+
+    async def deletion_over(self, topic: TopicName, name: str) -> None:
+        if topic.persistent:
+            await deletion_over(self._loaded.topic(topic), name)
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         if not topic.persistent:

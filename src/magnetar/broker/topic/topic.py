@@ -204,6 +204,13 @@ class Topic:
             else:
                 subscription.close()
 
+    def after_deletion(self, subscription: str, answer: DurableAnswer) -> None:
+        """Answer when no deletion of a subscription of that name is on its way to the disk, at once if none is.
+
+        A client that is told an error of the disk may ask again. The topic may be closed by then.
+        """
+        self.log.after_deletion(subscription, answer)
+
     def delete_subscription(self, name: str, done: Callable[[], None]) -> None:
         """Forget a subscription and its cursor; its consumers are disconnected."""
         if self._forget(name).durable:

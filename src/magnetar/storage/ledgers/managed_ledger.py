@@ -15,6 +15,7 @@ from magnetar.model.errors import PersistenceError
 from magnetar.model.ids import Position
 from magnetar.runtime.clock import Clock
 from magnetar.storage.ledgers.cursor import Cursor
+from magnetar.storage.ledgers.cursor_deletions import CursorDeletions, Over
 from magnetar.storage.ledgers.entry_cache import CachedRuns, EntryCache
 from magnetar.storage.ledgers.feature_state import FeatureState
 from magnetar.storage.ledgers.ledger import Ledger, LedgerTable, Rollover
@@ -38,6 +39,7 @@ class LogHome(SpanHome, TrimHome, Protocol):
 
     cache: EntryCache
     clock: Clock
+    cursor_deletions: CursorDeletions
     rollover: Rollover
 
     def next_ledger_id(self) -> int: ...
@@ -328,7 +330,11 @@ class ManagedLedger(TrimmableLedgers):
         cursor = self.cursors.pop(name)
         cursor.deleted = True
         record = records.json_record(records.RecordKind.CURSOR_DELETED, log=self.id, cursor=cursor.id)
-        self._journal.add_record(record, done)
+        self.home.cursor_deletions.begin(self.id, name, record, done)
+
+    def after_deletion(self, name: str, answer: Over) -> None:
+        """Answer when no deletion of a cursor of that name is on its way to the disk; see :class:`CursorDeletions`."""
+        self.home.cursor_deletions.when_over(self.id, name, answer)
 
     # features ----------------------------------------------------------------------------------------------------
 

@@ -80,11 +80,11 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
         force: Flag = False,
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
-        having = [
-            part
-            async for part in each_part(topics, resources, name)
-            if subscription in await subscriptions.subscriptions_of(part)
-        ]
+        having = []
+        async for part in each_part(topics, resources, name):
+            await subscriptions.deletion_over(part, subscription)
+            if subscription in await subscriptions.subscriptions_of(part):
+                having.append(part)
         if not having:
             if resources.partitioned.count(name):
                 raise SubscriptionNotFoundError("Subscription not found")

@@ -112,7 +112,19 @@ def _subscribe_first(
     ):
         _admit(session, command, topic, pending, error, retry=True)
         return
-    if not topic.policies.auto_subscription_creation:
+    topic.after_deletion(name, lambda error: _subscribe(session, command, topic, pending, name, error))
+
+
+def _subscribe(
+    session: Session, command: c.CommandProducer, topic: TopicApi, pending: PendingOpen, name: str,
+    error: MagnetarError | None,
+) -> None:  # fmt: skip
+    if pending.cancelled or session.closed:
+        return
+    if error is not None:
+        _give_up(session, command, pending, error)
+        return
+    if not topic.policies.auto_subscription_creation and name not in topic.subscriptions:
         text = "Could not create the initial subscription due to the auto subscription creation is not allowed."
         _give_up(session, command, pending, NotAllowedError(text))
         return

@@ -1,7 +1,8 @@
 """SUBSCRIBE: find or make the topic, find or make the subscription, join it (rules 5.1, 4.3).
 
-Three waits may lie between the command and its SUCCESS: for a new topic, for a new cursor, and for the sign of life of
-a consumer that holds the place: an Exclusive one, or one that declared hash ranges.
+Four waits may lie between the command and its SUCCESS: for a new topic, for the deletion of a subscription of that
+name, for a new cursor, and for the sign of life of a consumer that holds the place: an Exclusive one, or one that
+declared hash ranges.
 """
 
 from __future__ import annotations
@@ -90,17 +91,32 @@ class _Joining:
         command, topic = self._command, self._topic
         if error is None and topic.closed:
             error = ServiceNotReadyError("Topic is temporarily unavailable")
-        if not self._goes_on(error):
+        if self._goes_on(error):
+            topic.after_deletion(command.subscription, self._nothing_deleted)
+
+    def _nothing_deleted(self, error: MagnetarError | None) -> None:
+        """What is there now stays, or is made afresh."""
+        topic = self._topic
+        if error is None and topic.closed:
+            error = ServiceNotReadyError("Topic is temporarily unavailable")
+        if not self._goes_on(error) or not self._may_exist():
             return
-        exists = command.subscription in topic.subscriptions
-        wants = not exists and command.durable and topic.name.persistent
-        if wants and not topic.policies.auto_subscription_creation:
-            self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
-            return
-        if wants:
+        if self._creates():
             self._session.service.store.when_records_are_taken(self._may_join)
         else:
             self._may_join(None)
+
+    def _creates(self) -> bool:
+        """Whether the subscription is missing and a cursor for it is to be made."""
+        command, topic = self._command, self._topic
+        return command.subscription not in topic.subscriptions and command.durable and topic.name.persistent
+
+    def _may_exist(self) -> bool:
+        """Whether the subscription exists or may be made; the client gets the refusal."""
+        allowed = self._topic.policies.auto_subscription_creation or not self._creates()
+        if not allowed:
+            self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
+        return allowed
 
     def _may_join(self, refused: MagnetarError | None) -> None:
         command, topic = self._command, self._topic
@@ -116,8 +132,12 @@ class _Joining:
         write_metadata(self._session, admission, self._schema_admitted, "SUBSCRIBE")
 
     def _schema_admitted(self, _: None, error: MagnetarError | None) -> None:
+        if self._goes_on(error):  # it may have been deleted since it was looked at
+            self._topic.after_deletion(self._command.subscription, self._open)
+
+    def _open(self, error: MagnetarError | None) -> None:
         command, topic = self._command, self._topic
-        if not self._goes_on(error):
+        if not self._goes_on(error) or not self._may_exist():
             return
         try:
             found = topic.subscription(

@@ -130,6 +130,10 @@ class NonPersistentTopic:
         if held is subscription and not held.consumers:
             self._forget(held)
 
+    def after_deletion(self, subscription: str, answer: DurableAnswer) -> None:
+        """Answer at once: nothing of it is written."""
+        answer(None)
+
     def delete_subscription(self, name: str, done: Done) -> None:
         """Its consumers are disconnected."""
         subscription = self.subscriptions[name]
