@@ -118,8 +118,8 @@ class FakeBroker:
 
     async def policies_in_force(self) -> None: ...
 
-    def policies_of(self, topic: TopicName) -> TopicPolicies:
-        return self.policies.of(topic)
+    def policies_of(self, topic: TopicName, *, local: bool = True) -> TopicPolicies:
+        return self.policies.of(topic) if local else self.policies.without_local(topic)
 
     async def create_topic(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         assert topic not in self.topics

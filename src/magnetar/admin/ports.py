@@ -76,8 +76,11 @@ class TopicsPort(Protocol):
         """Whether the namespace may have so many more topics (maxTopicsPerNamespace)."""
         ...
 
-    def policies_of(self, topic: TopicName) -> TopicPolicies:
-        """The policies that apply to a topic, loaded or not, from whatever level they come."""
+    def policies_of(self, topic: TopicName, *, local: bool = True) -> TopicPolicies:
+        """The policies that apply to a topic, loaded or not, from whatever level they come.
+
+        Without ``local``: those that would apply if it had no local ones.
+        """
         ...
 
     async def policies_in_force(self) -> None:

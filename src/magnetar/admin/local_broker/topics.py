@@ -51,8 +51,8 @@ class LocalTopics:
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
         return self._service.creation.room_for(namespace, topics)
 
-    def policies_of(self, topic: TopicName) -> TopicPolicies:
-        return self._service.policies.of(topic)
+    def policies_of(self, topic: TopicName, *, local: bool = True) -> TopicPolicies:
+        return self._service.policies.of(topic) if local else self._service.policies.without_local(topic)
 
     async def policies_in_force(self) -> None:
         await self._service.policy_notification.all_notified()

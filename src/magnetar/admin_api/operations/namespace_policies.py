@@ -123,7 +123,8 @@ _ROWS: Final = (
         method="PUT", unset=0, removable=False,
     ),
     PolicyRow(
-        "schemaValidationEnforced", bool, "whether producers must have a schema", True, unset=0, removable=False
+        "schemaValidationEnforced", bool, "whether producers must have a schema", True, unset=0, removable=False,
+        asked=(Parameter("applied", bool, "What holds, by the broker's setting too.", False),),
     ),
     PolicyRow("subscribeRate", SubscribeRateLimit, "how often a consumer may connect", SUBSCRIBE),
     PolicyRow(

@@ -33,6 +33,9 @@ class PolicyRow(NamedTuple):
     applied: bool = True
     """Of a topic's: whether ``applied`` shows what holds for it."""
 
+    asked: tuple[Parameter, ...] = ()
+    """What only showing this one takes."""
+
     @property
     def verb(self) -> str:
         """The word as a part of a Python name."""
@@ -50,7 +53,7 @@ def policy_operations(
     """Yield what there is for each row; ``shown`` and ``changed`` are the parameters of both kinds of requests."""
     for row in rows:
         place = f"{path}/{row.word}"
-        asked = tuple(one for one in shown if one.name != "applied" or row.applied)
+        asked = (*row.asked, *(one for one in shown if one.name != "applied" or row.applied))
         yield Operation(
             f"{group}.get_{row.verb}", "GET", place, f"Show {row.what} of {of}",
             query=asked, answer=row.type, unset=row.unset,

@@ -1207,9 +1207,11 @@ class AsyncNamespacesGroup:
         """Set how new schemas must fit earlier ones of a namespace."""
         await self._ask("namespaces.set_schema_compatibility_strategy", {"namespace": namespace}, {}, value)
 
-    async def get_schema_validation_enforced(self, namespace: str) -> bool:
+    async def get_schema_validation_enforced(self, namespace: str, *, applied: bool | None = None) -> bool:
         """Show whether producers must have a schema of a namespace."""
-        found: bool = await self._ask("namespaces.get_schema_validation_enforced", {"namespace": namespace}, {})
+        found: bool = await self._ask(
+            "namespaces.get_schema_validation_enforced", {"namespace": namespace}, {"applied": applied}
+        )
         return found
 
     async def set_schema_validation_enforced(self, namespace: str, value: bool) -> None:

@@ -1187,9 +1187,11 @@ class NamespacesGroup:
         """Set how new schemas must fit earlier ones of a namespace."""
         self._ask("namespaces.set_schema_compatibility_strategy", {"namespace": namespace}, {}, value)
 
-    def get_schema_validation_enforced(self, namespace: str) -> bool:
+    def get_schema_validation_enforced(self, namespace: str, *, applied: bool | None = None) -> bool:
         """Show whether producers must have a schema of a namespace."""
-        found: bool = self._ask("namespaces.get_schema_validation_enforced", {"namespace": namespace}, {})
+        found: bool = self._ask(
+            "namespaces.get_schema_validation_enforced", {"namespace": namespace}, {"applied": applied}
+        )
         return found
 
     def set_schema_validation_enforced(self, namespace: str, value: bool) -> None:

@@ -77,6 +77,16 @@ class EffectivePolicies:
         self._by_topic[parent] = found
         return found
 
+    def without_local(self, topic: TopicName) -> TopicPolicies:
+        """The policies that a topic would have without local ones of its own: ``?isGlobal=true&applied=true``."""
+        parent = topic.parent
+        above = self._resources.topic_policies.get(parent, is_global=True)
+        if is_system_topic(parent) or not self._settings.topicLevelPoliciesEnabled:
+            return self.of(topic)
+        return resolve(
+            self.broker, self._namespace_policies(parent.namespace), above, cluster=self._settings.clusterName
+        )
+
     def of_namespace(self, namespace: NamespaceName) -> TopicPolicies:
         """The policies of those topics of a namespace that have none of their own."""
         found = self._by_namespace.get(namespace)

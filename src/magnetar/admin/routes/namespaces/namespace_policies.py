@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body, raw_body, wrong_method
-from magnetar.admin.http.parameters import NAMESPACE, PathText, namespace_name
+from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import TopicsPort
@@ -103,6 +103,8 @@ POLICIES: Final[dict[str, _Policy]] = {
     ),
     "subscriptionTypesEnabled": _Policy("subscription_types_enabled", v.subscription_types, unset=[]),
 }  # fmt: skip
+_ADDED_TO: Final = "schemaValidationEnforced"
+"""The only policy with ``?applied=true``: a namespace can only add to the broker's setting."""
 _FROM_BROKER: Final = "isAllowAutoUpdateSchema"
 """The policy for which GET answers the broker's setting while the namespace sets nothing."""
 _OTHER_WORDS: Final = frozenset(
@@ -130,10 +132,12 @@ def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> Rout
 
 def _read_routes(router: RouteGroup, resources: Resources, settings: Settings) -> None:
     @router.get(_PATH)
-    async def get_policy(tenant: PathText, namespace: PathText, policy: str) -> Response:
+    async def get_policy(tenant: PathText, namespace: PathText, policy: str, applied: Flag = False) -> Response:
         about = POLICIES[policy]
         policies = _existing(resources, "GET", namespace_name(tenant, namespace), policy)
         value = _stored(policies, about.key, settings.clusterName)
+        if policy == _ADDED_TO and applied:
+            value = value is True or settings.isSchemaValidationEnforced
         if policy == "antiAffinity" and isinstance(value, str):
             return Response(value, media_type="application/json")
         if value is None:

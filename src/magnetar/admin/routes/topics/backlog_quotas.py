@@ -90,7 +90,7 @@ def _topic_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, 
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         found = quotas_of(name, is_global=isGlobal)
         if not found and applied:
-            holds = topics.policies_of(name)
+            holds = topics.policies_of(name, local=not isGlobal)
             of_namespace = resources.namespaces.policies(name.namespace).get(_MAP)
             found = {
                 "destination_storage": _shown("limitSize", holds.size_quota),

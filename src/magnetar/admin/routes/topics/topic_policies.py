@@ -1,7 +1,8 @@
 """Policies of single topics: {topic path}/{policy} (rules 8.3 to 8.6, 11.4.8).
 
 GET answers what is set on the topic itself, ``?applied=true`` what applies to it; ``?isGlobal=true`` reads and writes
-the global policy, which the local one overrides. A partition's policies are its parent's.
+the global policy, which the local one overrides, and with ``applied`` answers what would apply without a local one. A
+partition's policies are its parent's.
 """
 
 from __future__ import annotations
@@ -170,21 +171,33 @@ def _read_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, s
         about = POLICIES[policy]
         value = resources.topic_policies.get(name, is_global=isGlobal).get(policy)
         if value is None and applied:
-            namespace_says = resources.namespaces.policies(name.namespace)
-            if policy in _SHOWN_AS_KEPT:
-                value = namespace_says.get(_SHOWN_AS_KEPT[policy])
-            elif policy == "replicatorDispatchRate":
-                of_clusters = namespace_says.get(policy)
-                value = of_clusters.get(settings.clusterName) if isinstance(of_clusters, dict) else None
-            elif policy == "offloadPolicies":
-                value = offload_policies.of_namespace(namespace_says)
+            value = _without_effect(resources, settings, name, policy)
         if value is None and applied and about.applied is not None:
-            value = about.applied(topics.policies_of(name))
+            value = about.applied(topics.policies_of(name, local=not isGlobal))
         if value is None:
             value = about.default
         elif policy == "offloadPolicies":
             value = offload_policies.shown(value)
         return done(about.unset) if value is None else answer(value)
+
+
+def _without_effect(resources: Resources, settings: Settings, name: TopicName, policy: str) -> Json:
+    """What the topic's global policies or its namespace say of a policy that no :class:`TopicPolicies` has.
+
+    None if it has: the broker resolves it.
+    """
+    namespace_says = resources.namespaces.policies(name.namespace)
+    if policy in _SHOWN_AS_KEPT:
+        above = namespace_says.get(_SHOWN_AS_KEPT[policy])
+    elif policy == "replicatorDispatchRate":
+        of_clusters = namespace_says.get(policy)
+        above = of_clusters.get(settings.clusterName) if isinstance(of_clusters, dict) else None
+    elif policy == "offloadPolicies":
+        above = offload_policies.of_namespace(namespace_says)
+    else:
+        return None
+    of_topic = resources.topic_policies.get(name, is_global=True).get(policy)
+    return above if of_topic is None else of_topic
 
 
 def _write_routes(router: RouteGroup, topics: TopicsPort, resources: Resources, settings: Settings) -> None:
@@ -303,7 +316,7 @@ def _dispatch_rate_routes(router: RouteGroup, topics: TopicsPort, resources: Res
         name = policy_topic(topics, resources, settings, domain, tenant, namespace, topic)
         value = rates_of(name, is_global=isGlobal).get(subscription)
         if value is None and applied:
-            value = rate_json(topics.policies_of(name).dispatch_rate_of(subscription))
+            value = rate_json(topics.policies_of(name, local=not isGlobal).dispatch_rate_of(subscription))
         return done(200) if value is None else answer(value)
 
     @router.post(path)
