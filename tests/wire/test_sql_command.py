@@ -127,10 +127,11 @@ def test_what_is_refused(query: Any, server: Server, client: Any, topic: str) ->
     for text, code, said in (
         (f'DELETE FROM "{topic}"', 2, "DELETE is refused"),
         ('SELECT * FROM "not-there"', 255, "persistent://public/default/not-there: TopicNotFound"),
-        ("SELECT * FROM public/default/orders", 255, "double quotes"),
-        (f'SELECT nix FROM "{topic}"', 255, 'unable to find column "nix"'),
-        (f'SELECT 1 FROM "{topic}"; DROP TABLE x', 255, "(and only one) statement"),
-        ('SELECT * FROM "a/b"', 255, "no topic"),
+        ("SELECT * FROM public/default/orders", 2, "double quotes"),
+        (f'SELECT nix FROM "{topic}"', 2, 'unable to find column "nix"'),
+        (f'SELECT 1 FROM "{topic}"; DROP TABLE x', 2, "(and only one) statement"),
+        (f'SELECT value, value FROM "{topic}"', 2, "duplicate"),
+        ('SELECT * FROM "a/b"', 2, "no topic"),
         ("SELECT * FROM read_csv('/etc/passwd')", 2, "read_csv is refused"),
     ):
         result = query(text)

@@ -19,7 +19,7 @@ import typer
 from magnetar import __version__
 from magnetar.app.rescue import app as rescue_app
 from magnetar.model.errors import InvalidValueError, MagnetarError, PersistenceError
-from magnetar.runtime.command_line import HeadedGroup, commands, directory, not_text, written
+from magnetar.runtime.command_line import HeadedGroup, commands, directory, file_name, not_text, written
 
 if TYPE_CHECKING:
     from magnetar.config.configuration import Configuration
@@ -39,6 +39,12 @@ class Overview(HeadedGroup):
 app = commands(
     "Apache Pulsar's messaging in Python.", Overview, example='Example: magnetar produce orders -m "10 apples"'
 )
+
+
+Conf = Annotated[
+    Path | None,
+    typer.Option(parser=file_name, help="A broker.conf or standalone.conf of Apache Pulsar.", metavar="FILE"),
+]
 
 
 def _say_version(wanted: bool) -> None:
@@ -61,7 +67,7 @@ def standalone(
     data: Annotated[Path, typer.Option(parser=directory, help="Where everything is kept; created if missing.")] = Path(
         "data"
     ),
-    conf: Annotated[Path | None, typer.Option(help="A broker.conf or standalone.conf of Apache Pulsar.")] = None,
+    conf: Conf = None,
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="One setting, name=value; may be repeated.", metavar="NAME=VALUE")
     ] = None,
@@ -121,7 +127,7 @@ def _require_providers(configuration: Configuration) -> None:
 
 @app.command(epilog="Example: magnetar config --conf broker.conf --changed")
 def config(
-    conf: Annotated[Path | None, typer.Option(help="A broker.conf or standalone.conf of Apache Pulsar.")] = None,
+    conf: Conf = None,
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="One setting, name=value; may be repeated.", metavar="NAME=VALUE")
     ] = None,
@@ -354,10 +360,7 @@ def doctor(context: typer.Context) -> None:
 @app.command("generate_documentation", hidden=True, context_settings={**_ALL, "help_option_names": ["--help"]})
 def generate_documentation(context: typer.Context) -> None:
     """Refuse: docs/command-line.md is the page of all commands. Example: magnetar produce orders -m hello"""
-    print(
-        "magnetar: generate_documentation is not here: docs/command-line.md lists all commands",
-        file=sys.stderr,
-    )
+    print("magnetar: generate_documentation is not here: docs/command-line.md lists all commands", file=sys.stderr)
     raise typer.Exit(1)
 
 

@@ -69,6 +69,28 @@ class BrokerConnection:
         return self.login.lookup(self.service_url, seconds)
 
 
+_NAMED: Final = {
+    "context": "--context",
+    "client_conf": "--client-conf",
+    "service_url": "the address of the broker",
+    "web_url": "the HTTP address of the broker",
+    "token": "--token",
+    "trust": "the file of trusted certificates",
+    "certificate": "the file of the certificate",
+    "key": "the file of the key",
+}
+"""What cannot be empty, and what errors call it."""
+
+
+def require_said(flag: str, value: str | None) -> None:
+    """Raise InvalidValueError if a flag is there and empty.
+
+    ``--token "$TOKEN"``, where that variable is not set, is no wish to have no token.
+    """
+    if value == "":
+        raise InvalidValueError(f"{flag} is empty; is a variable not set?")
+
+
 def connection(flags: ConnectionFlags, environment: Mapping[str, str] = os.environ) -> BrokerConnection:
     """Return the connection that a command makes. Raises InvalidValueError, which shows no secret."""
     from magnetar.contexts.context import check_urls, check_web_url
@@ -113,6 +135,8 @@ def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Cont
     from magnetar.contexts.context import Context
     from magnetar.contexts.context_file import read_contexts
 
+    for name, flag in _NAMED.items():
+        require_said(flag, getattr(flags, name))
     if flags.context and flags.client_conf:
         raise InvalidValueError("give either --context or --client-conf: both say where the broker is")
     context = flags.context or ("" if flags.client_conf else environment.get(CONTEXT_VARIABLE, ""))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from magnetar.contexts.broker_connection import TOKEN_VARIABLE
+from magnetar.contexts.broker_connection import TOKEN_VARIABLE, require_said
 
 if TYPE_CHECKING:
     from magnetar.client.login import ClientLogin
@@ -83,6 +83,8 @@ def login(token: str | None = None, client_conf: str | None = None) -> ClientLog
     from magnetar.client.login import ClientLogin
     from magnetar.security.credentials.secret import absolute_reference
 
+    require_said("--token", token)
+    require_said("--client-conf", client_conf)
     if token is None and client_conf is None and TOKEN_VARIABLE in os.environ:
         token = f"env:{TOKEN_VARIABLE}"
     if token is not None:

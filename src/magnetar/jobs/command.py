@@ -19,7 +19,7 @@ from magnetar.jobs.broker_flags import (
 )
 from magnetar.jobs.results import check_file, show, write_rows
 from magnetar.jobs.session import CLEAN, FOUND, errors_reported, session
-from magnetar.runtime.command_line import commands, directory
+from magnetar.runtime.command_line import commands, directory, file_name
 
 app = commands(
     "Maintenance jobs on Spark: local, or through spark-submit.",
@@ -35,7 +35,10 @@ Data = Annotated[
 ]
 Cores = Annotated[int, typer.Option(help="Of the local Spark session.", min=1)]
 Memory = Annotated[str, typer.Option(help="Of the local Spark session's Java process.")]
-Out = Annotated[Path | None, typer.Option(help="Write the result there too: FILE.json or FILE.parquet.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(parser=file_name, help="Write the result there too: FILE.json or FILE.parquet.", metavar="FILE"),
+]
 
 
 Patience = Annotated[float, typer.Option(help="Seconds that the broker may take to answer.", min=0)]
@@ -194,7 +197,10 @@ def replay(
     subscription: Annotated[str | None, typer.Option(help="Only what it has not acknowledged.")] = None,
     admin_url: JobWebUrl = None,
     where: Annotated[str | None, typer.Option(help="SQL: which messages, e.g. \"__key = 'a'\".")] = None,
-    plan: Annotated[Path | None, typer.Option(help="Where the plan is kept; replay-ID.json if not given.")] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(parser=file_name, help="Where the plan is kept; replay-ID.json if not given.", metavar="FILE"),
+    ] = None,
     token: Token = None,
     client_conf: ClientConfFile = None,
     context: Context = None,

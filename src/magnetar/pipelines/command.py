@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, file_name
 
 if TYPE_CHECKING:
     from magnetar.pipelines.declaration.model import Pipeline
@@ -29,7 +29,7 @@ app = commands(
     example="Example: magnetar pipeline check orders.yaml",
 )
 
-File = Annotated[Path, typer.Argument(help="The pipeline, as YAML.", metavar="FILE")]
+File = Annotated[Path, typer.Argument(parser=file_name, help="The pipeline, as YAML.", metavar="FILE")]
 
 
 def _say(line: str) -> None:

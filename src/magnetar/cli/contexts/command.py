@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from magnetar.model.errors import ConflictError, InvalidValueError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, file_name
 
 if TYPE_CHECKING:
     from magnetar.contexts.context import Context
@@ -112,7 +112,7 @@ def add(
 @app.command("import")
 def import_conf(
     name: Name,
-    file: Annotated[Path, typer.Argument(help="Pulsar's client.conf.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(parser=file_name, help="Pulsar's client.conf.", metavar="FILE")],
     now: Annotated[bool, typer.Option("--use", help="Use it from now on.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a context of this name.")] = False,
 ) -> None:

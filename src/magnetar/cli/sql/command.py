@@ -15,7 +15,7 @@ from magnetar.cli.messages import flags
 from magnetar.cli.sql.engine_thread import engine_at_work
 from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, ServiceUrl, Token, Trust
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands, let_go_of_output, output_refused
+from magnetar.runtime.command_line import commands, file_name, let_go_of_output, output_refused
 
 app = commands("Query topics with SQL.")
 _FLAGS: Final = (
@@ -26,6 +26,8 @@ _FLAGS: Final = (
     ("let 'decryption.onFailure' be skip or consume", "let --crypto-failure-action be DISCARD or CONSUME"),
 )
 """What errors of Spark's source say, and what it is called here."""
+_WRONG: Final = 2
+"""Exit code about flags and statements that cannot be."""
 _PACKAGES: Final = frozenset({"polars", "pyarrow", "numba", "ptars"})
 
 
@@ -50,7 +52,9 @@ def sql(
     skip_lost: Annotated[bool, typer.Option("--skip-lost", help="Go on without what is trimmed meanwhile.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON for each row.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    parquet: Annotated[Path | None, typer.Option("--parquet", help="Write this file.", metavar="FILE")] = None,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", parser=file_name, help="Write this file.", metavar="FILE")
+    ] = None,
     key_value: flags.PrivateKey = None,
     crypto_failure: flags.CryptoFailure = "FAIL",
     url: ServiceUrl = None,
@@ -104,6 +108,7 @@ def sql(
 def _failures() -> Iterator[None]:
     """Say what failed, and the next step, on standard error. Raises typer.Exit."""
     from magnetar.cli.messages.session import FAILED
+    from magnetar.cli.sql.statement import StatementError
 
     try:
         yield
@@ -120,6 +125,7 @@ def _failures() -> Iterator[None]:
         if output_refused(error) and not engine_at_work():
             raise
         typer.echo(f"magnetar: {_with_flags(str(error))}", err=True)
+        leave_with(_WRONG if isinstance(error, StatementError) else FAILED)
     leave_with(FAILED)
 
 

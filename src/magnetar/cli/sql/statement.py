@@ -31,6 +31,10 @@ _SCAN: Final = re.compile(r"^\W*(?!PYTHON )([A-Za-z]+) SCAN \[", re.MULTILINE)
 _UNKNOWN: Final = re.compile(r"relation '(.*)' was not found", re.DOTALL)
 
 
+class StatementError(InvalidValueError):
+    """The statement cannot be run, whatever the topics hold."""
+
+
 def check_statement(text: str) -> None:
     """Raise InvalidValueError, which names the statement, about everything but SELECT and WITH … SELECT."""
     if len(text) > STATEMENT_MAX:
@@ -75,10 +79,10 @@ def _check_chains(text: str) -> None:
 
 
 def check_plan(plan: str) -> None:
-    """Raise InvalidValueError if the plan of a statement reads anything but topics, however it was written."""
+    """Raise StatementError if the plan of a statement reads anything but topics, however it was written."""
     found = _SCAN.search(plan)
     if found:
-        raise InvalidValueError(f"{found[1]} SCAN is refused: a statement reads topics only, no files and no addresses")
+        raise StatementError(f"{found[1]} SCAN is refused: a statement reads topics only, no files and no addresses")
 
 
 def metadata_columns(text: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -95,11 +99,11 @@ def unknown_table(error: str) -> str | None:
 
 def topic_of(table: str) -> str:
     """Return the topic of a table's name: a full name, a short one, or tenant.namespace.topic. Raises
-    InvalidValueError."""
+    StatementError."""
     try:
         return TopicName.parse(table).fqn
     except InvalidTopicNameError as error:
-        raise InvalidValueError(f"table {table!r} is no topic: {error}") from None
+        raise StatementError(f"table {table!r} is no topic: {error}") from None
 
 
 def hint(error: str) -> str:

@@ -15,10 +15,18 @@ from magnetar.cli.output.first_trouble import first_trouble_said
 from magnetar.cli.output.waiting_line import WaitingLine
 from magnetar.cli.sql.engine_thread import start_engine
 from magnetar.cli.sql.read_bounds import ReadBounds
-from magnetar.cli.sql.statement import TABLES_MAX, check_plan, hint, metadata_columns, topic_of, unknown_table
+from magnetar.cli.sql.statement import (
+    TABLES_MAX,
+    StatementError,
+    check_plan,
+    hint,
+    metadata_columns,
+    topic_of,
+    unknown_table,
+)
 from magnetar.cli.sql.topic_table import KNOWN, TopicTable, place
 from magnetar.client.lookup import log
-from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.model.errors import InvalidValueError
 from magnetar.spark.options.source_options import SourceOptions
 
 _TURN: Final = 0.2
@@ -75,9 +83,12 @@ class Query:
         try:
             planned = _planned(self.text, table)
             check_plan(planned.explain(optimized=False))
+        except PolarsError as error:
+            raise self.bounds.failure or StatementError(_explained(error)) from error
+        try:
             return planned.collect(engine="streaming")
         except PolarsError as error:
-            raise self.bounds.failure or _explained(error) from error
+            raise self.bounds.failure or InvalidValueError(_explained(error)) from error
 
 
 def _planned(text: str, table: Callable[[str], pl.LazyFrame]) -> pl.LazyFrame:
@@ -94,11 +105,11 @@ def _planned(text: str, table: Callable[[str], pl.LazyFrame]) -> pl.LazyFrame:
             if name is None or name in known:
                 raise
             if len(known) >= TABLES_MAX:
-                raise InvalidValueError(f"the query reads more than {TABLES_MAX} topics") from None
+                raise StatementError(f"the query reads more than {TABLES_MAX} topics") from None
             known.add(name)
             context.register(name, table(name))
 
 
-def _explained(error: PolarsError) -> MagnetarError:
+def _explained(error: PolarsError) -> str:
     text = str(error)
-    return InvalidValueError(f"{text.partition(chr(10) + chr(10) + 'Resolved plan')[0]}{hint(text)}")
+    return f"{text.partition(chr(10) + chr(10) + 'Resolved plan')[0]}{hint(text)}"

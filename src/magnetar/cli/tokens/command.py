@@ -26,7 +26,10 @@ Argument = Annotated[
     str | None, typer.Argument(metavar="[TOKEN]", help="The token, which others may see in the list of processes.")
 ]
 Stdin = Annotated[bool, typer.Option("--stdin", "-i", help="Read the token from standard input.")]
-File = Annotated[Path | None, typer.Option("--token-file", "-f", help="Read the token from a file.")]
+File = Annotated[
+    Path | None,
+    typer.Option("--token-file", "-f", parser=file_name, help="Read the token from a file.", metavar="FILE"),
+]
 Secret = Annotated[str | None, typer.Option("--secret-key", "-sk", help=f"The secret key: {_KEY}.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")]
 Algorithm = Literal[
