@@ -41,6 +41,8 @@ METADATA: Final = (
 )  # fmt: skip
 """Columns that a filter can use, besides ``value``."""
 _PUBLISHED: Final = ("value", "__key", "__eventTime", "__messageProperties", "__orderingKey")
+_FORMAT: Final = 1
+"""Of the plan file."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,80}")
 _RANGE: Final = re.compile(r"([(\[])(-?\d+):(-?\d+)(?:\.\.|‥)(-?\d+):(-?\d+)([)\]])")
 
@@ -113,9 +115,10 @@ def load_or_make(path: Path, wanted: ReplayRequest, make: Any) -> tuple[list[Ran
     if path.exists():
         try:
             stored = json.loads(path.read_text())
+            _check_format(stored, path)
             request = ReplayRequest(**stored["request"])
             ranges = [Range(topic, ReadPosition(*start), ReadPosition(*end)) for topic, start, end in stored["ranges"]]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidValueError(f"{path} is no plan of a replay: {error}; give another file or remove it") from None
         for field, value in asdict(wanted).items():
             if getattr(request, field) != value:
@@ -125,8 +128,19 @@ def load_or_make(path: Path, wanted: ReplayRequest, make: Any) -> tuple[list[Ran
                 )
         return ranges, True
     ranges = list(make())
-    write_whole(path, json.dumps({"request": asdict(wanted), "ranges": ranges}))
+    write_whole(path, json.dumps({"format": _FORMAT, "request": asdict(wanted), "ranges": ranges}))
     return ranges, False
+
+
+def _check_format(stored: dict[str, Any], path: Path) -> None:
+    """Raise InvalidValueError for a plan of a later release; the first plans did not say their format."""
+    said = stored.get("format", _FORMAT)
+    if isinstance(said, bool) or not isinstance(said, int) or said < 1:
+        raise ValueError(f"its format is {said!r}")
+    if said > _FORMAT:
+        raise InvalidValueError(
+            f"{path} is of format {said}, this release knows {_FORMAT}: use a later release of magnetar"
+        )
 
 
 def replay(spark: SparkSession, access: Access, wanted: ReplayRequest, ranges: Sequence[Range]) -> int:

@@ -69,14 +69,15 @@ def holding(
 
 @app.command(epilog="Example: magnetar lake verify /lake/flights")
 def verify(path: Path, kind: Kind = None, option: Options = None) -> None:
-    """Read every file that the newest version names; exit 1 if one is gone, shorter, or cannot be read."""
+    """Read every file that the newest version names; exit 1 if one is gone, shorter, elsewhere, or cannot be read."""
     found = _call(path, kind, option, lambda lake: lake.verify())
     for name, what in sorted(found.wrong.items()):
         typer.echo(_escaped(f"WRONG: {name} {what}"))
     for name in found.elsewhere:
         typer.echo(_escaped(f"NOT LOOKED AT: {name} is not below {path}"))
-    typer.echo(f"{found.files:,} files, {found.rows:,} rows read, {len(found.wrong):,} files wrong")
-    if found.wrong:
+    unseen = f", {len(found.elsewhere):,} not looked at" if found.elsewhere else ""
+    typer.echo(f"{found.files:,} files, {found.rows:,} rows read, {len(found.wrong):,} files wrong{unseen}")
+    if found.wrong or found.elsewhere:
         raise typer.Exit(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,26 @@ def test_a_plan_is_made_once(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(InvalidValueError, match="is no plan of a replay"):
         load_or_make(path, WANTED, lambda: ranges)
+
+
+def test_a_plan_says_its_format(tmp_path: Path) -> None:
+    """Plans of releases before have none; a later format is refused whatever else stands there."""
+    path = tmp_path / "replay-r1.json"
+    ranges = [Range(WANTED.source, ReadPosition(1, 2), ReadPosition(3, 4, 5))]
+    load_or_make(path, WANTED, lambda: ranges)
+    stored = json.loads(path.read_text())
+    assert stored.pop("format") == 1
+    path.write_text(json.dumps(stored))
+    assert load_or_make(path, WANTED, lambda: pytest.fail("it is there")) == (ranges, True)
+    for later in ({"format": 2}, {**stored, "format": 2}):
+        path.write_text(json.dumps(later))
+        with pytest.raises(InvalidValueError, match="is of format 2, this release knows 1: use a later release"):
+            load_or_make(path, WANTED, lambda: ranges)
+    wrong: object
+    for wrong in ({**stored, "format": "1"}, {**stored, "format": 0}, {**stored, "format": True}, [], 1):
+        path.write_text(json.dumps(wrong))
+        with pytest.raises(InvalidValueError, match="is no plan of a replay"):
+            load_or_make(path, WANTED, lambda: ranges)
 
 
 def test_bad_requests_are_refused() -> None:

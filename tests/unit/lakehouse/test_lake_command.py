@@ -35,6 +35,7 @@ def _table(kind: TableKind, directory: Path, commits: int = 2) -> Path:
     return directory / "t"
 
 
+FIRST = "what commit 0 adds"
 _LOGS = {
     "no JSON": b"{",
     "no text": b"\xff\x00",
@@ -50,6 +51,13 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "schema": {"schema": base64.b64encode(b"no schema").decode()},
     "rows": {"add": [{"path": "a", "staged": "b", "size": 1, "rows": None, "partition": []}]},
     "removes": {"remove": ["nothing"]},
+    "removes twice": {"remove": [FIRST, FIRST]},
+    "removes a number": {"remove": [1]},
+    "removes no list": {"remove": "ab"},
+    "forgets no list": {"forget": 1},
+    "forgets a list": {"forget": [["a"]]},
+    "partitioning": {"partitioning": 1},
+    "partitioned by a number": {"partitioning": [1]},
 }
 
 
@@ -58,16 +66,20 @@ _CHANGES: dict[str, dict[str, Any]] = {
 def test_a_damaged_commit_is_named(case: str, command: str, tmp_path: Path) -> None:
     table = _table(TableKind.PARQUET, tmp_path)
     file = table / commit_path(1)
-    changed = {**json.loads(file.read_bytes()), **_CHANGES.get(case, {})}
+    first = json.loads((table / commit_path(0)).read_bytes())["add"][0]["path"]
+    changes = json.loads(json.dumps(_CHANGES.get(case, {})).replace(FIRST, first))
+    changed = {**json.loads(file.read_bytes()), **changes}
     file.write_bytes(_LOGS.get(case, json.dumps(changed).encode()))
     said = _refused(command, str(table))
     assert f"{commit_path(1)} is damaged" in said and "put the file back from a copy" in said
 
 
-def test_a_state_takes_nothing_of_a_damaged_commit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_state_takes_nothing_of_a_damaged_commit(times: int, tmp_path: Path) -> None:
     table = _table(TableKind.PARQUET, tmp_path)
     file = table / commit_path(1)
-    file.write_text(json.dumps({**json.loads(file.read_bytes()), "remove": ["nothing"]}))
+    path = "nothing" if times == 1 else json.loads((table / commit_path(0)).read_bytes())["add"][0]["path"]
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "remove": [path] * times}))
     opened = open_table(options_of(TableKind.PARQUET, tmp_path))
     for _ in range(2):  # not only at the first look
         with pytest.raises(InvalidValueError, match="damaged"):

@@ -9,9 +9,11 @@ import pytest
 from deltalake import DeltaTable
 from typer.testing import CliRunner
 
+from magnetar.lakehouse import Lake
 from magnetar.lakehouse.command import app
 from magnetar.lakehouse.formats.kinds import open_table
 from magnetar.lakehouse.formats.table import Table
+from magnetar.lakehouse.lake import TableVerification
 from magnetar.lakehouse.model.lineage import FileCommit, LoggedFile, groups, live_files
 from magnetar.lakehouse.model.options import TableKind
 from magnetar.model.errors import NotFoundError
@@ -123,3 +125,21 @@ def test_a_table_is_verified_at_a_prompt(kind: TableKind, tmp_path: Path) -> Non
     bad = CliRunner().invoke(app, ["verify", str(place), "--kind", kind.value])
     assert bad.exit_code == 1 and bad.output.count("WRONG: ") == 3 and "15 rows read, 3 files wrong" in bad.output
     assert "is gone" in bad.output and "bytes, and" in bad.output and "cannot be read" in bad.output
+
+
+@pytest.mark.parametrize("all_of_them", [False, True])
+def test_a_file_that_is_not_looked_at_is_not_verified(all_of_them: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads the exit code of a table whose files lie elsewhere must not take them for whole."""
+    found = TableVerification(2, 0 if all_of_them else 5, {}, ["s3://other/a"] + ["s3://other/b"] * all_of_them)
+    monkeypatch.setattr(Lake, "verify", lambda self: found)
+    monkeypatch.setattr("magnetar.lakehouse.lake.open_lake", lambda *_: Lake("t", TableKind.DELTA, None))  # type: ignore[arg-type]
+    result = CliRunner().invoke(app, ["verify", "t"])
+    assert result.exit_code == 1 and result.output.count("NOT LOOKED AT: ") == 1 + all_of_them
+    assert f"{1 + all_of_them} not looked at" in result.output
+
+
+def test_a_table_without_files_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lake, "verify", lambda self: TableVerification(0, 0, {}, []))
+    monkeypatch.setattr("magnetar.lakehouse.lake.open_lake", lambda *_: Lake("t", TableKind.DELTA, None))  # type: ignore[arg-type]
+    result = CliRunner().invoke(app, ["verify", "t"])
+    assert result.exit_code == 0 and "0 files, 0 rows read, 0 files wrong" in result.output

@@ -76,6 +76,8 @@ def test_a_table_that_its_catalog_does_not_have_gets_no_other_table_into_its_dir
     (beside / "t").symlink_to(made / "t")  # the catalog is looked for beside the link
     options = options_of(TableKind.ICEBERG, beside)
     with pytest.raises(InvalidValueError, match="table is there that the catalog does not have"):
+        open_table(options).check(batch_of([3]).schema)  # before a task writes files into it
+    with pytest.raises(InvalidValueError, match="table is there that the catalog does not have"):
         open_table(options).commit(change_of(options, batch_of([3]), 3))
     assert ids_of(open_lake(str(made / "t")).read()) == [0, 1, 2, 10, 11, 12]
 

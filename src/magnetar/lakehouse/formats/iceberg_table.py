@@ -76,7 +76,10 @@ class LakeIceberg:
 
     def check(self, schema: pa.Schema) -> None:
         """See `table.Table`."""
-        self._fit(self._load(), plain_schema(schema))
+        table = self._load()
+        self._fit(table, plain_schema(schema))
+        if table is None:
+            self._require_no_other_table()  # or the tasks would write files into its directory
 
     def committed(self, app: str) -> int | None:
         table = self._load()

@@ -95,13 +95,17 @@ class TableState:
             unknown = next((path for path in removed if path not in self.files), None)
             if unknown is not None:
                 raise ValueError(f"it removes {unknown}, which the table does not have")
+            if len(set(removed)) < len(removed):
+                raise ValueError("it removes a file twice")
+            forgotten = _texts(commit.get("forget", []), "what it forgets")
+            partitioning = _texts(commit.get("partitioning", self.partitioning), "its partition columns")
             note = Note.from_dict(commit["note"])
         self.version, self.time_ms, self.schema = version, commit["time"], schema
-        self.partitioning = commit.get("partitioning", self.partitioning)
+        self.partitioning = partitioning
         for path in removed:
             del self.files[path]
             self.retired[path] = commit["time"]
-        for path in commit.get("forget", ()):
+        for path in forgotten:
             self.retired.pop(path, None)
         self.files |= added
         if note.app is not None and note.batch is not None:
@@ -217,6 +221,12 @@ def whole(where: str) -> Iterator[None]:
             f"{where} is damaged ({reason_of(error)}): put the file back from a copy; without it the table's history "
             "ends before it"
         ) from error
+
+
+def _texts(value: Any, what: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"{what} are no list of texts")
+    return value
 
 
 def _plain(entry: TableFile) -> dict[str, Any]:
