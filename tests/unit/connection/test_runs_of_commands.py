@@ -13,7 +13,7 @@ from magnetar.broker.connection.listener import Connections, Listener
 from magnetar.model.ids import Position
 from magnetar.protocol import codec
 from magnetar.protocol import commands as c
-from tests.support.connections import FakeTransport, connected, fake_service, hang_up, publisher, sends
+from tests.support.connections import WINDOW, FakeTransport, connected, fake_service, hang_up, publisher, sends
 from tests.support.noted_acks import ack, consumer_of
 
 
@@ -84,6 +84,29 @@ def test_acknowledgements_of_another_ledger_need_one_look() -> None:
         listener.data_received(ack(*range(100, 200)))
         assert subscription.calls == [("ack", list(range(100, 200)))]
         assert looks == [100]
+        hang_up(listener)
+
+    run(scenario)
+
+
+def test_messages_that_are_alike_are_stored_in_one_piece_and_each_is_pending() -> None:
+    """The connection is not read while as many as it may have are on their way."""
+
+    async def scenario() -> None:
+        listener, transport, _, published = publisher(Connections())
+        producer = cast(Any, listener.session.producers[1])
+        stored: list[list[int]] = []
+        producer.log = SimpleNamespace(
+            append_all=lambda entries, tags: stored.append([tag.sequence_id for tag in tags])
+        )
+        producer.publish = producer.store
+        listener.data_received(sends(WINDOW - 1))
+        assert (stored, listener.session.pending_publishes) == ([list(range(WINDOW - 1))], WINDOW - 1)
+        assert transport.reading
+        listener.data_received(sends(2, first=20))
+        assert (stored[1:], listener.session.pending_publishes) == ([[20, 21]], WINDOW + 1)
+        assert not transport.reading
+        assert published == []
         hang_up(listener)
 
     run(scenario)

@@ -66,6 +66,40 @@ def test_receipts_of_ids_that_count_on(ledger: int, first: int) -> None:
     assert receipts.run([], 5) == b""
 
 
+@pytest.mark.parametrize(("sequence", "entry"), [(0, 0), (0, 200), (200, 0), (1 << 40, 5)])
+@pytest.mark.parametrize("count", [1, 2, 100])
+def test_receipts_of_ids_that_count_on_are_made_together(
+    sequence: int, entry: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their numbers are not made one by one (docs/decisions/077)."""
+    receipts = Receipts(37, 5)
+    sequences = range(sequence, sequence + count)
+    expected = [receipts(number, entry + i) for i, number in enumerate(sequences)]
+
+    def one_by_one(number: int) -> bytes:
+        pytest.fail(f"{number} was made on its own")
+
+    monkeypatch.setattr("magnetar.protocol.handmade_frames.receipts.varint", one_by_one)
+    assert receipts.run(sequences, entry) == b"".join(expected)
+    assert receipts.run(sequences, entry, [0] * count) == b"".join(expected)
+
+
+def test_receipts_whose_numbers_change_places_in_length_are_made_anew() -> None:
+    """All numbers together are as long as before; which of them is the longer one decides what is written."""
+    receipts = Receipts(37, 5)
+    for sequence, entry in ((300, 5), (5, 300), (300, 5), (20_000, 5), (5, 20_000)):
+        expected = CommandSendReceipt(37, sequence, MessageIdData(5, entry), 0)
+        two = [expected, CommandSendReceipt(37, sequence + 1, MessageIdData(5, entry + 1), 0)]
+        assert Decoder().feed(receipts.run([sequence, sequence + 1], entry)) == two
+        assert Decoder().feed(receipts(entry, sequence)) == [
+            CommandSendReceipt(37, entry, MessageIdData(5, sequence), 0)
+        ]
+        assert Decoder().feed(receipts.run([sequence, sequence + 1], entry, [0, 7])) == [
+            expected, two[1]._replace(highest_sequence_id=7)
+        ]  # fmt: skip
+        assert Decoder().feed(receipts(sequence, entry)) == [expected]
+
+
 @settings(deadline=None)
 @given(
     numbers,

@@ -97,3 +97,16 @@ async def test_nothing_is_nothing(disk: Disk) -> None:
     log.append_all([], [])
     assert (log.next, log.pending, store.journal.pending_bytes) == (0, 0, 0)
     await store.close()
+
+
+@simulated
+async def test_the_last_entry_of_a_ledger_belongs_to_its_extent(disk: Disk) -> None:
+    """Nothing of the ledger's 200 is left over, and the next entry begins another."""
+    disk.settings = SETTINGS
+    store = disk.open()
+    twins = Twins(store)
+    for count in (199, 2, 198, 1, 1, 200, 201):
+        twins.put([bytes((number % 251,)) for number in range(count)], 0)
+    await twins.compare()
+    assert [ledger.entries for ledger in twins.many.table.ledgers] == [200, 200, 200, 200, 2]
+    await store.close()

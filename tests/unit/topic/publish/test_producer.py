@@ -10,7 +10,8 @@ import pytest
 from magnetar.broker.topic.publish.producer import PendingEntry, Producer, ProducerInfo
 from magnetar.model.errors import ServiceNotReadyError
 from magnetar.protocol import commands as c
-from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
+from magnetar.protocol.frames import with_checksum
 
 INFO = ProducerInfo(1, "p", True, 0, c.ProducerAccessMode.Shared, False, "", "", "", {}, False)
 
@@ -127,3 +128,19 @@ def test_many_are_refused_one_by_one_after_the_end_and_where_each_is_checked() -
     way.producer.close()
     assert not way.producer.store_run(run_of(entry(100), entry(100)))
     assert way.stored == []
+
+
+def test_metadata_that_begin_with_the_delay_are_looked_at() -> None:
+    """No client has to write its fields in the order of their numbers."""
+    whole = build_entry(EntryMetadata("p", 0, 1, deliver_at_time=1 << 40), b"payload")
+    size = int.from_bytes(whole[6:10], "big")
+    begin = whole.index(b"\x98\x01", 10)
+    delay = whole[begin : begin + 8]
+    first = whole[6:10] + delay + whole[10:begin] + whole[begin + 8 :]
+    turned = with_checksum(first)
+    assert (deliver_at(turned), len(turned), turned[10:12]) == (1 << 40, len(whole), b"\x98\x01")
+    assert int.from_bytes(turned[6:10], "big") == size
+    way = Way()
+    way.send(turned)
+    assert (len(way.looked_at), way.stored) == (1, [])
+    assert not way.producer.store_run(run_of(turned, turned))
