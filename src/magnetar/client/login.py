@@ -6,10 +6,12 @@ the secrets themselves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from magnetar.client.arguments.expected_argument import ExpectedArgument, check_all
+from magnetar.client.arguments.kinds import TRUTH
 from magnetar.client.connection import DEFAULT_TIMEOUT
 from magnetar.client.lookup import Lookup
 from magnetar.client.rest import PATIENCE, Rest
@@ -22,6 +24,16 @@ from magnetar.security.credentials.token import TokenCredentials
 
 if TYPE_CHECKING:
     from magnetar.security.tls.client_tls import ClientTls
+
+
+_TEXT: Final = ExpectedArgument("a text", lambda given: isinstance(given, str)).or_none()
+_SECRET: Final = replace(_TEXT, secret=True)
+_PARAMETERS: Final = {
+    **dict.fromkeys(("auth_plugin", "client_conf", "trust", "certificate", "key"), _TEXT),
+    **dict.fromkeys(("token", "auth_params"), _SECRET),
+    "allow_insecure": TRUTH.or_none(),
+    **dict.fromkeys(("verify_host_name", "inline"), TRUTH),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,7 @@ class ClientLogin:
     """Whether ``auth_params`` may hold the secret itself, as a command line's may; such a login cannot be pickled."""
 
     def __post_init__(self) -> None:
+        check_all(_PARAMETERS, vars(self), "ClientLogin")
         if self.token is not None and self.auth_plugin is not None:
             raise InvalidValueError("give either a token or authPlugin with authParams")
         _ = self.credentials

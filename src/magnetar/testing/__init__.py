@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from magnetar.testing.kit.broker_faults import BrokerFaults, Chaos, FullDiskFault
     from magnetar.testing.kit.broker_thread import BrokerClosedError, WouldBlockError
     from magnetar.testing.kit.fault import Fault
-    from magnetar.testing.kit.foreign_clocks import ForeignClockWarning
     from magnetar.testing.kit.message_explanation import MessageExplanation
     from magnetar.testing.kit.pulsar_broker import PulsarBroker
     from magnetar.testing.kit.rest_detector import RestlessError
     from magnetar.testing.kit.topic_inspection import InspectedProducer, InspectedSubscription, TopicInspection
-    from magnetar.testing.kit.virtual_clock import VirtualClock
+    from magnetar.testing.kit.virtual_clock import ForeignClockWarning, VirtualClock
 
 __all__ = [
     "BrokerClosedError",
@@ -49,12 +48,11 @@ _HOMES: Final = {
     "broker_faults": ("BrokerFaults", "Chaos", "FullDiskFault"),
     "broker_thread": ("BrokerClosedError", "WouldBlockError"),
     "fault": ("Fault",),
-    "foreign_clocks": ("ForeignClockWarning",),
     "message_explanation": ("MessageExplanation",),
     "pulsar_broker": ("PulsarBroker",),
     "rest_detector": ("RestlessError",),
     "topic_inspection": ("InspectedProducer", "InspectedSubscription", "TopicInspection"),
-    "virtual_clock": ("VirtualClock",),
+    "virtual_clock": ("ForeignClockWarning", "VirtualClock"),
 }
 """Names of the kit by the module that has them, which is imported when one is asked for."""
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}

@@ -11,13 +11,10 @@ import asyncio
 import inspect
 import itertools
 import math
-import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
-from decimal import Decimal
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import pytest
 
@@ -27,27 +24,9 @@ from magnetar.client.aio.topics.delivery_options import DeliveryParameters
 from magnetar.client.errors import ArgumentError, ClientError, ClientTimeoutError, NotBuiltError
 from magnetar.model.errors import InvalidValueError
 from magnetar.testing import PulsarBroker
+from tests.support.absurd_values import ABSURD, text_of
 from tests.support.client_twins import INNER, OF_SIMULATIONS
 
-
-class Strange:
-    """An object that answers no question."""
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise RuntimeError("strange")
-
-    __repr__ = __str__ = __eq__ = __bool__ = __len__ = __iter__ = __int__ = __index__ = __lt__ = _refuse
-    __hash__ = object.__hash__
-
-
-ABSURD: Final[tuple[Any, ...]] = (
-    None, True, 0, -1, 5, 2**31, 2**63, -(2**70), 2**70, 10**5000, 0.5, math.nan, math.inf, -math.inf,
-    "", "x", "a\nb", "\ud800", "y" * 1_000_000, "pulsar://", "-1", b"", b"x", bytearray(b"x"), b"\xff" * 9, 1j,
-    [], [None], ["x", "x"], [1], ["\ud800"], (), {}, {"a": 1}, {1: "a"}, {"\ud800": ""}, {"a": None}, set(), range(3),
-    object(), Strange(), [Strange()], int, Strange, print, timedelta(-1), timedelta.max, timedelta.min, Decimal("NaN"),
-    re.compile("x("[:1]), re.compile(b"x"), ValueError("x"), ValueError, aio.MessageId(), aio.MessageId("x", topic="t"),  # type: ignore[arg-type]
-    aio.MessageId(-1, 2**70, 0, topic="t"), asyncio.sleep,
-)  # fmt: skip
 BEFORE_THE_BROKER: Final = (ArgumentError, InvalidValueError, TypeError, NotBuiltError)
 """What is raised about arguments."""
 _NUMBERS: Final = itertools.count()
@@ -232,27 +211,20 @@ def test_every_parameter_takes_or_refuses_what_is_absurd(stage: Stage, which: st
                 found = _attempt(stage, handle, method, given)
             except BEFORE_THE_BROKER as error:
                 if name not in FREE and not _told(error, name):
-                    wrong.append(f"{name}={_text(value)}: {type(error).__name__}: {error}")
+                    wrong.append(f"{name}={text_of(value)}: {type(error).__name__}: {error}")
             except ClientTimeoutError:
                 assert name == "timeout_millis"
             except ClientError as error:
                 if name not in FREE:
-                    wrong.append(f"{name}={_text(value)} came to the broker: {type(error).__name__}: {error}")
+                    wrong.append(f"{name}={text_of(value)} came to the broker: {type(error).__name__}: {error}")
             except Exception as error:
-                wrong.append(f"{name}={_text(value)}: raw {type(error).__name__}: {error}")
+                wrong.append(f"{name}={text_of(value)}: raw {type(error).__name__}: {error}")
             else:
                 if kind.__name__ == "Client":
                     stage.close(found)
     assert not wrong, "\n".join([f"{len(wrong)} bad refusals:", *wrong])
     if method not in ("close", "unsubscribe"):
         stage.works(handle, kind.__name__)
-
-
-def _text(value: object) -> str:
-    try:
-        return f"{type(value).__name__} {repr(value)[:40]!a}"
-    except Exception:
-        return type(value).__name__
 
 
 def _attempt(stage: Stage, handle: Any, method: str, given: dict[str, Any]) -> Any:
@@ -307,9 +279,9 @@ def test_a_client_takes_or_refuses_what_is_absurd(kind: type, recwarn: pytest.Wa
                     runner.run(_called(client.close, (), {}))
             except BEFORE_THE_BROKER as error:
                 if name not in FREE and not _told(error, name):
-                    wrong.append(f"{name}={_text(value)}: {type(error).__name__}: {error}")
+                    wrong.append(f"{name}={text_of(value)}: {type(error).__name__}: {error}")
             except Exception as error:
-                wrong.append(f"{name}={_text(value)}: raw {type(error).__name__}: {error}")
+                wrong.append(f"{name}={text_of(value)}: raw {type(error).__name__}: {error}")
     assert not wrong, "\n".join([f"{len(wrong)} bad refusals:", *wrong])
     assert set(threading.enumerate()) <= before, "those of tests before this one may end meanwhile"
 
@@ -318,7 +290,9 @@ def test_a_client_takes_or_refuses_what_is_absurd(kind: type, recwarn: pytest.Wa
     "kind",
     [
         aio.ConsumerDeadLetterPolicy, aio.ConsumerBatchReceivePolicy, aio.MultiplierRedeliveryBackoff,
-        aio.KeySharedMeta, aio.CryptoKeyReader, aio.Retry,
+        aio.KeySharedMeta, aio.CryptoKeyReader, aio.Retry, aio.ServiceInfo, aio.AuthenticationBasic,
+        aio.AuthenticationTLS, aio.AuthenticationToken, aio.ClientLogin, magnetar.Admin, magnetar.AsyncAdmin,
+        aio.TracingConsumerInterceptor, aio.TracingProducerInterceptor,
     ],
 )  # fmt: skip
 def test_a_policy_takes_or_refuses_what_is_absurd(kind: type) -> None:
@@ -327,6 +301,10 @@ def test_a_policy_takes_or_refuses_what_is_absurd(kind: type) -> None:
         "mode": aio.KeySharedMode.AUTO_SPLIT,
         "public_key_path": "x",
         "private_key_path": "x",
+        "service_url": "pulsar://host:6650",
+        "username": "x",
+        "password": "x",
+        "certificate_path": "x",
     }
     wrong: list[str] = []
     for name in parameters_of(kind):
@@ -337,7 +315,7 @@ def test_a_policy_takes_or_refuses_what_is_absurd(kind: type) -> None:
             except BEFORE_THE_BROKER:
                 continue
             except Exception as error:
-                wrong.append(f"{name}={_text(value)}: raw {type(error).__name__}: {error}")
+                wrong.append(f"{name}={text_of(value)}: raw {type(error).__name__}: {error}")
     assert not wrong, "\n".join([f"{len(wrong)} bad refusals:", *wrong])
 
 

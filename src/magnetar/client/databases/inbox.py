@@ -10,15 +10,16 @@ from contextlib import closing
 from typing import Any
 
 from magnetar.client.databases.sql_dialect import SqlConnection, SqlDialect, table_name
+from magnetar.client.databases.table_arguments import checked
 from magnetar.client.machines.message import Message
-from magnetar.model.errors import InvalidValueError
 
 
 class Inbox:
     """The messages that one database has had, of all subscriptions."""
 
     def __init__(self, dialect: SqlDialect, table: str = "magnetar_inbox") -> None:
-        """Raises InvalidValueError if ``table`` is no plain name."""
+        """Raises ArgumentError, also if ``table`` is no plain name."""
+        checked("Inbox", dialect=dialect, table=table)
         self._table = table_name(table)
         self._insert = dialect.sql(
             f"INSERT INTO {self._table} (subscription, topic, ledger, entry, batch_index, publish_time) "
@@ -27,7 +28,8 @@ class Inbox:
         self._delete = dialect.sql(f"DELETE FROM {self._table} WHERE subscription = ? AND publish_time < ?")
 
     def create(self, connection: SqlConnection) -> None:
-        """Make the table unless it is there."""
+        """Make the table unless it is there. Raises ArgumentError."""
+        checked("create", connection=connection)
         with closing(connection.cursor()) as cursor:
             cursor.execute(
                 f"CREATE TABLE IF NOT EXISTS {self._table} (subscription TEXT NOT NULL, topic TEXT NOT NULL, "
@@ -39,8 +41,9 @@ class Inbox:
         """Note a message in the connection's transaction; returns whether it had not been noted before.
 
         If it had, another transaction holds its effect: acknowledge it, and do nothing else. Who notes the same message
-        in two transactions at a time waits in one of them for the end of the other.
+        in two transactions at a time waits in one of them for the end of the other. Raises ArgumentError.
         """
+        checked("first_time", connection=connection, subscription=subscription, message=message)
         message_id = message.message_id()
         row = (
             subscription, message.topic_name(), message_id.ledger_id(), message_id.entry_id(),
@@ -54,9 +57,11 @@ class Inbox:
         """Delete the rows of messages that were published before that time; returns how many.
 
         Only of what cannot come any more: acknowledged long ago, or deleted by retention. A seek may bring it again.
+        Raises ArgumentError.
         """
-        if published_before_ms < 0:
-            raise InvalidValueError("published_before_ms is milliseconds since 1970")
+        checked(
+            "forget", connection=connection, subscription=subscription, published_before_ms=published_before_ms
+        )  # fmt: skip
         with closing(connection.cursor()) as cursor:
             cursor.execute(self._delete, (subscription, published_before_ms))
             return int(cursor.rowcount)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from magnetar.client.databases.sql_dialect import SqlConnection, SqlDialect, table_name
+from magnetar.client.databases.table_arguments import checked
 from magnetar.model.errors import InvalidValueError
 from magnetar.model.names import TopicName
 
@@ -39,12 +40,14 @@ class OutboxTable:
     """The messages of one database that wait to be sent, to any topics."""
 
     def __init__(self, dialect: SqlDialect, table: str = "magnetar_outbox") -> None:
-        """Raises InvalidValueError if ``table`` is no plain name."""
+        """Raises ArgumentError, also if ``table`` is no plain name."""
+        checked("OutboxTable", dialect=dialect, table=table)
         self._dialect = dialect
         self._table = table_name(table)
 
     def create(self, connection: SqlConnection) -> None:
-        """Make the tables unless they are there."""
+        """Make the tables unless they are there. Raises ArgumentError."""
+        checked("create", connection=connection)
         with closing(connection.cursor()) as cursor:
             cursor.execute(
                 f"CREATE TABLE IF NOT EXISTS {self._table} (id {self._dialect.number}, topic TEXT NOT NULL, "
@@ -66,19 +69,14 @@ class OutboxTable:
         event_timestamp: int | None = None,
         deliver_at: int | None = None,
     ) -> None:
-        """Leave a message in the connection's transaction. Raises InvalidValueError for what cannot be sent."""
+        """Leave a message in the connection's transaction. Raises ArgumentError for what cannot be sent."""
+        checked(
+            "add", connection=connection, topic=topic, content=content, properties=properties,
+            partition_key=partition_key, event_timestamp=event_timestamp, deliver_at=deliver_at,
+        )  # fmt: skip
         name = TopicName.parse(topic)
         if not name.persistent:
             raise InvalidValueError(f"{topic}: what is sent once has to be stored; use a persistent topic")
-        if not isinstance(content, bytes):
-            raise InvalidValueError(f"a message is bytes, and not {type(content).__name__}; encode it first")
-        for what, number in (("event_timestamp", event_timestamp), ("deliver_at", deliver_at)):
-            if number is not None and (type(number) is not int or not 0 <= number < 1 << 63):
-                raise InvalidValueError(f"{what} {number!r} is no whole number from 0 to 2^63 - 1")
-        if partition_key is not None and not _is_text(partition_key):
-            raise InvalidValueError(f"partition_key {partition_key!r} is no text")
-        if not all(_is_text(one) for pair in (properties or {}).items() for one in pair):
-            raise InvalidValueError("properties are texts by texts")
         row = (name.fqn, content, partition_key, json.dumps(dict(properties or {})), event_timestamp, deliver_at)
         with closing(connection.cursor()) as cursor:
             cursor.execute(
@@ -93,7 +91,8 @@ class OutboxTable:
         return self._dialect.sql(text.replace("{table}", self._table))
 
     def topics(self, connection: SqlConnection) -> list[str]:
-        """Return the topics for which messages wait."""
+        """Return the topics for which messages wait. Raises ArgumentError."""
+        checked("topics", connection=connection)
         with closing(connection.cursor()) as cursor:
             cursor.execute(self._sql("SELECT DISTINCT topic FROM {table} ORDER BY topic"))
             return [topic for (topic,) in cursor.fetchall()]
@@ -150,11 +149,3 @@ class OutboxTable:
         """Delete messages that have their receipts; commit after it."""
         with closing(connection.cursor()) as cursor:
             cursor.executemany(self._sql("DELETE FROM {table} WHERE id = ?"), [(row.number,) for row in rows])
-
-
-def _is_text(given: object) -> bool:
-    """Whether it is a text that can be sent, without halves of characters."""
-    try:
-        return isinstance(given, str) and given.encode() is not None
-    except UnicodeEncodeError:
-        return False

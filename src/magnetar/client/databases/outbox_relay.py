@@ -16,12 +16,13 @@ from typing import Final, TypeVar
 
 from magnetar.client.aio.client import Client
 from magnetar.client.aio.producers.producer import Producer
+from magnetar.client.arguments.kinds import instance
 from magnetar.client.databases.outbox import OutboxRow, OutboxTable
 from magnetar.client.databases.sql_dialect import SqlConnection
+from magnetar.client.databases.table_arguments import checked
 from magnetar.client.errors import MessageTooLargeError
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
 from magnetar.client.machines.outgoing.partition_router import PartitionsRoutingMode, RoutedMessage
-from magnetar.model.errors import InvalidValueError
 from magnetar.model.hashing import java_string_hash
 
 Result = TypeVar("Result")
@@ -29,6 +30,7 @@ Result = TypeVar("Result")
 _ROWS: Final = 1_000
 """Sent at a time at most, of one topic."""
 _PAUSE_MOST: Final = 60.0
+_OUTBOX: Final = instance("an OutboxTable", OutboxTable)
 _log = logging.getLogger(__name__)
 
 
@@ -47,10 +49,12 @@ class OutboxRelay:
         """``connect`` returns a new connection, which the relay uses in threads, one at a time; sqlite3's needs
         ``check_same_thread=False``.
 
-        ``producer_name`` stays the same for ever. Raises InvalidValueError.
+        ``producer_name`` stays the same for ever. Raises ArgumentError.
         """
-        if not producer_name or not poll_seconds > 0:
-            raise InvalidValueError("a relay has a producer_name, and looks every poll_seconds above 0")
+        checked(
+            "OutboxRelay", client=client, connect=connect, producer_name=producer_name, poll_seconds=poll_seconds
+        )  # fmt: skip
+        _OUTBOX.check("outbox", outbox, "OutboxRelay")
         self._client = client
         self._outbox = outbox
         self._connect = connect

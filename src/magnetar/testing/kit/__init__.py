@@ -6,11 +6,11 @@ Users have its names from :mod:`magnetar.testing` (docs/testing.md).
 Reading order:
 
 * ``pulsar_broker``       what a test makes
+* ``call_arguments``      what its calls take
 * ``virtual_loop``        event loops on real sockets whose time can be skipped
 * ``rest_detector``       waits until all of them are at rest
 * ``broker_thread``       the thread of a broker, and the ways into it
-* ``foreign_clocks``      warns of clients whose time stays
-* ``virtual_clock``       moves the time
+* ``virtual_clock``       moves the time, and warns of clients whose time stays
 * ``frame_cutter``        frames of commands out of the bytes of a socket
 * ``fault``               which frames a fault meets, and what it does to them
 * ``faulty_connection``   where that happens, between a socket and the broker

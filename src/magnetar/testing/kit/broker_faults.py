@@ -14,11 +14,11 @@ from typing import Final
 from magnetar.model.errors import InvalidValueError, ServerError
 from magnetar.model.names import TopicName
 from magnetar.testing.kit.broker_thread import BrokerThread
+from magnetar.testing.kit.call_arguments import checked
 from magnetar.testing.kit.embedded_broker import EmbeddedBroker
 from magnetar.testing.kit.fault import Aim, Deed, Fault
 from magnetar.testing.kit.frame_cutter import NUMBER_OF
 
-_DELAY_MAX: Final = 366 * 86_400.0
 _UNANSWERED: Final = frozenset({"ack", "flow", "ping", "pong", "redeliverunacknowledgedmessages", "authresponse"})
 """Commands of clients that ask for no answer; an Ack may."""
 
@@ -43,6 +43,7 @@ class BrokerFaults:
         chance: float = 1.0,
     ) -> Fault:
         """Lose commands, ``times`` of them (None: until :meth:`Fault.stop`). Raises InvalidValueError."""
+        checked("drop", command=command, times=times, topic=topic, subscription=subscription, chance=chance)
         return self._switch_on(Deed.DROP, command, times, topic, subscription, chance)
 
     def drop_ack(
@@ -66,11 +67,13 @@ class BrokerFaults:
 
         A producer then sends again what is stored already, which deduplication notices.
         """
+        checked("drop_receipt", times=times, topic=topic, chance=chance, cut=cut)
         deed = Deed.CUT if cut else Deed.DROP
         return self._switch_on(deed, "SendReceipt", times, topic, None, chance)
 
     def cut(self, topic: str | None = None) -> int:
         """Cut the connections now, or those that have the topic open; returns how many. Clients connect again."""
+        checked("cut", topic=topic)
         name = _full(topic)
 
         async def cut() -> int:
@@ -83,6 +86,7 @@ class BrokerFaults:
 
     def cut_at(self, command: str, times: int | None = 1, *, topic: str | None = None, chance: float = 1.0) -> Fault:
         """Cut the connection in the place of handing on such a command. Raises InvalidValueError."""
+        checked("cut_at", command=command, times=times, topic=topic, chance=chance)
         return self._switch_on(Deed.CUT, command, times, topic, None, chance)
 
     def refuse(
@@ -96,11 +100,13 @@ class BrokerFaults:
         chance: float = 1.0,
     ) -> Fault:
         """Answer requests of clients with an error; the broker does not see them. Raises InvalidValueError."""
+        checked(
+            "refuse", command=command, error=error, times=times, message=message, topic=topic, chance=chance
+        )  # fmt: skip
         name = command.lower().removeprefix("command").replace("_", "")
         if name in _UNANSWERED - {"ack"}:
             raise InvalidValueError(f"a client that sends {command} waits for no answer: drop() it instead")
         aim = self._aim(command, topic, None)
-        _check(times, chance)
         return self._embedded.faults.add(
             Fault(Deed.REFUSE, aim, self._rng, times=times, chance=chance, error=_error(error), message=message)
         )
@@ -116,8 +122,10 @@ class BrokerFaults:
         chance: float = 1.0,
     ) -> Fault:
         """Hold commands up, and all that follow them on the connection; seconds of the broker's clock."""
-        if not 0 <= seconds <= _DELAY_MAX:
-            raise InvalidValueError(f"a delay has 0 seconds to a year, not {seconds!r}")
+        checked(
+            "delay", seconds=seconds, command=command, times=times, topic=topic, subscription=subscription,
+            chance=chance,
+        )  # fmt: skip
         return self._switch_on(Deed.DELAY, command, times, topic, subscription, chance, seconds)
 
     def chaos(self, chance: float = 0.05) -> Chaos:
@@ -125,7 +133,7 @@ class BrokerFaults:
 
         Nothing that was promised is broken by it: clients connect again. Raises InvalidValueError.
         """
-        _check(None, chance)
+        checked("chaos", chance=chance)
         return Chaos(
             [
                 self._switch_on(Deed.CUT, command, None, None, None, chance)
@@ -173,16 +181,15 @@ class BrokerFaults:
         seconds: float = 0.0,
     ) -> Fault:
         aim = self._aim(command, topic, subscription)
-        _check(times, chance)
         return self._embedded.faults.add(Fault(deed, aim, self._rng, times=times, chance=chance, seconds=seconds))
 
     def _aim(self, command: str, topic: str | None, subscription: str | None) -> Aim:
         name = command.lower().removeprefix("command").replace("_", "")
         number = NUMBER_OF.get(name)
         if number is None:
-            near = difflib.get_close_matches(name, NUMBER_OF, 3)
+            near = difflib.get_close_matches(name[:60], NUMBER_OF, 3)
             raise InvalidValueError(
-                f"{command!r} is no command of Pulsar's protocol; "
+                f"{command[:60]!r} is no command of Pulsar's protocol; "
                 + (f"is it one of {', '.join(near)}?" if near else "Send, SendReceipt, Message and Ack are some")
             )
         return Aim(number=number, topic=_full(topic), subscription=subscription)
@@ -245,18 +252,11 @@ def _full(topic: str | None) -> str | None:
     return None if topic is None else TopicName.parse(topic).fqn
 
 
-def _check(times: int | None, chance: float) -> None:
-    if times is not None and times < 1:
-        raise InvalidValueError(f"times is 1 or more, or None for until it is stopped; not {times!r}")
-    if not 0 < chance <= 1:
-        raise InvalidValueError(f"chance is above 0 and up to 1, not {chance!r}")
-
-
 def _error(error: ServerError | str) -> ServerError:
     if isinstance(error, ServerError):
         return error
     try:
         return ServerError[error]
     except KeyError:
-        near = difflib.get_close_matches(error, ServerError.__members__, 3) or ["ServiceNotReady"]
-        raise InvalidValueError(f"{error!r} is no error of Pulsar's; is it one of {', '.join(near)}?") from None
+        near = difflib.get_close_matches(error[:60], ServerError.__members__, 3) or ["ServiceNotReady"]
+        raise InvalidValueError(f"{error[:60]!r} is no error of Pulsar's; is it one of {', '.join(near)}?") from None

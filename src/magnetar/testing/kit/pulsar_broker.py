@@ -21,6 +21,7 @@ from magnetar.model.names import TopicName
 from magnetar.testing.kit import stored_content
 from magnetar.testing.kit.broker_faults import BrokerFaults
 from magnetar.testing.kit.broker_thread import BrokerThread
+from magnetar.testing.kit.call_arguments import SEED_MAX, checked
 from magnetar.testing.kit.embedded_broker import HOST, KEEP_ALIVE_SECONDS, EmbeddedBroker
 from magnetar.testing.kit.message_explanation import MessageExplanation, explain_message
 from magnetar.testing.kit.topic_inspection import TopicInspection
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from magnetar.client.blocking.client import Client
     from magnetar.client.machines.message_id import MessageId
 
-SEED_MAX: Final = (1 << 63) - 1
 SEED_VARIABLE: Final = "PULSAR_SEED"
 _SEED_BITS: Final = 32
 _open: weakref.WeakSet[PulsarBroker] = weakref.WeakSet()
@@ -69,10 +69,11 @@ class PulsarBroker:
         """``seed`` decides all that is left to chance; if it is not given, the environment's PULSAR_SEED, or a new one.
 
         ``settings`` are those of broker.conf, by name. ``with_rest`` opens the REST interface at once and not when
-        it is asked for. Raises InvalidValueError.
+        it is asked for. Raises ArgumentError, InvalidValueError.
         """
+        checked("PulsarBroker", seed=seed, settings=settings, with_rest=with_rest)
         self._opened_at = _caller()
-        self.seed = _new_seed() if seed is None else _checked(seed)
+        self.seed = _new_seed() if seed is None else seed
         given = _settings(settings)
         timeline = Timeline()
         self._thread = thread = BrokerThread(timeline)
@@ -234,6 +235,8 @@ class PulsarBroker:
     def topics(self, *, system: bool = False) -> list[str]:
         """Return the full names of all topics, each partition as one; with ``system`` also the broker's own."""
 
+        checked("topics", system=system)
+
         async def look() -> list[str]:
             return stored_content.names(self._embedded.broker.service, system=system)
 
@@ -241,10 +244,10 @@ class PulsarBroker:
 
     def explain(self, topic: str, message_id: MessageId) -> MessageExplanation:
         """Say what each subscription has done with a message. Raises NotFoundError if it is not stored (any more)."""
-        name = TopicName.parse(topic)
+        checked("explain", topic=topic, message_id=message_id)
+        name, position = TopicName.parse(topic), Position(message_id.ledger_id(), message_id.entry_id())
 
         async def look() -> MessageExplanation:
-            position = Position(message_id.ledger_id(), message_id.entry_id())
             return explain_message(self._embedded.broker.service, name, position)
 
         return self._thread.call(look)
@@ -255,14 +258,12 @@ def _new_seed() -> int:
     if not given:
         return secrets.randbits(_SEED_BITS)
     try:
-        return _checked(int(given))
+        seed = int(given)
+        checked(SEED_VARIABLE, seed=seed)
     except ValueError:
-        raise InvalidValueError(f"the environment's {SEED_VARIABLE} is no whole number: {given!r}") from None
-
-
-def _checked(seed: int) -> int:
-    if type(seed) is not int or not 0 <= seed <= SEED_MAX:
-        raise InvalidValueError(f"a seed is a whole number from 0 to {SEED_MAX}, not {seed!r}")
+        raise InvalidValueError(
+            f"the environment's {SEED_VARIABLE} is no whole number from 0 to {SEED_MAX}: {given[:60]!r}"
+        ) from None
     return seed
 
 

@@ -13,18 +13,18 @@ from typing import Final, TypeVar
 
 from magnetar.broker.topic.topic import Topic
 from magnetar.client.machines.message import Message
-from magnetar.model.errors import InvalidValueError, NotFoundError
+from magnetar.model.errors import NotFoundError
 from magnetar.model.names import TopicName
 from magnetar.runtime.clock import steady_seconds
 from magnetar.testing.kit import stored_content
 from magnetar.testing.kit.broker_thread import BrokerThread, WouldBlockError
+from magnetar.testing.kit.call_arguments import checked
 from magnetar.testing.kit.embedded_broker import EmbeddedBroker
 
 Found = TypeVar("Found")
 
 _LOOK_SECONDS: Final = 0.002
 _SHOWN: Final = 10
-MESSAGES_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class TopicInspection:
     """One topic, which need not exist yet: ``broker.topic("orders")``. Its calls may come from any thread."""
 
     def __init__(self, embedded: EmbeddedBroker, thread: BrokerThread, name: str) -> None:
-        """Raises InvalidTopicNameError."""
+        """Raises InvalidTopicNameError, ArgumentError."""
+        checked("topic", name=name)
         self._embedded = embedded
         self._thread = thread
         self._name = TopicName.parse(name)
@@ -80,8 +81,7 @@ class TopicInspection:
 
         Messages of open or aborted transactions are left out, and encrypted ones. Raises NotFoundError.
         """
-        if not 0 < limit <= MESSAGES_MAX:
-            raise InvalidValueError(f"limit is 1 to {MESSAGES_MAX}, not {limit!r}")
+        checked("messages", limit=limit)
         return self._thread.call(lambda: self._messages(limit))
 
     async def _messages(self, limit: int) -> list[Message]:
@@ -97,6 +97,7 @@ class TopicInspection:
 
         Raises NotFoundError, which names the subscriptions there are.
         """
+        checked("backlog", subscription=subscription)
         return self._thread.call(lambda: self._backlog(subscription))
 
     async def _backlog(self, name: str) -> int:
@@ -155,20 +156,24 @@ class TopicInspection:
         ``timeout`` is in real seconds. Raises AssertionError that shows what is there, at once if there are more;
         WouldBlockError in an event loop.
         """
+        checked("expect", count=count, timeout=timeout)
         self._may_wait("expect")
         return self._thread.call(lambda: self._expect(count, timeout))
 
     async def expect_async(self, count: int, timeout: float = 5.0) -> list[Message]:
         """Do as :meth:`expect`, while the event loop of the caller runs on."""
+        checked("expect_async", count=count, timeout=timeout)
         return await self._thread.await_(lambda: self._expect(count, timeout))
 
     def expect_backlog(self, subscription: str, count: int = 0, timeout: float = 5.0) -> None:
         """Wait until a subscription has not acknowledged exactly ``count`` messages. Raises as :meth:`expect`."""
+        checked("expect_backlog", subscription=subscription, count=count, timeout=timeout)
         self._may_wait("expect_backlog")
         self._thread.call(lambda: self._expect_backlog(subscription, count, timeout))
 
     async def expect_backlog_async(self, subscription: str, count: int = 0, timeout: float = 5.0) -> None:
         """Do as :meth:`expect_backlog`, while the event loop of the caller runs on."""
+        checked("expect_backlog_async", subscription=subscription, count=count, timeout=timeout)
         await self._thread.await_(lambda: self._expect_backlog(subscription, count, timeout))
 
     def _may_wait(self, call: str) -> None:
@@ -179,9 +184,6 @@ class TopicInspection:
         raise WouldBlockError(f"within an event loop: await {call}_async(…), so that the loop runs on")
 
     async def _expect(self, count: int, timeout: float) -> list[Message]:
-        if not 0 <= count < MESSAGES_MAX:
-            raise InvalidValueError(f"a count of messages is 0 to {MESSAGES_MAX - 1}, not {count!r}")
-
         async def look() -> list[Message]:
             try:
                 return await self._messages(count + 1)

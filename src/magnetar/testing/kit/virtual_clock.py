@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import datetime
 import math
+import warnings
 from collections.abc import Callable
 from typing import Final
 
+from magnetar.client.aio.client_life import open_clients
 from magnetar.model.errors import InvalidValueError
-from magnetar.runtime.clock import SystemClock
+from magnetar.runtime.clock import Clock, SystemClock
 from magnetar.testing.kit.broker_thread import BrokerThread, WouldBlockError
-from magnetar.testing.kit.foreign_clocks import warn_of_foreign_clocks
+from magnetar.testing.kit.call_arguments import checked
 from magnetar.testing.kit.rest_detector import RestDetector
 from magnetar.testing.kit.virtual_loop import Timeline
 
@@ -24,6 +26,10 @@ ADVANCE_MAX: Final = 100 * 366 * 86_400.0
 """Seconds; a century."""
 _STEPS: Final = 500
 _MOMENT_SECONDS: Final = 0.03
+
+
+class ForeignClockWarning(UserWarning):
+    """Time is moved, and an open client of the broker does not follow: its time-outs and delays stay real."""
 
 
 def late_seconds(seconds: float) -> float:
@@ -60,9 +66,15 @@ class VirtualClock:
         """Have an event loop (the running one) share this time from now on, with every timer in it.
 
         A client that the broker makes has joined already. Raises InvalidValueError for a loop that is not asyncio's
-        own.
+        own, and where none is given and none runs.
         """
-        self.timeline.join(loop or asyncio.get_running_loop())
+        checked("join", loop=loop)
+        if loop is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                raise InvalidValueError("join: loop: no event loop runs here; give one") from None
+        self.timeline.join(loop)
 
     def advance(
         self,
@@ -107,7 +119,7 @@ class VirtualClock:
 
     def _warn(self, span: float) -> None:
         if span and self.service_url is not None:
-            warn_of_foreign_clocks(self.service_url(), self, level=3)
+            _warn_of_foreign_clocks(self.service_url(), self, level=3)
 
     async def _advance(self, seconds: float) -> None:
         async with self._moving:
@@ -136,11 +148,25 @@ def _in_a_loop() -> bool:
 
 
 def _seconds(seconds: float | datetime.timedelta, minutes: float, hours: float, days: float) -> float:
+    checked("advance", seconds=seconds, minutes=minutes, hours=hours, days=days)
     own = seconds.total_seconds() if isinstance(seconds, datetime.timedelta) else seconds
-    try:
-        span = float(own) + minutes * 60.0 + hours * 3600.0 + days * 86_400.0
-    except (TypeError, ValueError):
-        raise InvalidValueError("advance takes numbers: seconds (or a timedelta), minutes=, hours=, days=") from None
+    span = float(own) + minutes * 60.0 + hours * 3600.0 + days * 86_400.0
     if math.isnan(span) or not 0 <= span <= ADVANCE_MAX:
         raise InvalidValueError(f"time moves forward, by up to a hundred years, and not by {span:g} seconds")
     return span
+
+
+def _warn_of_foreign_clocks(service_url: str, clock: Clock, level: int) -> None:
+    """Warn once for each place that moves the time, if a client there has another clock than ``clock``.
+
+    ``level`` is how many calls above this one the place is. Only clients of magnetar in this process are seen.
+    """
+    strangers = [client for client in open_clients(service_url) if client.clock is not clock]
+    if strangers:
+        warnings.warn(
+            f"{len(strangers)} open client(s) of {service_url} have a clock of their own, which does not move: "
+            "negative acknowledgements, acknowledgement time-outs and delays of theirs take their real time. Make them "
+            "with broker.client() or broker.aio_client() (fixtures pulsar_client, pulsar_aio_client)",
+            ForeignClockWarning,
+            stacklevel=level + 1,
+        )

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from magnetar.client.aio.interceptors.consumer_interceptor import ConsumerInterceptor
 from magnetar.client.aio.interceptors.producer_interceptor import ProducerInterceptor
+from magnetar.client.arguments.expected_argument import ExpectedArgument
 from magnetar.client.machines.message import Message
 from magnetar.client.machines.message_id import MessageId
 from magnetar.client.machines.outgoing.outgoing_message import OutgoingMessage
@@ -33,12 +34,23 @@ SPANS_MAX: Final = 10_000
 _NAME: Final = "magnetar"
 
 
+def _is_provider(given: Any) -> bool:
+    return not isinstance(given, type) and callable(given.get_tracer)
+
+
+_PROVIDER: Final = ExpectedArgument("a TracerProvider of OpenTelemetry", _is_provider).or_none()
+
+
 def tracer_of(provider: Any) -> Tracer:
-    """Return a tracer of a provider, None for the configured one. Raises InvalidValueError without the library."""
+    """Return a tracer of a provider, None for the configured one.
+
+    Raises ArgumentError, InvalidValueError without the library.
+    """
     try:
         from opentelemetry import trace
     except ImportError:
         raise InvalidValueError("tracing needs OpenTelemetry: pip install magnetar[telemetry]") from None
+    _PROVIDER.check("tracer_provider", provider)
     return trace.get_tracer(_NAME, tracer_provider=provider)
 
 
