@@ -129,7 +129,7 @@ class SpanTable:
             return i
         if end < span.end:
             # what lies after stays the span that it was: recovery knows it
-            left = (span.bytes - gone) * (first - span.first) // (span.end - span.first)
+            left = (span.bytes - gone) * (first - span.first) // (span.end - end + first - span.first)
             before = Span(self._log, span.segment, span.ledger, span.first, first, left)
             before.hidden = min(span.hidden, left)
             before.places = None if span.places is None else span.places.copy()
