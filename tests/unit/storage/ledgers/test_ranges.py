@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ OPERATIONS = st.lists(
         st.tuples(st.just("until"), st.integers(0, 9000)),
         st.tuples(st.just("range"), st.integers(0, 9000)),
         st.tuples(st.just("next"), st.integers(0, 9000)),
+        st.tuples(st.just("front"), st.integers(1, 120)),
         st.tuples(
             st.just("all"),
             st.one_of(st.lists(st.integers(0, 9000), max_size=50), STRIDES, STRIDES.flatmap(st.permutations)),
@@ -39,6 +41,8 @@ def test_behaves_like_a_set(operations: list[tuple[str, int | list[int]]]) -> No
     for ordinal in [*range(50, 400, 3), *range(4000, 4200), *range(8100, 8700, 2)]:
         delayed.add(ordinal)
     for what, n in operations:
+        if what == "front" and isinstance(n, int):  # what was delivered first, as consumers mostly acknowledge
+            n = list(range(acked.mark_delete + 1, acked.mark_delete + 1 + n))
         if isinstance(n, list):
             fresh = sorted({one for one in n if one < END and one not in model})
             assert sorted(acked.add_all(n, END)) == fresh
@@ -108,3 +112,19 @@ def test_a_long_range_takes_little_memory_and_what_follows_changes_no_other() ->
     other.check()
     assert list(other.ranges()) == [(3, 1 << 24)]
     assert 4999 in other and 2 not in other
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+@pytest.mark.parametrize("above", [[4], [2], [3], [40], [41, 42], [1, 2, 3], [5000], list(range(4, 60))])
+def test_what_follows_the_mark_meets_what_was_acknowledged_before_it(count: int, above: list[int]) -> None:
+    """The mark goes on over all of it, and what was there already is not said to be new."""
+    acked = AckedSet(0)
+    for ordinal in above:
+        acked.add(ordinal)
+    ordinals = list(range(1, 1 + count))
+    assert sorted(acked.add_all(ordinals, 10_000)) == [ordinal for ordinal in ordinals if ordinal not in above]
+    acked.check()
+    model = {0, *above, *ordinals}
+    mark = next(ordinal for ordinal in range(10_000) if ordinal not in model) - 1
+    assert acked.mark_delete == mark
+    assert list(acked.ranges()) == coalesce([ordinal for ordinal in sorted(model) if ordinal > mark])
