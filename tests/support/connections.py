@@ -108,7 +108,7 @@ def fake_service(**settings: Any) -> BrokerService:
             said=complaints,
             pending_publishes_high=chosen.maxPendingPublishRequestsPerConnection or sys.maxsize,
             pending_publishes_low=(chosen.maxPendingPublishRequestsPerConnection or sys.maxsize) // 2,
-            pending_bytes_high=chosen.maxMessagePublishBufferSizeInMB << 20,
+            pending_bytes_high=chosen.publish_buffer_bytes,
             producer_left=lambda producer: None,
             authentication=None,
         ),

@@ -11,6 +11,7 @@ from magnetar.broker.upkeep.periodic_passes import Upkeep
 from magnetar.model.names import TopicName
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RawConsumer, RawProducer, make_entry, payload_of
+from tests.sim.world import ports_of
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
@@ -62,6 +63,26 @@ def test_delayed_messages_expire_before_their_time_and_count_until_then() -> Non
         await nothing_comes(client)
 
     on_broker(test, ttlDurationDefaultInSeconds=30, messageExpiryCheckIntervalInMinutes=1)
+
+
+def test_messages_of_named_subscriptions_do_not_expire_by_themselves() -> None:
+    """An administrator may expire them nevertheless, as in Apache Pulsar."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        for name in ("s", "kept", "another"):
+            await client.subscribe(T, name)
+        await send(wires, await client.producer(T), b"m")
+        await asyncio.sleep(200)
+        assert [backlog(wires, name) for name in ("s", "kept", "another")] == [0, 1, 1]
+        subscriptions = ports_of(wires.world).subscriptions
+        assert await subscriptions.expire(TopicName.parse(T), "kept", 1)
+        assert backlog(wires, "kept") == 0
+
+    on_broker(
+        test, ttlDurationDefaultInSeconds=30, messageExpiryCheckIntervalInMinutes=1,
+        additionalSystemCursorNames="another, kept",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("level", ["topic", "namespace"])

@@ -102,7 +102,7 @@ class BrokerService:
         self.web_service_url_tls = ""
         self.surroundings = Surroundings()
         self.pending_publishes_high = settings.maxPendingPublishRequestsPerConnection or 1 << 62
-        self.pending_bytes_high = settings.maxMessagePublishBufferSizeInMB << 20
+        self.pending_bytes_high = settings.publish_buffer_bytes
         self.pending_publishes_low = self.pending_publishes_high // 2
         self._dispatch = dispatch_settings(settings)
         self._publishing = publish_settings(settings)
@@ -243,7 +243,7 @@ class BrokerService:
 
         Settings are taken anew as :meth:`take_settings` does.
         """
-        self.pending_bytes_high = self.settings.maxMessagePublishBufferSizeInMB << 20
+        self.pending_bytes_high = self.settings.publish_buffer_bytes
         dispatch = dispatch_settings(self.settings, share)
         differ = self.policies.take_settings()
         if dispatch != self._dispatch:

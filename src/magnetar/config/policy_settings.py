@@ -92,6 +92,9 @@ class PolicySettings:
     messageExpiryCheckIntervalInMinutes: int = setting(
         5, "Minutes between two passes that expire messages.", _KEPT, 1, INT_MAX
     )
+    additionalSystemCursorNames: str = setting(
+        "", "Subscriptions, separated by commas, on which messages do not expire by their time to live.", _KEPT
+    )
     backlogQuotaCheckEnabled: bool = setting(True, "Whether backlog quotas are checked.", _KEPT)
     backlogQuotaCheckIntervalInSeconds: int = setting(60, "Seconds between two checks.", _KEPT, 1, INT_MAX)
     backlogQuotaDefaultLimitGB: float = setting(

@@ -95,7 +95,6 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
                  instead="Leave it out; the address of a request is that of the connection, also in logs"),
     **_relied_on("bindAddresses", instead="Leave it out; bindAddress is the one for all ports"),
     **_relied_on("bootstrapNamespaces", instead="Leave it out; magnetar admin namespaces create"),
-    **_relied_on("additionalSystemCursorNames", instead="Leave it out; topics with other subscriptions are used"),
     # contents and their visibility
     "enablePersistentTopics": Protection(("true",), "Leave it out; persistent topics cannot be forbidden"),
     **_flags(

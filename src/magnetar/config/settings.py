@@ -162,10 +162,10 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
     )
     maxMessagePublishBufferSizeInMB: int = _setting(
         64,
-        "MB of messages of all connections that may wait for the disk; above it we stop reading from those who send. "
-        "Pulsar's default is half of the direct memory.",
+        "MB of messages of all connections that may wait for the disk; above it we stop reading from those who send; "
+        "-1 without limit. Pulsar's default is half of the direct memory.",
         "Server",
-        1,
+        -1,
         1 << 20,
     )
     maxConcurrentNonPersistentMessagePerConnection: int = _setting(
@@ -379,6 +379,12 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
     def keeps_message_index(self) -> bool:
         """Whether messages are numbered for clients and REST."""
         return bool(self.brokerEntryMetadataInterceptors)
+
+    @property
+    def publish_buffer_bytes(self) -> int:
+        """``maxMessagePublishBufferSizeInMB`` in bytes; without a limit more than there ever are."""
+        megabytes = self.maxMessagePublishBufferSizeInMB
+        return megabytes << 20 if megabytes > 0 else 1 << 62
 
     @property
     def advertised_host(self) -> str:

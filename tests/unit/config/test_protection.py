@@ -167,7 +167,7 @@ def test_what_has_no_effect_is_not_listed() -> None:
     ("flag", "wanted"),
     [
         ("managedLedgerCacheSizeMB=1000000000000", "0 to 1048576"),
-        ("maxMessagePublishBufferSizeInMB=-1", "1 to 1048576"),
+        ("maxMessagePublishBufferSizeInMB=-2", "-1 to 1048576"),
         ("maxMessageSize=1_000", "whole number"),
         ("maxMessageSize=١٠٠", "whole number"),
         ("maxMessageSize=" + "9" * 5000, "whole number"),

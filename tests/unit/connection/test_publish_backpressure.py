@@ -72,6 +72,23 @@ def test_reading_stops_when_all_together_have_too_many_bytes_waiting() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("megabytes", [-1, 0])
+def test_without_that_limit_reading_goes_on(megabytes: int) -> None:
+    """As in Apache Pulsar; how many messages of a connection wait is counted nevertheless."""
+
+    async def scenario() -> None:
+        service = fake_service(maxMessagePublishBufferSizeInMB=megabytes)
+        listener, transport, _connection, _ = publisher(Connections(), service)
+        service.store.journal.pending_bytes = 1 << 50
+        listener.data_received(sends(3))
+        assert transport.reading
+        listener.data_received(sends(service.settings.maxPendingPublishRequestsPerConnection))
+        assert not transport.reading
+        hang_up(listener)
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("how", ["failed", "unstored", "dropped"])
 def test_whatever_becomes_of_them_they_wait_no_longer(how: str) -> None:
     async def scenario() -> None:

@@ -19,6 +19,7 @@ from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.upkeep.inactive_topics import InactiveTopicRemoval
 from magnetar.broker.upkeep.unloaded_topics import UnloadedTopics
+from magnetar.config.properties import words
 from magnetar.model.errors import PersistenceError, ServiceNotReadyError
 from magnetar.model.policies import Retention
 from magnetar.runtime.callbacks import settled
@@ -53,6 +54,7 @@ class Upkeep:
         self.inactive_topics = InactiveTopicRemoval(service)
         self.unloaded_topics = UnloadedTopics(service)
         settings = service.settings
+        self._never_expire = frozenset(words(settings.additionalSystemCursorNames))
         store = service.store
         filled = EarlyCall(_TRIM_REST)
         store.keeper.on_checkpoint = filled.ask
@@ -160,7 +162,8 @@ class Upkeep:
 
     async def _expire(self, topic: Topic) -> int:
         before = self._service.clock.now_ms() - topic.policies.message_ttl_s * 1000
-        return sum([await expire(subscription, before) for subscription in list(topic.subscriptions.values())])
+        due = [one for one in topic.subscriptions.values() if one.name not in self._never_expire]
+        return sum([await expire(subscription, before) for subscription in due])
 
     async def check_quotas(self) -> None:
         """Enforce backlog quotas (rule 4.6)."""
