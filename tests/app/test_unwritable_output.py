@@ -32,6 +32,7 @@ def test_a_full_device_is_said_in_one_line(words: list[str]) -> None:
 
 _PRINTS = """
 import asyncio, sys
+import typer
 from magnetar.contexts.broker_connection import ConnectionFlags
 from magnetar.cli.messages.session import run
 from magnetar.runtime.command_line import written
@@ -39,7 +40,13 @@ from magnetar.runtime.command_line import written
 async def work(client):
     print("x" * 20_000, flush=True)
 
-written(lambda: run(ConnectionFlags(), work, lambda: print("the end", flush=True)))
+def connected():
+    try:
+        run(ConnectionFlags(), work, lambda: print("the end", flush=True))
+    except typer.Exit as ending:
+        sys.exit(ending.exit_code)
+
+written(connected)
 """
 
 
@@ -76,13 +83,22 @@ main()
     assert (done.returncode, done.stderr) == (130, b"")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["completion", "bash"], ["tokens", "create-secret-key"]], ids=" ".join)
-def test_a_closed_pipe_ends_a_command_quietly(words: list[str]) -> None:
+@pytest.mark.parametrize("program", [*((_MAIN, *words) for words in _COMMANDS), (_PRINTS, "connected")])
+def test_a_closed_pipe_ends_a_command_as_a_shell_expects(program: tuple[str, ...]) -> None:
+    """Whichever code writes when it is noticed: 1 and 255 are said of what failed, and ``| head`` is no failure."""
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([sys.executable, "-c", _MAIN, *words], stdout=writing, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run([sys.executable, "-c", *program], stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
-    assert done.returncode in (1, 141) and done.stderr == b""
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_an_encoding_lacks_is_printed_as_its_number(encoding: str) -> None:
+    program = "from magnetar.runtime.command_line import written; written(lambda: print('a → b'))"
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"a \\u2192 b\n", b"")
 
 
 @pytest.mark.parametrize("output", ["a full device", "a closed pipe"])

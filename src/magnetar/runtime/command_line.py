@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -40,8 +41,11 @@ def written(run: Callable[[], object]) -> None:
     except KeyboardInterrupt:  # before a command has said what it does then, as while it is imported
         raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
-        let_go_of_output()
-        raise SystemExit(PIPE_CLOSED) from None
+        _let_go_of_pipe()
+    except SystemExit as ending:
+        if isinstance(ending.__context__, BrokenPipeError):  # the commands' own library makes it 1, an error
+            _let_go_of_pipe()
+        raise
     except OSError as error:
         if not output_refused(error):
             raise
@@ -51,14 +55,21 @@ def written(run: Callable[[], object]) -> None:
         raise SystemExit(1) from None
 
 
+def _let_go_of_pipe() -> NoReturn:
+    let_go_of_output()
+    raise SystemExit(PIPE_CLOSED) from None
+
+
 def output_refused(error: Exception) -> bool:
     """Whether an error is that of a disk which takes no output; one that names a file is about that."""
     return isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None
 
 
 def open_standard_streams() -> None:
-    """Have all three, as /dev/null where the shell closed one (``>&-``): the next file that is opened would get its
+    r"""Have all three, as /dev/null where the shell closed one (``>&-``): the next file that is opened would get its
     number, and what is printed.
+
+    Characters that their encoding lacks are printed as ``\xfc``: names and messages may have any, wherever they go.
     """
     with contextlib.suppress(OSError):  # where there is no /dev/null
         number = os.open(os.devnull, os.O_RDWR)
@@ -70,6 +81,9 @@ def open_standard_streams() -> None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def not_text(arguments: Sequence[str], bytes_follow: Sequence[str] = ()) -> str | None:

@@ -1,14 +1,13 @@
 """One client for one command: signals, errors and exit codes.
 
 A command that fails says what, where and the next step on standard error and exits with 255; Ctrl-C and SIGTERM let it
-finish what it prints and exit with 130; a second one ends it at once.
+finish what it prints and exit with 130; a second one ends it at once. Where nobody reads what it prints any more, it
+exits with 141.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +17,7 @@ import typer
 from magnetar.cli.messages.interrupts import INTERRUPTED, Interrupts, interrupts
 from magnetar.cli.output.first_trouble import first_trouble_said
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import output_refused
+from magnetar.runtime.command_line import PIPE_CLOSED, let_go_of_output, output_refused
 
 if TYPE_CHECKING:
     from magnetar.aio import Client
@@ -49,8 +48,8 @@ def run(
     except (KeyboardInterrupt, asyncio.CancelledError):
         code = INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # who read what is printed has gone
-        code = failed
+        let_go_of_output()  # who read what is printed has gone
+        code = PIPE_CLOSED
     except (MagnetarError, OSError) as error:
         if output_refused(error):
             raise

@@ -15,7 +15,7 @@ from magnetar.cli.messages import flags
 from magnetar.cli.sql.engine_thread import engine_at_work
 from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, ServiceUrl, Token, Trust
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands, file_name, let_go_of_output, output_refused
+from magnetar.runtime.command_line import PIPE_CLOSED, commands, file_name, let_go_of_output, output_refused
 
 app = commands("Query topics with SQL.")
 _FLAGS: Final = (
@@ -115,6 +115,7 @@ def _failures() -> Iterator[None]:
         return
     except BrokenPipeError:
         let_go_of_output()  # who read what is printed has gone
+        leave_with(PIPE_CLOSED)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _PACKAGES:
             raise
