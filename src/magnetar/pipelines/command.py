@@ -113,7 +113,7 @@ def run(
         pipeline = _loaded(file)
         from magnetar.pipelines.declaration.model import Trigger
         from magnetar.pipelines.execution.progress import ProgressView, outline
-        from magnetar.pipelines.execution.run import Stop, session
+        from magnetar.pipelines.execution.run import Stop, require_free, session
         from magnetar.pipelines.execution.run import run as run_query
         from magnetar.pipelines.state.status import open_lookup
 
@@ -121,6 +121,7 @@ def run(
             _say(line)
         with open_lookup(pipeline) as lookup:
             lookup.reach()  # Spark takes long to start, and begins the checkpoint
+        require_free(pipeline)
         stop = Stop()
         trigger = Trigger.AVAILABLE_NOW if available_now else pipeline.trigger
         brief = trigger in (Trigger.AVAILABLE_NOW, Trigger.ONCE)
@@ -158,9 +159,12 @@ def verify(
     4 if nothing is wrong with what could be looked at."""
     with _explained():
         pipeline = _loaded(file)
+        from magnetar.pipelines.evidence.verify import query_that_ran
         from magnetar.pipelines.evidence.verify import verify as judge
         from magnetar.pipelines.execution.run import session
 
+        if sources:
+            query_that_ran(pipeline)  # Spark takes long to start, and begins the checkpoint
         with contextlib.ExitStack() as stack:
             report = judge(pipeline, stack.enter_context(session(pipeline)) if sources else None, since=since)
         for line in report.lines:

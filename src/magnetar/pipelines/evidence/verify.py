@@ -60,11 +60,7 @@ class PipelineReport(NamedTuple):
 def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) -> PipelineReport:
     """Verify a pipeline from batch ``since`` on; without Spark neither sources nor tables are read again."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
-    query = checkpoint.query_id()
-    if query is None and checkpoint.manifest_numbers():
-        raise InvalidValueError(f"{checkpoint.directory}/metadata is gone: Spark's part of the checkpoint was changed")
-    if query is None:
-        raise InvalidValueError(f"pipeline {pipeline.name} has not run yet: there is nothing to verify")
+    query = query_that_ran(pipeline)
     whole, wrong = checkpoint.manifests()
     manifests = [one for one in whole if one.batch >= since]
     last = max((one.batch for one in whole), default=-1)
@@ -119,6 +115,20 @@ def verify(pipeline: Pipeline, spark: SparkSession | None, *, since: int = 0) ->
     kinds = {sink.name: (sink.format,) for sink in pipeline.sinks if isinstance(sink, TableSink)}
     unseen += left_outputs(manifests, kinds | {name: ("topic",) for name, _ in _topics(pipeline)})
     return PipelineReport(lines, findings, unseen)
+
+
+def query_that_ran(pipeline: Pipeline) -> str:
+    """Return the id of the pipeline's query. Raises InvalidValueError if there is nothing to verify; changes
+    nothing."""
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
+    query = checkpoint.query_id()
+    if query is None and checkpoint.manifest_numbers():
+        raise InvalidValueError(f"{checkpoint.directory}/metadata is gone: Spark's part of the checkpoint was changed")
+    if query is None:
+        raise InvalidValueError(
+            f"pipeline {pipeline.name} has not run yet: there is nothing to verify in {pipeline.checkpoint}"
+        )
+    return query
 
 
 def _kept(pipeline: Pipeline) -> int:

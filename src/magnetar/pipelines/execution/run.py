@@ -58,11 +58,17 @@ class Stop:
 
     def __init__(self) -> None:
         self.asked = threading.Event()
+        self.starting = True
+        """Whether no micro-batch can have begun yet: Spark may take a minute to start, and is not stopped meanwhile."""
+        self._answers = 2
 
     def __call__(self, number: int, _frame: object) -> None:
         if self.asked.is_set():
             raise KeyboardInterrupt
         self.asked.set()
+        if self.starting:  # in a handler nothing may be printed through a stream that may be at work
+            with contextlib.suppress(OSError):
+                os.write(self._answers, b"stopping as soon as Spark has started; once more to stop at once\n")
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
@@ -71,12 +77,14 @@ class Stop:
             yield
             return
         before = {number: signal.getsignal(number) for number in _SIGNALS}
+        self._answers = os.dup(2)  # a session has its children's log there
         self.listen()
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+            os.close(self._answers)
 
     def listen(self) -> None:
         """Install the handlers again: Spark's session takes Ctrl-C for itself when it starts."""
@@ -119,17 +127,22 @@ def session(pipeline: Pipeline, *, brief: bool = True) -> Iterator[SparkSession]
             end_session(spark)
 
 
+def require_free(pipeline: Pipeline) -> None:
+    """Raise what a run would raise about its checkpoint, before Spark starts: another process runs the pipeline, or the
+    directory is not its own. A run that comes between is found by `run`."""
+    checkpoint = PipelineCheckpoint(pipeline.checkpoint)
+    _require_own(pipeline, checkpoint)
+    if checkpoint.identity() is not None:
+        with checkpoint.alone():
+            pass
+
+
 def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
     """Return the checkpoint. A new one records where each source begins, kept in the broker as a durable
     subscription."""
     checkpoint = PipelineCheckpoint(pipeline.checkpoint)
-    identity = checkpoint.identity()
-    if identity is None:
-        if there := checkpoint.remains():
-            raise InvalidValueError(
-                f"{pipeline.checkpoint} has {', '.join(there)} and no pipeline.json: it is the checkpoint of another "
-                "query, or something else; name an empty or a new directory"
-            )
+    _require_own(pipeline, checkpoint)
+    if checkpoint.identity() is None:
         starts = {}
         for source in pipeline.topic_sources:
             tracker = TopicTracker(checked_options(source_options(pipeline, source)), source.subscription)
@@ -138,6 +151,20 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
             finally:
                 tracker.close()
         checkpoint.begin(pipeline.name, starts)
+    outputs.check_places(pipeline, checkpoint)
+    if pipeline.dead_letter is not None:
+        _keep_letters(pipeline, pipeline.dead_letter)
+    return checkpoint
+
+
+def _require_own(pipeline: Pipeline, checkpoint: PipelineCheckpoint) -> None:
+    identity = checkpoint.identity()
+    if identity is None:
+        if there := checkpoint.remains():
+            raise InvalidValueError(
+                f"{pipeline.checkpoint} has {', '.join(there)} and no pipeline.json: it is the checkpoint of another "
+                "query, or something else; name an empty or a new directory"
+            )
     elif identity["pipeline"] != pipeline.name:
         raise InvalidValueError(
             f"{pipeline.checkpoint} belongs to pipeline {identity['pipeline']!r} and not to {pipeline.name!r}; "
@@ -148,10 +175,6 @@ def prepare(pipeline: Pipeline) -> PipelineCheckpoint:
             f"{pipeline.checkpoint} was written with the sources {', '.join(last)}, and the file has now "
             f"{', '.join(now)}: sources cannot be added, removed or renamed; use a new checkpoint"
         )
-    outputs.check_places(pipeline, checkpoint)
-    if pipeline.dead_letter is not None:
-        _keep_letters(pipeline, pipeline.dead_letter)
-    return checkpoint
 
 
 def _keep_letters(pipeline: Pipeline, topic: str) -> None:
@@ -179,6 +202,7 @@ def _run_alone(
     batches = BatchRun(pipeline, checkpoint, analysis, watch.batch_done)
     if stop.asked.is_set():
         return RunOutcome(0, 0, 0, 0, True)
+    stop.starting = False
     query = _start(pipeline, checkpoint, analysis, batches, trigger or pipeline.trigger)
     stopped = False
     try:
