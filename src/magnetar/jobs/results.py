@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.harmless_text import escaped
 
 SHOWN_MAX: Final = 100
 """Rows of a table on the terminal; files have all."""
+_UNBOUNDED: Final = 100_000
+"""Columns of output that is no terminal: what reads it has no edge to break lines at."""
 
 
 def check_file(path: Path | None) -> None:
@@ -54,17 +57,43 @@ def _columns(kind: type[tuple[Any, ...]]) -> list[Any]:
 
 
 def show(title: str, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table with the first `SHOWN_MAX` rows on standard output."""
-    from rich.console import Console
-    from rich.table import Table
+    """Print the first `SHOWN_MAX` rows on standard output: as a table, or on a terminal that it does not fit as a block
+    of lines for each row.
 
-    table = Table(title=title, title_justify="left")
-    for name in names:
-        table.add_column(name, overflow="fold")
+    Names and contents in them are strangers': they are escaped and never markup.
+    """
+    from rich.console import Console
+
     listed = list(rows)
-    for row in listed[:SHOWN_MAX]:
-        table.add_row(*("" if value is None else str(value) for value in row))
-    console = Console()
-    console.print(table)
+    shown = [["" if value is None else escaped(str(value)) for value in row] for row in listed[:SHOWN_MAX]]
+    console = Console(markup=False, highlight=False, emoji=False)
+    table = _table(names, shown)
+    wide = console.measure(table, options=console.options.update(max_width=_UNBOUNDED)).maximum
+    console.print(escaped(title), soft_wrap=True)
+    if console.is_terminal and wide > console.width:
+        for line in _blocks(names, shown):
+            console.print(line, soft_wrap=True)
+    else:
+        console.width = max(console.width, wide)
+        console.print(table)
     if len(listed) > SHOWN_MAX:
         console.print(f"… and {len(listed) - SHOWN_MAX} more; --out FILE has all of them")
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row))
+    return table
+
+
+def _blocks(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    width = max(map(len, names), default=0)
+    for row in rows:
+        yield ""
+        yield from (f"{name:{width}}  {value}" for name, value in zip(names, row, strict=True) if value)
