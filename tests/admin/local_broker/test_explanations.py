@@ -89,6 +89,22 @@ def test_a_partitioned_topic_and_a_missing_one_have_different_errors(tmp_path: P
     asyncio.run(main())
 
 
+def test_a_subscription_without_a_type_is_described_in_words() -> None:
+    """One that was created over REST has none until its first consumer; the page said None."""
+    answer: dict[str, Any] = {
+        "findings": [],
+        "type": None,
+        "msgBacklog": 3,
+        "msgDelayed": 0,
+        "msgInReplay": 0,
+        "unackedMessages": 0,
+        "markDeletePosition": "8:-1",
+        "nextNewMessage": "8:0",
+        "consumers": [],
+    }
+    assert explained(answer)[1].startswith("no type yet, as no consumer has been there, backlog 3 entries")
+
+
 def test_command_line_says_what_is_wrong() -> None:
     runner = CliRunner()
     errors = io.StringIO()

@@ -74,8 +74,9 @@ def explained(answer: dict[str, Any]) -> list[str]:
     for finding in answer["findings"]:
         lines += [f"* {finding['text']}", f"  -> {finding['do']}"]
     lines.append("")
+    kind = answer["type"] or "no type yet, as no consumer has been there"
     lines.append(
-        f"{answer['type']}, backlog {answer['msgBacklog']} entries ({answer['msgDelayed']} delayed, "
+        f"{kind}, backlog {answer['msgBacklog']} entries ({answer['msgDelayed']} delayed, "
         f"{answer['msgInReplay']} to be sent again), {answer['unackedMessages']} messages unacknowledged"
     )
     lines.append(
