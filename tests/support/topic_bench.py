@@ -64,14 +64,17 @@ class TopicBench:
         await self.store.close()
         self.boot()
 
-    def publish(self, *delays_ms: int, batch: int | None = None) -> None:
-        """Positive: that much later; 0: plain. ``batch``: so many messages in each entry."""
+    def publish(self, *delays_ms: int, batch: int | None = None, padding: int = 0) -> None:
+        """Positive: that much later; 0: plain. ``batch``: so many messages in each entry; ``padding``: bytes of a
+        property, which stands before the delay."""
         for delay in delays_ms:
             self.sequence += 1
             at = self.clock.now_ms() + delay if delay else None
-            entry = build_entry(
-                EntryMetadata("p", self.sequence, 1, num_messages_in_batch=batch, deliver_at_time=at), b"m"
+            properties = (("k", "v" * padding),) if padding else ()
+            metadata = EntryMetadata(
+                "p", self.sequence, 1, properties=properties, num_messages_in_batch=batch, deliver_at_time=at
             )
+            entry = build_entry(metadata, b"m")
             self.topic.delays.append(entry, batch or 1, PendingEntry(gone_producer(), self.sequence, 0))
 
     async def durable(self) -> None:

@@ -58,6 +58,22 @@ def test_a_batch_is_delayed_as_a_whole(tmp_path: Path, batch: int) -> None:
     simulated(main)
 
 
+@pytest.mark.parametrize("padding", [200, 256, 300, 0xFFF0, 0x10000, 0x10100])
+def test_a_message_is_delayed_however_long_its_metadata_are(tmp_path: Path, padding: int) -> None:
+    """When it is due stands behind its properties."""
+
+    async def main() -> None:
+        bench = TopicBench(tmp_path)
+        _, connection = await bench.join(SubType.Shared)
+        bench.publish(500, padding=padding)
+        await bench.durable()
+        assert connection.ordinals == []
+        await asyncio.sleep(0.6)
+        assert connection.ordinals == [0]
+
+    simulated(main)
+
+
 @pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])
 def test_single_active_types_do_not_wait(tmp_path: Path, sub_type: SubType) -> None:
     """Exclusive and Failover deliver delayed messages at once; the same entries wait again for a later Shared consumer

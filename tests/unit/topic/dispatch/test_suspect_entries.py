@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
 from magnetar.broker.topic.dispatch import suspect_entries
 from magnetar.model.subscription_types import SubType
+from magnetar.runtime.log import RateLimitedLog
 from tests.support.connections import until
 from tests.support.subscription_fakes import FakeConnection
 from tests.support.subscription_stand import Stand
@@ -96,6 +98,20 @@ def test_from_the_disk_as_well(reader: Reader) -> None:
         assert connection.ordinals == [o for o in range(60) if o not in (2, 40)]
 
     asyncio.run(steps())
+
+
+def test_what_is_skipped_is_named_in_the_log(
+    reader: Reader, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the subscription, how many they are, and the first of them: whoever looks for a lost message finds it."""
+    monkeypatch.setattr(suspect_entries, "_limited", RateLimitedLog(logging.getLogger("of this test")))
+    reader.garbage = {3, 4}
+    stand = stand_with(9)
+    back_again(stand, SubType.Exclusive)
+    position = stand.log.position(3)
+    (line,) = [one.getMessage() for one in caplog.records if "no client can read" in one.getMessage()]
+    assert f"2 messages, the first of them {position.ledger}:{position.entry}, have" in line
+    assert stand.subscription.name in line
 
 
 def test_everything_that_is_out_is_unreadable(reader: Reader) -> None:
