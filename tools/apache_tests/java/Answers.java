@@ -1,12 +1,17 @@
 import static org.mockito.Mockito.RETURNS_DEEP_STUBS;
 import static org.mockito.Mockito.mock;
 
+import java.lang.reflect.InvocationHandler;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
+import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.dynamic.scaffold.subclass.ConstructorStrategy;
+import net.bytebuddy.implementation.InvocationHandlerAdapter;
+import net.bytebuddy.matcher.ElementMatchers;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.pulsar.broker.BookKeeperClientFactory;
 import org.apache.pulsar.broker.PulsarService;
@@ -18,6 +23,7 @@ import org.apache.pulsar.common.partition.PartitionedTopicMetadata;
 import org.apache.pulsar.transaction.coordinator.TransactionCoordinatorID;
 import org.apache.pulsar.transaction.coordinator.TransactionMetadataStore;
 import org.mockito.invocation.InvocationOnMock;
+import org.objenesis.ObjenesisStd;
 
 /**
  * What a test can learn of its broker from outside: addresses, settings, and what the REST interface shows of its topics. A
@@ -100,9 +106,11 @@ public class Answers {
         });
     }
 
+    /** No mock of Mockito's: tests ask it for its bookies' client while they say what that one answers. */
     static PulsarTestContext context(PulsarService service, BrokerProcess broker, ServiceConfiguration conf) {
-        return mock(PulsarTestContext.class, call -> {
-            switch (call.getMethod().getName()) {
+        BookKeeper bookKeeper = mock(BookKeeper.class);
+        InvocationHandler handler = (context, method, arguments) -> {
+            switch (method.getName()) {
                 case "getPulsarService":
                     return service;
                 case "getConfig":
@@ -111,26 +119,32 @@ public class Answers {
                 case "getMockZooKeeperGlobal":
                 case "getTestZKServer":
                 case "getTestZKServerGlobal":
-                    return begins() ? null : Inside.of(call);
+                    return begins() ? null : Inside.of(context, method, arguments);
                 case "getSpyConfig":
                     return SpyConfig.builder().build();
                 case "getLocalMetadataStore":
                 case "getConfigurationMetadataStore":
-                case "getBookKeeperClient":
                     // a broker that is started again is handed them by the one before
-                    return begins() ? mock(call.getMethod().getReturnType()) : Inside.of(call);
+                    return begins() ? mock(method.getReturnType()) : Inside.of(context, method, arguments);
+                case "getBookKeeperClient":
+                    return begins() || Inside.called("setup") ? bookKeeper : Inside.of(context, method, arguments);
                 case "close":
                     broker.end();
                     return null;
                 default:
-                    return Inside.of(call);
+                    return Inside.of(context, method, arguments);
             }
-        });
+        };
+        return new ObjenesisStd().newInstance(new ByteBuddy()
+                .subclass(PulsarTestContext.class, ConstructorStrategy.Default.NO_CONSTRUCTORS)
+                .method(ElementMatchers.isPublic()).intercept(InvocationHandlerAdapter.of(handler)).make()
+                .load(PulsarTestContext.class.getClassLoader()).getLoaded());
     }
 
     private static boolean begins() {
         return Inside.called("startBroker") || Inside.called("reuseMockBookkeeperAndMetadataStores");
     }
+
 
     /** Whether a test makes a NamespaceBundleFactory while it begins, which it may never use. */
     private static boolean makesBundleFactory() {

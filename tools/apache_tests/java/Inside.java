@@ -1,3 +1,4 @@
+import java.lang.reflect.Method;
 import java.util.Arrays;
 import org.mockito.invocation.InvocationOnMock;
 import org.testng.SkipException;
@@ -8,15 +9,20 @@ class Inside {
 
     /** Answers what every object answers, and skips the test for anything else. */
     static Object of(InvocationOnMock call) {
-        switch (call.getMethod().getName()) {
+        return of(call.getMock(), call.getMethod(), call.getArguments());
+    }
+
+    /** The same for an object that is no mock. */
+    static Object of(Object asked, Method method, Object[] arguments) {
+        switch (method.getName()) {
             case "toString":
                 return "a process of magnetar";
             case "hashCode":
-                return System.identityHashCode(call.getMock());
+                return System.identityHashCode(asked);
             case "equals":
-                return call.getMock() == call.getArgument(0);
+                return asked == arguments[0];
             default:
-                throw skip(call.getMethod().getDeclaringClass().getSimpleName() + "." + call.getMethod().getName());
+                throw skip(method.getDeclaringClass().getSimpleName() + "." + method.getName());
         }
     }
 
