@@ -106,6 +106,22 @@ def shared_priorities(broker: Broker) -> Json:
     return said
 
 
+@probe("5.5.1", "5.8.1")
+def shared_newcomer(broker: Broker) -> Json:
+    """A consumer that was alone gives back what it has when another one has joined; both have permits for all of it."""
+    wire = broker.wire()
+    first, second = broker.wire(), broker.wire()
+    subscribe(first, broker.topic(), "Shared", 1, permits=20)
+    produce(wire, broker.topic(), [str(number) for number in range(10)])
+    said: dict[str, Json] = {"alone": len(take(first, 10))}
+    subscribe(second, broker.topic(), "Shared", 2, permits=10)
+    time.sleep(0.5)
+    first.send("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=1)
+    said["second"] = texts(list(second.rest(1.0)))
+    said["first"] = texts(list(first.rest(0.5)))
+    return said
+
+
 @probe("5.5.4", "5.5.5")
 def shared_disconnect(broker: Broker) -> Json:
     """A Shared consumer disconnects with unacked messages: they go to the other one, in order, uncounted."""

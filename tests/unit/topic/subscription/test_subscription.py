@@ -217,6 +217,18 @@ def test_priorities_as_in_5_5_1() -> None:
     assert [name for _, name in order] == ["C1", "C2", "C3", "C1", "C4", "C5", "C4"]
 
 
+@pytest.mark.parametrize("priorities", [(0, 0), (1, 1), (1, 0)])
+def test_who_joins_a_consumer_that_was_alone_is_next(priorities: tuple[int, int]) -> None:
+    """Serving the only consumer ends its turn, too, so what it gives back goes to the other one (rule 5.5.1)."""
+    stand = Stand()
+    a, _ = stand.join("a", priority=priorities[0], permits=20)
+    stand.append_many(10)
+    assert len(a.state.pending) == 10
+    _, b_connection = stand.join("b", priority=priorities[1], permits=10)
+    stand.subscription.redeliver(a, list(range(10)))
+    assert b_connection.ordinals == list(range(10))
+
+
 def test_redelivery_counts() -> None:
     """A negative acknowledgement counts, a disconnect does not, and the leaving of the last consumer forgets the counts
     (rules 5.8.1, 5.8.3, 5.8.4)."""

@@ -128,7 +128,10 @@ class Shared(MultipleConsumers):
         """The consumer whose turn it is; moves the turn on."""
         consumers = self.consumers
         if len(consumers) == 1:
-            return consumers[0] if consumers[0].available else None
+            if not consumers[0].available:
+                return None
+            self._slot = 1  # its turn is over: who joins it is next
+            return consumers[0]
         if self._begun is not None and self._begun.available:
             return self._begun
         if self._slot >= len(consumers):
