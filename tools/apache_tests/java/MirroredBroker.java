@@ -53,6 +53,13 @@ class MirroredBroker {
                 case "forEachTopic":
                     topics().values().forEach(topic -> call.<Consumer<Topic>>getArgument(0).accept(topic.join().get()));
                     return null;
+                case "checkMessageExpiry":
+                    for (String name : topics().keySet()) {
+                        if (TopicName.get(name).isPersistent()) {
+                            new MirroredTopic(broker.admin(), TopicName.get(name)).expire();
+                        }
+                    }
+                    return null;
                 case "getListenPort":
                     return pulsar.getBrokerListenPort();
                 case "getListenPortTls":

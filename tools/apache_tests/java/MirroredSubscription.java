@@ -129,6 +129,12 @@ class MirroredSubscription {
                     return new CopyOnWriteArrayList<>(consumers());
                 case "getType":
                     return SubType.valueOf(type());
+                case "getSelector":
+                    return selector();
+                case "getConsumerKeyHashRanges":
+                    return selector().getConsumerKeyHashRanges();
+                case "isAllowOutOfOrderDelivery":
+                    return stats().isAllowOutOfOrderDelivery();
                 case "getNumberOfDelayedMessages":
                     return stats().getMsgDelayed();
                 case "getActiveConsumer":
@@ -138,6 +144,11 @@ class MirroredSubscription {
                     return Inside.of(call);
             }
         });
+    }
+
+    private MirroredSelector selector() throws PulsarAdminException {
+        boolean sticky = "STICKY".equals(stats().getKeySharedMode());
+        return new MirroredSelector(() -> stats().consumers, sticky, this::consumer);
     }
 
     private Class<? extends Dispatcher> kindOfDispatcher() throws PulsarAdminException {

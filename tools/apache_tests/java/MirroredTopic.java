@@ -70,6 +70,9 @@ class MirroredTopic {
                     return MirroredPolicies.quota(admin, name, call.getArgument(0));
                 case "getInactiveTopicPolicies":
                     return admin.topicPolicies().getInactiveTopicPolicies(name.toString(), true);
+                case "checkMessageExpiry":
+                    expire();
+                    return null;
                 case "triggerCompaction":
                     admin.topics().triggerCompaction(name.toString());
                     return null;
@@ -82,6 +85,14 @@ class MirroredTopic {
                     return Inside.of(call);
             }
         });
+    }
+
+    /** Has the process expire what is older than the time to live that applies. */
+    void expire() throws PulsarAdminException {
+        Integer seconds = admin.topicPolicies().getMessageTTL(name.getPartitionedTopicName(), true);
+        if (seconds != null && seconds > 0 && !stats().getSubscriptions().isEmpty()) {
+            admin.topics().expireMessagesForAllSubscriptions(name.toString(), seconds);
+        }
     }
 
     TopicStatsImpl stats() throws PulsarAdminException {
