@@ -1,3 +1,4 @@
+import java.util.Collection;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.matcher.ElementMatchers;
@@ -13,7 +14,8 @@ public class ChangedSettings {
         return agent
                 .type(ElementMatchers.named("org.apache.pulsar.broker.ServiceConfiguration"))
                 .transform((builder, type, loader, module, domain) -> builder.visit(Advice.to(Set.class)
-                        .on(ElementMatchers.isSetter())))
+                        .on(ElementMatchers.isSetter().or(ElementMatchers.returns(
+                                ElementMatchers.isSubTypeOf(Collection.class).and(ElementMatchers.isInterface()))))))
                 .type(ElementMatchers.namedOneOf("org.apache.pulsar.client.admin.internal.BaseResource",
                         "org.apache.pulsar.client.impl.ClientBuilderImpl", "org.apache.pulsar.client.impl.ProducerBuilderImpl",
                         "org.apache.pulsar.client.impl.ConsumerBuilderImpl", "org.apache.pulsar.client.impl.ReaderBuilderImpl"))
@@ -24,7 +26,7 @@ public class ChangedSettings {
                         .on(ElementMatchers.named("updateDynamicConfiguration"))));
     }
 
-    /** After a setter of a ServiceConfiguration. */
+    /** After a setter of a ServiceConfiguration, or a getter of a collection that a test may change. */
     public static class Set {
         @Advice.OnMethodExit
         static void exit(@Advice.This Object conf) {
