@@ -12,10 +12,10 @@ Java admin client. Their published classes run unchanged here; what starts the b
 what a standalone broker has from its start, `BrokerProcess` is the process with its `Settings` and `KeyStores`,
 `Credentials` what it takes in the place of a test's own provider, `ChangedSettings` what makes it follow a test.
 `Answers` is what tests learn of it, with the topics in `MirroredBroker`, `MirroredTopic`, `MirroredSubscription` and
-`MirroredSelector`, their policies in `MirroredPolicies` and who may do what in `MirroredAuthorization`; what is `Inside`
-skips a test, but for `Permissions`. `Compaction` and `Metrics` ask the process where tests ask their own broker,
-`OldNames` rewrites names of before Pulsar 2.0, `PrometheusMetricsClient` is a class that the published tests lack,
-`Verdicts` prints one line for each test.
+`MirroredSelector`, their policies in `MirroredPolicies` and who may do what in `MirroredAuthorization`; what is
+`Inside` skips a test, but for `Permissions`. `Compaction` and `Metrics` ask the process where tests ask their own
+broker, `OldNames` rewrites names of before Pulsar 2.0, `PrometheusMetricsClient` is a class that the published tests
+lack, `Verdicts` prints one line for each test.
 
 Java, Maven and Apache Pulsar's distribution are needed (`tools.servers.apache` gets it, as for `make oracle`); nothing
 of them is kept in the repository.
