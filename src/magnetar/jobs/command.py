@@ -26,6 +26,14 @@ app = commands(
     example="Example: magnetar jobs audit orders --data data",
 )
 
+
+@app.callback()
+def jobs() -> None:
+    """Maintenance jobs on Spark: local, or through spark-submit."""
+    # PySpark would say it of every job; and spark-submit mixes standard error into the result
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+
+
 Data = Annotated[
     Path | None,
     typer.Option(
@@ -263,8 +271,7 @@ def report(
 
 
 def main() -> None:
-    """Run as spark-submit's program: warnings are off, since spark-submit mixes Python's stderr into the result."""
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    """Run as spark-submit's program."""
     app(prog_name="magnetar jobs")
 
 

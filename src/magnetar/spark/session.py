@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.model.errors import ServiceNotReadyError
+from magnetar.model.errors import InvalidValueError, ServiceNotReadyError
 from magnetar.spark.forks.server_start import end, started
 from magnetar.spark.interpreter import of_session
 from magnetar.spark.java.installation import check_java, explain_failed_start
@@ -71,12 +71,25 @@ _SMALL_HEAP: Final = 2 << 30
 """Bytes of a heap up to which Java collects with one thread: that is quicker on two cores, and code that is not
 compiled yet pays less for each reference that it writes. A large heap would stand still for seconds."""
 
+_LEAST_HEAP: Final = 450 << 20
+"""Bytes; Spark refuses less."""
+
 
 def lasting(memory: str) -> dict[str, str]:
     """Return the settings of a session for hours with ``memory``, as Spark writes it: ``512m``, ``2g``."""
     size = re.fullmatch(r"(\d+)([kmgt]?)b?", memory.strip().lower())
     small = size is not None and int(size[1]) << {"k": 10, "": 20, "m": 20, "g": 30, "t": 40}[size[2]] <= _SMALL_HEAP
     return {JAVA_OPTIONS: f"{_SERIAL} {_LATER}" if small else _LATER}
+
+
+def require_memory(memory: str) -> None:
+    """Raise InvalidValueError about what Java does not take as the size of its heap, or Spark finds too small."""
+    size = re.fullmatch(r"(\d{1,9})([kmgt]?)", memory.strip().lower())
+    if size is None or int(size[1]) << {"k": 10, "": 0, "m": 20, "g": 30, "t": 40}[size[2]] < _LEAST_HEAP:
+        raise InvalidValueError(
+            f"{memory[:100]!r} is no memory for Spark's Java process (--memory, spark.driver.memory): write 800m or "
+            "2g, 450m at least"
+        )
 
 
 class _Deaf(dict[str, Any]):
@@ -134,6 +147,7 @@ def local_session(
         **(BRIEF if brief else lasting(memory)),
         **(settings or {}),
     }
+    require_memory(chosen["spark.driver.memory"])
     if SparkContext._gateway is None:
         chosen[JAVA_OPTIONS] = with_archive(chosen.get(JAVA_OPTIONS, ""))
     if chosen["spark.master"].startswith("local") and os.environ["PYSPARK_PYTHON"] == of_session():
@@ -145,8 +159,13 @@ def local_session(
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, _Deaf()), conf=conf)  # type: ignore[no-untyped-call]  # pyspark has no types there
         spark = SparkSession.builder.config(map=dict(chosen)).getOrCreate()
     except PySparkRuntimeError as error:
-        if error.getCondition() == "JAVA_GATEWAY_EXITED" and (why := explain_failed_start()):
-            raise ServiceNotReadyError(why) from error
+        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+            raise ServiceNotReadyError(
+                explain_failed_start()
+                or f"Spark's Java ended as it started, with {chosen['spark.driver.memory']} of memory (--memory, "
+                f"spark.driver.memory) and the options {chosen.get(JAVA_OPTIONS, '')!r}; what it said stands "
+                "above, or in the pipeline's spark.log"
+            ) from error
         raise
     register(spark)
     return spark

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # publishes no types
-from pyspark import SparkContext
+from pyspark import SparkContext, java_gateway
+from pyspark.errors import PySparkRuntimeError
 
+from magnetar.model.errors import InvalidValueError, ServiceNotReadyError
 from magnetar.spark import session
 from magnetar.spark.session import JAVA_OPTIONS, end_session, lasting
 
@@ -37,6 +39,30 @@ def test_the_java_here_takes_the_options(memory: str) -> None:
     values = {line.split()[1]: line.split()[3] for line in told.splitlines() if " = " in line}
     assert (values["Tier4InvocationThreshold"], values["Tier4BackEdgeThreshold"]) == ("25000", "200000")
     assert values["Tier3InvocationThreshold"] == "200", "the quick compiler is as early as ever"
+
+
+@pytest.mark.parametrize("memory", ["1x", "1gb", "2048", "400m", "", "-1g", "9" * 30 + "g"])
+def test_memory_that_java_or_spark_refuses_is_named_before_java_starts(memory: str) -> None:
+    """It was a traceback of pyspark, or of Java's part of Spark."""
+    with pytest.raises(InvalidValueError, match=r"is no memory for Spark's Java process .*write 800m or 2g"):
+        session.local_session("a test", memory=memory)
+    with pytest.raises(InvalidValueError, match="is no memory"):
+        session.local_session("a test", settings={"spark.driver.memory": memory})
+
+
+def test_java_that_ends_as_it_starts_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with more memory than the machine gives; pyspark's error is a traceback that names no setting."""
+
+    def ended(*_: object) -> None:
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(java_gateway, "launch_gateway", ended)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    for name in ("check_java", "explain_failed_start"):
+        monkeypatch.setattr(session, name, lambda: None)
+    monkeypatch.setattr(session, "started", lambda _: None)
+    with pytest.raises(ServiceNotReadyError, match="Spark's Java ended as it started, with 900g of memory"):
+        session.local_session("a test", memory="900g", deaf=True)
 
 
 class DyingSession:
