@@ -3,6 +3,7 @@ reported."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 @contextmanager
 def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
     """Give a session, stopped at the end; under spark-submit ``cores`` and ``memory`` are not used."""
+    for logger in (None, "py4j.clientserver", "py4j.java_gateway"):
+        logging.getLogger(logger).addFilter(_is_no_ctrl_c)
     from magnetar.spark import register
     from magnetar.spark.session import SETTINGS, end_session, local_session
 
@@ -45,6 +48,16 @@ def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
         yield spark
     finally:
         end_session(spark)
+
+
+def _is_no_ctrl_c(record: logging.LogRecord) -> bool:
+    """Whether a record is about something else than Ctrl-C: py4j logs its traceback, and those of what it broke off."""
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return False
+        error = error.__context__
+    return True
 
 
 @contextmanager
