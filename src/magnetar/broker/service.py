@@ -13,6 +13,7 @@ from magnetar.authorization.grants import Grants
 from magnetar.broker.activity import Activity
 from magnetar.broker.namespaces.creation_rules import CreationRules
 from magnetar.broker.namespaces.lookup import BrokerAddresses, addresses
+from magnetar.broker.namespaces.lookup_limit import LookupLimit
 from magnetar.broker.namespaces.partition_creation import PartitionCreator
 from magnetar.broker.namespaces.topic_changes import TopicChanges
 from magnetar.broker.namespaces.topic_directory import TopicDirectory
@@ -78,8 +79,7 @@ class BrokerService:
         """The file of the audit log."""
         self.grants_in_force: Callable[[], Awaitable[None]] = _at_once
         """Returns when what is open has been judged by the grants of now."""
-        self._instance = 0
-        self._producer_names = 0
+        self._instance = self._producer_names = 0
         self._leaving: set[str] = set()
         """Topics whose deletion waits for the metadata store: they are not loaded meanwhile."""
         self.tasks = TaskGroup("broker")
@@ -122,6 +122,7 @@ class BrokerService:
         )  # fmt: skip
         self.directory = TopicDirectory()
         """The topics that exist, of both domains."""
+        self.lookups = LookupLimit(settings)
         self.creation = CreationRules(resources, settings, self.policies, self.directory, self.exists)
         self.watched_lists = WatchedLists(self.directory, self.changes)
         self.nonpersistent_topics.on_change = self._nonpersistent_changed

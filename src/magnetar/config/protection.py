@@ -84,7 +84,6 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
     **_flags("httpRequestsLimitEnabled", instead=_NO_LIMIT),
     **_limits(
         httpMaxRequestHeaderSize=8192, maxConcurrentHttpRequests=1024,
-        maxConcurrentLookupRequest=50_000,
         # a load ends before the next one begins, so that every limit is kept but 0, which would load none
         maxConcurrentTopicLoadRequest=1,
     ),

@@ -175,6 +175,9 @@ class Settings(PolicySettings, AuthenticationSettings, AuthorizationSettings, Tl
         0,
         _INT_MAX,
     )
+    maxConcurrentLookupRequest: int = _setting(
+        50_000, "Lookups and questions for partitions that may be under way; more are refused.", "Server", 0, _INT_MAX
+    )
     maxConsumerMetadataSize: int = _setting(
         1024, "Characters of the metadata that a consumer brings along; 0 without limit.", "Server", 0, _INT_MAX
     )

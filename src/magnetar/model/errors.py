@@ -163,6 +163,11 @@ class TooManyTransactionsError(MagnetarError):
     status = 429
 
 
+class TooManyLookupsError(MagnetarError):
+    code = ServerError.TooManyRequests
+    status = 503
+
+
 class ForeignTransactionError(TransactionNotFoundError):
     """The transaction belongs to another role (rule 9.7)."""
 

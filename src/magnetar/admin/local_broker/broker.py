@@ -59,7 +59,8 @@ class LocalBroker:
 
     def lookup(self, topic: TopicName, listener: str | None) -> LookupAnswer:
         service = self._service
-        return LookupAnswer(*service.addresses(listener), service.web_service_url, service.web_service_url_tls)
+        with service.lookups.one():
+            return LookupAnswer(*service.addresses(listener), service.web_service_url, service.web_service_url_tls)
 
     def web_url(self) -> str:
         return self._service.web_service_url or self._service.web_service_url_tls

@@ -39,7 +39,7 @@ class LocalTopics:
 
     async def partition_count(self, topic: TopicName, *, auto_create: bool) -> int:
         service = self._service
-        return await lookup.partition_count(
+        count = lookup.partition_count(
             service.resources,
             service.policies.auto_topic_creation(topic.namespace),
             topic,
@@ -47,6 +47,7 @@ class LocalTopics:
             exists=service.exists(topic),
             may_create=auto_create,
         )
+        return await service.lookups.answered(count)
 
     def room_for(self, namespace: NamespaceName, topics: int) -> bool:
         return self._service.creation.room_for(namespace, topics)

@@ -2,5 +2,6 @@
 
 Reading order: ``topic_directory`` lists the topics that exist, ``topic_changes`` notifies of those that come and go,
 and ``watched_lists`` keeps the lists of pattern subscriptions up to date. ``lookup`` answers clients' questions about
-topics, ``creation_rules`` says which may be created, ``partition_creation`` creates the partitions of a topic.
+topics, ``lookup_limit`` bounds how many are under way, ``creation_rules`` says which topics may be created, and
+``partition_creation`` creates the partitions of one.
 """

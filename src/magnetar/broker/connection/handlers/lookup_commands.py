@@ -37,9 +37,10 @@ def look_up(session: Session, command: c.CommandLookupTopic) -> None:
 def _look_up(session: Session, command: c.CommandLookupTopic) -> None:
     service = session.service
     try:
-        name = TopicName.parse(command.topic)
-        found = service.addresses(command.advertised_listener_name)
-        lookup.require_namespace(service.resources, name)
+        with service.lookups.one():
+            name = TopicName.parse(command.topic)
+            found = service.addresses(command.advertised_listener_name)
+            lookup.require_namespace(service.resources, name)
     except MagnetarError as error:
         service.activity.lookup_failures += 1
         session.complain(error.code.name, "LOOKUP refused: %s", error)
@@ -90,7 +91,7 @@ def partitioned_metadata(session: Session, command: c.CommandPartitionedTopicMet
         exists=service.exists(name),
         may_create=command.metadata_auto_creation_enabled is not False,
     )
-    write_metadata(session, count, answer, "PARTITIONED_METADATA")
+    write_metadata(session, service.lookups.answered(count), answer, "PARTITIONED_METADATA")
 
 
 def _refused(session: Session, command: c.CommandPartitionedTopicMetadata, error: MagnetarError) -> None:
