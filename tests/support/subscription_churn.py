@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 from typing_extensions import override
@@ -92,7 +93,7 @@ class Churn:
             turn_entries_max=50,
         )
         self.subscription = Subscription(
-            TopicIdentity("persistent://a/b/t", 0), "sub", self.log, self.cursor, settings, FakeClock(), sticky_key
+            TopicIdentity("persistent://a/b/t", 0), "sub", self.log, self.cursor, settings, FakeClock(), sticky_keys
         )
         self.members: dict[Consumer, WitnessConnection] = {}
 
@@ -190,8 +191,8 @@ class Churn:
         raise AssertionError(f"stuck with a backlog of {self.cursor.backlog()}")
 
 
-def sticky_key(entry: bytes) -> bytes:
-    return b"%d" % (ordinal_of(entry) % KEYS)
+def sticky_keys(entries: Sequence[bytes]) -> list[bytes]:
+    return [b"%d" % (ordinal_of(entry) % KEYS) for entry in entries]
 
 
 def unreadable(ordinal: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,13 +46,13 @@ class Stand:
             self.cursor,
             replace(DispatchSettings(), **settings),
             FakeClock(),
-            self.sticky_key,
+            self.sticky_keys,
             created=created,
             terminated=terminated,
         )
 
-    def sticky_key(self, entry: bytes) -> bytes:
-        return b"key-%d" % (int(entry.removeprefix(b"entry-")) % self.keys)
+    def sticky_keys(self, entries: Sequence[bytes]) -> list[bytes]:
+        return [b"key-%d" % (int(entry.removeprefix(b"entry-")) % self.keys) for entry in entries]
 
     def join(
         self,

@@ -24,7 +24,7 @@ from magnetar.protocol.entries import (
 )
 from magnetar.protocol.frames import with_checksum
 from magnetar.protocol.generated import pulsar_pb2 as pb
-from magnetar.protocol.sticky_key import sticky_key
+from magnetar.protocol.sticky_key import sticky_key, sticky_keys
 from magnetar.protocol.varints import varint
 
 ENTRY = build_entry(EntryMetadata("p", 0, 1), b"payload")
@@ -224,3 +224,46 @@ def test_what_an_entry_does_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
         assert chunk_of(entry) is None
         assert messages_in(entry, count) == count
         assert messages_in(entry, 1) == 1
+
+
+def _keyed(number: int, key: str = "", producer: str = "p", count: int | None = None) -> bytes:
+    metadata = EntryMetadata(
+        producer, number, (1 << 41) + number, partition_key=key or f"{number:04}", num_messages_in_batch=count
+    )
+    return build_entry(metadata, b"payload" * (number % 3))
+
+
+@pytest.mark.parametrize("count", [None, 1, 300])
+def test_keys_of_entries_that_are_laid_out_alike_are_read_together(
+    count: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One entry says where the keys of all of them stand."""
+    entries = [_keyed(number, producer="pq"[number % 2], count=count) for number in range(1000, 1100)]
+    wanted = [f"{number:04}".encode() for number in range(1000, 1100)]
+    monkeypatch.setattr("magnetar.protocol.sticky_key.sticky_key", _never)
+    assert sticky_keys(entries) == wanted
+
+
+def test_keys_of_entries_of_several_sizes_keep_their_order() -> None:
+    """Some sizes occur often, others once, and one has an entry that has to be asked of the schema."""
+    entries = [_keyed(number, f"key-{number * number % 1017}", "p" * (number % 3 + 1)) for number in range(90, 290)]
+    entries[50:50] = [b"", build_entry(EntryMetadata("p", 7, 1, ordering_key=b"o"), b""), _keyed(1, "k" * 140)]
+    assert sticky_keys(entries) == list(map(sticky_key_by_protobuf, entries))
+    assert sticky_keys([]) == []
+
+
+@pytest.mark.parametrize("at", range(len(CHANGED)))
+def test_keys_of_entries_with_any_byte_of_one_changed_are_what_the_schema_finds(at: int) -> None:
+    """Wherever it is among those that are laid out as it was."""
+    for value in range(256):
+        changed = CHANGED[:at] + bytes((value,)) + CHANGED[at + 1 :]
+        entries = [CHANGED] * 8
+        entries[value % 8] = changed
+        assert sticky_keys(entries) == list(map(sticky_key_by_protobuf, entries))
+
+
+def test_keys_of_entries_whose_payload_would_be_their_metadata() -> None:
+    """What an entry lacks of its metadata is not made up for by the next one's bytes."""
+    short = [CHANGED[:-1]] * 8
+    assert sticky_keys(short) == [b"NONE_KEY"] * 8
+    assert sticky_keys([*short, CHANGED + b"payload"]) == [b"NONE_KEY"] * 8 + [b"k"]

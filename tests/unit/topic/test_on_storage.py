@@ -9,7 +9,7 @@ from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import SubType
-from magnetar.protocol.sticky_key import sticky_key
+from magnetar.protocol.sticky_key import sticky_keys
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.ledgers.cursor import Cursor
@@ -29,7 +29,7 @@ def opened(path: Path) -> LedgerStore:
 
 
 def subscription(log: ManagedLedger, cursor: Cursor) -> Subscription:
-    return Subscription(TopicIdentity("t"), "s", log, cursor, DispatchSettings(), SystemClock(), sticky_key)
+    return Subscription(TopicIdentity("t"), "s", log, cursor, DispatchSettings(), SystemClock(), sticky_keys)
 
 
 def test_catch_up_from_disk_and_holes_after_a_restart(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from magnetar.model.errors import QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import BacklogQuota, QuotaPolicy, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.protocol.sticky_key import sticky_key
+from magnetar.protocol.sticky_key import sticky_keys
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
@@ -58,7 +58,7 @@ class SmallTopic:
         cursor = self.log.open_cursor(name, 0, durable=durable)
         cursor.acknowledge_until(mark)
         made = Subscription(
-            TopicIdentity("t"), name, self.log, cursor, DispatchSettings(), SystemClock(), sticky_key, durable=durable
+            TopicIdentity("t"), name, self.log, cursor, DispatchSettings(), SystemClock(), sticky_keys, durable=durable
         )
         self.subscriptions[name] = made
         return made

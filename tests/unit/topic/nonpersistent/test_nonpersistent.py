@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,12 +29,16 @@ from tests.support.subscription_stand import FakeClock
 IDENTITY = TopicIdentity("non-persistent://public/default/t", 0)
 
 
+def keys_of(entries: Sequence[bytes]) -> list[bytes]:
+    return list(map(key_of, entries))
+
+
 def key_of(entry: bytes) -> bytes:
     return entry.partition(b"/")[0]
 
 
 def subscription() -> NonPersistentSubscription:
-    return NonPersistentSubscription(IDENTITY, "s", nonpersistent_settings(DispatchSettings()), FakeClock(), key_of)
+    return NonPersistentSubscription(IDENTITY, "s", nonpersistent_settings(DispatchSettings()), FakeClock(), keys_of)
 
 
 @dataclass

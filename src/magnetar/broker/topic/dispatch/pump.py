@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.shared_chunks import SharedChunks
@@ -36,7 +36,7 @@ class Pump:
     """Owned by one subscription, on one loop. ``turn()`` may be called at any time, also from within a turn."""
 
     __slots__ = (
-        "_clock", "_closed", "_cursor", "_log", "_next_turn", "_settings", "_sticky_key", "_topic_log", "_turning",
+        "_clock", "_closed", "_cursor", "_log", "_next_turn", "_settings", "_sticky_keys", "_topic_log", "_turning",
         "consumers", "dispatch_filter", "members", "on_acknowledged", "read_at", "reads", "run_at", "sender", "sizes",
         "throttle",
     )  # fmt: skip
@@ -48,7 +48,7 @@ class Pump:
         cursor: SubscriptionCursor,
         settings: DispatchSettings,
         clock: Clock,
-        sticky_key: Callable[[bytes], bytes],
+        sticky_keys: Callable[[Sequence[bytes]], list[bytes]],
         members: Members,
     ) -> None:
         self.members = members
@@ -65,7 +65,7 @@ class Pump:
         self._cursor = cursor
         self.sender = EntrySender(self.consumers, cursor, clock)
         self._settings = settings
-        self._sticky_key = sticky_key
+        self._sticky_keys = sticky_keys
         self.reads = EntryReads(name, source, cursor, settings, self)
         self.run_at: Callable[[int, int], EntryRun | None] = self.reads.run_at
         """Where entries come from; a limit of rates puts itself in between."""
@@ -328,7 +328,7 @@ class Pump:
         key_slot = dispatcher.key_slot
         slots = None
         if key_slot is not None:
-            slots = list(map(key_slot, map(self._sticky_key, run.entries[low:high])))
+            slots = list(map(key_slot, self._sticky_keys(run.entries[low:high])))
         sender = self.sender
         if sender.chunk_of is not None and isinstance(dispatcher, SharedChunks):
             dispatcher.note_chunks(start, list(map(sender.chunk_of, run.entries[low:high])))

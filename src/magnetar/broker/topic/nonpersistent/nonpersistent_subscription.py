@@ -76,7 +76,7 @@ class NonPersistentSubscription:
         name: str,
         settings: DispatchSettings,
         clock: Clock,
-        sticky_key: Callable[[bytes], bytes],
+        sticky_keys: Callable[[Sequence[bytes]], list[bytes]],
         properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.topic = topic
@@ -91,7 +91,7 @@ class NonPersistentSubscription:
         self.dropped = 0
         """Messages that passed and that no consumer could take."""
         self._clock = clock
-        self._sticky_key = sticky_key
+        self._sticky_keys = sticky_keys
         self._members = Members(topic, name)
 
     # -- members -----------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class NonPersistentSubscription:
         key_slot = dispatcher.key_slot
         slots = None
         if key_slot is not None:
-            slots = list(map(key_slot, map(self._sticky_key, group.entries[:stop])))
+            slots = list(map(key_slot, self._sticky_keys(group.entries[:stop])))
         return dispatcher.assign(0, stop, counts, slots)[0]
 
     # -- what leaves no trace ----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from magnetar.model.ids import Position
 from magnetar.model.names import TopicName
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
-from magnetar.protocol.sticky_key import sticky_key
+from magnetar.protocol.sticky_key import sticky_keys
 from magnetar.runtime.clock import Clock
 
 
@@ -105,7 +105,7 @@ class NonPersistentTopic:
         if found is None:
             check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
             found = NonPersistentSubscription(
-                self._identity, name, self._settings_now(), self.clock, sticky_key, properties
+                self._identity, name, self._settings_now(), self.clock, sticky_keys, properties
             )
             self.subscriptions[name] = found
         done()

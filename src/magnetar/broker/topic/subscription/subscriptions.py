@@ -15,7 +15,7 @@ from magnetar.broker.topic.publish.chunk_record import chunk
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.errors import NotAllowedError
 from magnetar.model.own_properties import REPLICATED, is_replicated
-from magnetar.protocol.sticky_key import sticky_key
+from magnetar.protocol.sticky_key import sticky_keys
 from magnetar.runtime.clock import Clock
 from magnetar.runtime.teardown import call_all
 from magnetar.storage.ledgers.cursor import Cursor
@@ -102,7 +102,7 @@ class Subscriptions(Mapping[str, Subscription]):
 
     def _add(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
         subscription = Subscription(
-            self._topic, cursor.name, self._log, cursor, self._settings, self._clock, sticky_key,
+            self._topic, cursor.name, self._log, cursor, self._settings, self._clock, sticky_keys,
             durable=durable, created=created, terminated=self.terminated,
         )  # fmt: skip
         for rule in self.rules:
