@@ -8,7 +8,9 @@ from pathlib import Path
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics
 from magnetar.admin.local_broker.statistics import LocalStatistics
 from magnetar.admin.local_broker.topic_operations import LocalTopicOperations
+from magnetar.admin.local_broker.broker import local_ports
 from magnetar.admin.ports import StatsOptions
+from magnetar.admin.values.counters import CounterOptions
 from magnetar.model.names import TopicName
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from tests.support.real_broker import TOPIC, RealBroker, run_on_broker
@@ -79,5 +81,26 @@ def test_statistics_outlive_an_unload_while_they_read(tmp_path: Path) -> None:
         service.unload(name)
         stats = await waiting
         assert stats["earliestMsgPublishTimeInBacklogs"] == 1000
+
+    run_on_broker(tmp_path, scenario)
+
+
+def test_counters_leave_out_topics_that_are_gone_by_their_turn(tmp_path: Path) -> None:
+    """A scrape of /metrics takes many turns of the loop; without this its answer broke off in the middle."""
+
+    async def scenario(broker: RealBroker) -> None:
+        service = broker.node.broker.service
+        stored = [TopicName.parse(f"persistent://public/default/{one}") for one in "ab"]
+        nonpersistent = TopicName.parse("non-persistent://public/default/c")
+        client = await broker.client()
+        for name in (*stored, nonpersistent):
+            await client.producer(name.fqn)
+        ports = local_ports(service, broker.node.broker.rates, broker.node.broker.connections)
+        counted = iter(ports.broker.counters(CounterOptions(cursors=True)))
+        first = next(counted)
+        for name in stored:
+            service.unload(name)
+        service.nonpersistent_topics.remove(nonpersistent)
+        assert [first.topic, *[one.topic for one in counted]] == [first.topic]
 
     run_on_broker(tmp_path, scenario)

@@ -79,6 +79,10 @@ class LocalBroker:
 
     def counters(self, options: CounterOptions) -> Iterable[TopicCounters]:
         rates = self._rates
-        stored = (topic_counters(topic, rates, options) for topic in list(self._service.topics.values()))
+        stored = list(self._service.topics.values())
         nonpersistent = list(self._service.nonpersistent_topics.by_name.values())
-        return chain(stored, (nonpersistent_counters(topic, rates, options) for topic in nonpersistent))
+        # who asks takes many turns of the loop for it; a topic may be gone when it comes to it
+        return chain(
+            (topic_counters(topic, rates, options) for topic in stored if not topic.closed),
+            (nonpersistent_counters(topic, rates, options) for topic in nonpersistent if not topic.closed),
+        )
