@@ -20,7 +20,7 @@ from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.ids import Position
 from magnetar.model.subscription_types import AUTO_SPLIT, SubType
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.protocol.sticky_key import sticky_key
+from magnetar.protocol.sticky_key import sticky_keys
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.stored_run import StoredRun, cut
@@ -95,7 +95,7 @@ def measure(sub_type: SubType, consumers: int, group: int, acks: str) -> tuple[f
     log = ReadyLog()
     cursor = Cursor(log, 1, "bench", -1, None)
     subscription = Subscription(
-        TopicIdentity("persistent://a/b/c"), "bench", log, cursor, SETTINGS, SystemClock(), sticky_key
+        TopicIdentity("persistent://a/b/c"), "bench", log, cursor, SETTINGS, SystemClock(), sticky_keys
     )
     members: list[tuple[Consumer, CountingConnection]] = []
     for i in range(consumers):

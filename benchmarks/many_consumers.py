@@ -17,7 +17,7 @@ from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.subscription_types import AUTO_SPLIT, IntRange, KeySharedMeta, KeySharedMode, SubType
-from magnetar.protocol.sticky_key import sticky_key
+from magnetar.protocol.sticky_key import sticky_keys
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.cursor import Cursor
 
@@ -41,7 +41,7 @@ def measure(kind: str, sub_type: SubType, members: int, held: int, *, ring: bool
     log = ReadyLog()
     subscription = Subscription(
         TopicIdentity("persistent://a/b/c"), "bench", log, Cursor(log, 1, "bench", -1, None),
-        replace(SETTINGS, subscription_key_shared_use_consistent_hashing=ring), SystemClock(), sticky_key,
+        replace(SETTINGS, subscription_key_shared_use_consistent_hashing=ring), SystemClock(), sticky_keys,
     )  # fmt: skip
     everybody: list[tuple[Consumer, CountingConnection]] = []
 

@@ -111,9 +111,9 @@ async def work(broker: RealBroker, topics: int, consumers: int, sub_type: c.SubT
     ("topics", "consumers", "sub_type", "most"),
     [
         (1, 1, c.SubType.Exclusive, 252),
-        (1, 4, c.SubType.Shared, 410),
-        (1, 2, c.SubType.Key_Shared, 630),
-        (100, 1, c.SubType.Exclusive, 2856),
+        (1, 4, c.SubType.Shared, 413),
+        (1, 2, c.SubType.Key_Shared, 495),
+        (100, 1, c.SubType.Exclusive, 2476),
     ],
     ids=["exclusive", "shared", "key shared", "many topics"],
 )

@@ -1,7 +1,7 @@
 """Bytes off a socket to typed commands.
 
-SEND, ACK and MESSAGE, of which there are many, are read by hand (`hot_commands`, and `command_runs` for those that
-are alike), every other command by the codec.
+SEND, ACK and MESSAGE, of which there are many, are read by hand (`hot_commands`, and `alike_commands` for SENDs and
+ACKs that are alike), every other command by the codec.
 
 One call decodes so much and no more, whatever was sent: what is left waits until it is asked for (``more``). A broker
 does so once per turn of a connection (docs/decisions/018); a client, which trusts the other side, asks until it is
@@ -15,7 +15,8 @@ from typing import Final
 
 from magnetar.model.errors import ProtocolError
 from magnetar.protocol import codec
-from magnetar.protocol.command_runs import read_ack_ids, read_ack_run, read_send_run
+from magnetar.protocol.alike_commands.runs import read_ack_ids
+from magnetar.protocol.alike_commands.turns import read_acks, read_sends
 from magnetar.protocol.commands import (
     Command,
     CommandMessage,
@@ -176,23 +177,18 @@ class Decoder:
             position = end
             # Protobuf writes fields in order of their numbers: 08 <type> come first, unless someone tries hard.
             kind = buffer[start + 1] if stop > start + 1 and buffer[start] == 8 else 0
-            # a SEND or ACK and the next one are of the same producer or consumer, as far as a byte of its id tells
-            alike = end <= run_last and buffer[end + 13] == buffer[start + 5]
             if command_size > long:
                 append(_long(buffer, start, stop, end, kind))
                 credit -= command_size >> 10
             elif kind == SEND:
-                if alike and (sends := read_send_run(buffer, start - 8, end, enough, limit)) is not None:
-                    append(sends[0])
-                    position = sends[1]
-                    continue
-                append(read_send(buffer, start, stop, end))
+                if end > run_last or (position := read_sends(buffer, start - 8, end, enough, limit, decoded)) < end:
+                    append(read_send(buffer, start, stop, end))
+                    position = end
                 continue
             elif kind == ACK:
-                if alike and (acks := read_ack_run(buffer, start - 8, end, enough)) is not None:
-                    append(acks[0])
-                    position = acks[1]
+                if end <= run_last and (position := read_acks(buffer, start - 8, end, enough, decoded)) >= end:
                     continue
+                position = end
                 several = None
                 if command_size > SEVERAL_IDS_FROM and self._from_client:
                     credit -= command_size >> 5  # as long as the ids of so many bytes may take

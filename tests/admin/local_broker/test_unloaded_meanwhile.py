@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from magnetar.admin.local_broker.broker import local_ports
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics
 from magnetar.admin.local_broker.statistics import LocalStatistics
 from magnetar.admin.local_broker.topic_operations import LocalTopicOperations
-from magnetar.admin.local_broker.broker import local_ports
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.values.counters import CounterOptions
 from magnetar.model.names import TopicName

@@ -14,17 +14,15 @@ from typing import Any, Final
 
 from crc32c import crc32c
 
+from magnetar.protocol.alike_commands.layouts import ID_AT, ack_layout, entry_place, high_part, send_layout
 from magnetar.protocol.commands import AckRun, SendRun
 from magnetar.protocol.entries import DELIVER_AT
-from magnetar.protocol.frames import ENTRY_HEADER_SIZE, read_size
-from magnetar.protocol.hot_commands import LONG_MAX, ONE_ID, ONE_MESSAGE, read_id
+from magnetar.protocol.frames import ENTRY_HEADER_SIZE
+from magnetar.protocol.hot_commands import LONG_MAX, read_id
 from magnetar.protocol.varints import read_varint
 
-_FRAME_MAX: Final = 4096
+FRAME_MAX: Final = 4096
 """Bytes of the largest frame of a run: copying a larger one takes longer than reading its command."""
-_MAGIC: Final = b"\x0e\x01"
-_ID_MAX: Final = 9
-"""Bytes of the largest sequence or entry id, which has 63 bits."""
 _INDIVIDUAL: Final = b"\x10\x00"
 """The type of an ACK that is not cumulative."""
 _ALIKE: Final = 10
@@ -50,28 +48,15 @@ def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> 
 
     The frame from ``at`` to ``end`` is a SEND. None if there are not two of them.
     """
-    start = at + 8
-    if end - at > _FRAME_MAX or data[at + 4 : at + 4 + _ALIKE] != data[end + 4 : end + 4 + _ALIKE]:
+    if end - at > FRAME_MAX or data[at + 4 : at + 4 + _ALIKE] != data[end + 4 : end + 4 + _ALIKE]:
         return None
-    stop = start + read_size(data, at + 4)[0]
-    # 08 06 32 <length> 08 <producer id> 10 <sequence id>; see hot_commands.read_send
-    if data[start + 2] != 0x32 or start + 4 + data[start + 3] != stop or data[start + 4] != 0x08:
+    layout = send_layout(data, at)
+    if layout is None:
         return None
-    producer_id, i = data[start + 5], start + 6
+    i, more, rest = layout
+    producer_id = data[at + ID_AT]
     if producer_id > 127:
-        if data[i] > 127:
-            return None
-        producer_id += (data[i] << 7) - 128
-        i += 1
-    if data[i] != 0x10:
-        return None
-    i += 1
-    many = data[stop - 2 : stop] == ONE_MESSAGE
-    rest = (ONE_MESSAGE if many else b"") + _MAGIC
-    more = stop - i - 1 - (2 if many else 0)
-    """Bytes of the sequence id after its first one; too few if the command ended before it."""
-    if not 0 <= more < _ID_MAX:
-        return None
+        producer_id += (data[at + ID_AT + 1] << 7) - 128
     least, most = (128, 255) if more else (0, 127)
     key = i - at - 4, more + len(rest)
     shape = _SHAPES.get(key)
@@ -79,10 +64,10 @@ def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> 
         shape = _SHAPES[key] = _Shape(*key)
     unpack = shape.unpack
     head = data[at + 4 : i]
-    before = stop - at
+    before = i + more + len(rest) - 1 - at
     size = len(data)
     last = min(last, size - shape.size)
-    frame_max = min(frame_max, _FRAME_MAX) - 4
+    frame_max = min(frame_max, FRAME_MAX) - 4
     known = b""
     base = 0
     begin = at
@@ -95,7 +80,7 @@ def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> 
             break
         if after != known:
             # so many of them have the same bytes here: 128 ids in a row
-            high = _high(after, more, rest)
+            high = high_part(after, more, rest)
             if high < 0:
                 break
             known, base = after, high - least
@@ -115,36 +100,19 @@ def read_ack_run(data: bytes, at: int, end: int, last: int) -> tuple[AckRun, int
 
     The frame from ``at`` to ``end`` is an ACK. None if there are not two of them.
     """
-    start = at + 8
     if data[at + 4 : at + 4 + _ALIKE] != data[end + 4 : end + 4 + _ALIKE]:
         return None
-    stop = start + read_size(data, at + 4)[0]
-    # 08 0a 52 <length> 08 <consumer id> 10 00 1a <length> 08 <ledger> 10 <entry>, and no payload
-    if (
-        stop != at + 4 + read_size(data, at)[0]
-        or data[start + 2] != 0x52
-        or start + 4 + data[start + 3] != stop
-        or data[start + 4] != 0x08
-    ):
+    layout = ack_layout(data, at)
+    if layout is None:
         return None
-    consumer_id, i = data[start + 5], start + 6
+    ledger, _, entry_at, stop = layout
+    consumer_id = data[at + ID_AT]
     if consumer_id > 127:
-        if data[i] > 127:
-            return None
-        consumer_id += (data[i] << 7) - 128
-        i += 1
-    if data[i : i + 3] != ONE_ID or i + 4 + data[i + 3] != stop or data[i + 4] != 0x08:
-        return None
-    first = read_id(data, i + 4, stop)
-    if first is None:
-        return None
-    entry_at = _entry_at(data, i + 4, stop)
-    if entry_at < 0:
-        return None
+        consumer_id += (data[at + ID_AT + 1] << 7) - 128
     size = stop - at
     count = min((last - at) // size + 1, (len(data) - at) // size)
     entries = _alike(data, at, entry_at - at, stop - entry_at - 1, count)
-    return (AckRun(consumer_id, first.ledger, entries), at + len(entries) * size) if len(entries) > 1 else None
+    return (AckRun(consumer_id, ledger, entries), at + len(entries) * size) if len(entries) > 1 else None
 
 
 def read_ack_ids(data: bytes, start: int, stop: int) -> AckRun | None:
@@ -167,7 +135,7 @@ def read_ack_ids(data: bytes, start: int, stop: int) -> AckRun | None:
         if first is None or (entries and first.ledger != ledger):
             return None
         ledger = first.ledger
-        entry_at = _entry_at(data, i + 2, end)
+        entry_at = entry_place(data, i + 2, end)
         if entry_at < 0:
             return None
         size = end - i
@@ -177,18 +145,6 @@ def read_ack_ids(data: bytes, start: int, stop: int) -> AckRun | None:
         entries += some
         i += len(some) * size
     return AckRun(consumer_id, ledger, entries) if i == stop and entries else None
-
-
-def _entry_at(data: bytes, at: int, end: int) -> int:
-    """Return where the entry's number begins in the message id from ``at``, where its ledger stands, to ``end``.
-
-    -1 if its number does not come next, or has more than 63 bits. The id was read by :func:`read_id`.
-    """
-    at += 1
-    while data[at] > 127:
-        at += 1
-    at += 2
-    return at if 0 < end - at <= _ID_MAX and data[at - 1] == 0x10 else -1
 
 
 def _alike(data: bytes, at: int, head: int, more: int, count: int) -> list[int]:
@@ -206,22 +162,9 @@ def _alike(data: bytes, at: int, head: int, more: int, count: int) -> list[int]:
         if begins != begin or not least <= low <= most:
             break
         if after != known:
-            high = _high(after, more, b"")
+            high = high_part(after, more, b"")
             if high < 0:
                 break
             known, base = after, high - least
         ids.append(base + low)
     return ids
-
-
-def _high(after: bytes, more: int, rest: bytes) -> int:
-    """Return what ``more`` bytes of an id add to its first seven bits; -1 unless they end it, and ``rest`` follows."""
-    if after[more:] != rest or (more and after[more - 1] > 127):
-        return -1
-    high = 0
-    for place in range(more):
-        byte = after[place]
-        if place < more - 1 and byte < 128:
-            return -1
-        high |= (byte & 127) << (7 * place + 7)
-    return high
