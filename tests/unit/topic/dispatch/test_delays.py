@@ -11,12 +11,14 @@ import pytest
 
 from magnetar.broker.topic.dispatch.delays import Delays
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
+from magnetar.broker.topic.publish.producer import PendingEntry
 from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.model.errors import NotAllowedError, ServerError
 from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import DelayedDelivery, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry, deliver_at
-from tests.support.topic_bench import TopicBench, simulated
+from magnetar.protocol.frames import with_checksum
+from tests.support.topic_bench import TopicBench, gone_producer, simulated
 
 SHARING = pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
 
@@ -66,6 +68,27 @@ def test_a_message_is_delayed_however_long_its_metadata_are(tmp_path: Path, padd
         bench = TopicBench(tmp_path)
         _, connection = await bench.join(SubType.Shared)
         bench.publish(500, padding=padding)
+        await bench.durable()
+        assert connection.ordinals == []
+        await asyncio.sleep(0.6)
+        assert connection.ordinals == [0]
+
+    simulated(main)
+
+
+def test_a_message_whose_metadata_begin_with_the_delay_is_delayed(tmp_path: Path) -> None:
+    """No client has to write its fields in the order of their numbers."""
+
+    async def main() -> None:
+        bench = TopicBench(tmp_path)
+        _, connection = await bench.join(SubType.Shared)
+        at = bench.clock.now_ms() + 500
+        with_delay = build_entry(EntryMetadata("p", 1, 1, deliver_at_time=at), b"")
+        without = build_entry(EntryMetadata("p", 1, 1), b"")
+        delay = with_delay[len(without) :]
+        turned = with_checksum(with_delay[6:10] + delay + without[10:] + b"m")
+        assert deliver_at(turned) == at
+        bench.topic.delays.append(turned, 1, PendingEntry(gone_producer(), 1, 0))
         await bench.durable()
         assert connection.ordinals == []
         await asyncio.sleep(0.6)
