@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -49,7 +50,7 @@ class SpanMachine(RuleBasedStateMachine):
         self.table = SpanTable(self.home, 7)
         self.model: dict[int, Place] = {}
         self.ledger_of: dict[int, int] = {}
-        self.end = self.first = 0
+        self.end = self.first = self.moved = 0
         self.ledger = self.segment = 1
         self.offset = 48
 
@@ -77,7 +78,15 @@ class SpanMachine(RuleBasedStateMachine):
     @rule(share=st.floats(0, 0.999), entries=st.integers(1, 8), gone=st.booleans())
     def move(self, share: float, entries: int, gone: bool) -> None:
         """Move parts of a ledger in older segments, as they come: spans, fronts, middles; or what is gone already."""
-        first = int(share * self.end)
+        self._move(int(share * self.end), entries, gone=gone)
+
+    @rule(counts=st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    def move_on(self, counts: list[int]) -> None:
+        """Move what follows the last that was moved, one extent after the other, as a cleaner does."""
+        for entries in counts:
+            self._move(self.moved, entries, gone=False)
+
+    def _move(self, first: int, entries: int, *, gone: bool) -> None:
         ledger = self.ledger_of.get(first, 1)
         known = {
             o for o in range(first, first + entries)
@@ -93,6 +102,7 @@ class SpanMachine(RuleBasedStateMachine):
             if ordinal in self.model:
                 self.model[ordinal] = Place(self.segment, self.offset, first)
         self.offset += (end - first) * ENTRY
+        self.moved = end
 
     @rule(share=st.floats(0, 1), all_of_it=st.booleans())
     def trim(self, share: float, all_of_it: bool) -> None:
@@ -135,6 +145,45 @@ class SpanMachine(RuleBasedStateMachine):
             assert (number in self.home.occupancy) == (number in by_segment)
             assert self.home.occupancy.living(number) == sum(span.living for span in found)
             assert all(0 <= span.living <= span.bytes for span in found)
+
+
+@pytest.mark.parametrize("hidden", [0, 2])
+def test_extents_that_are_moved_one_after_the_other_lie_in_one_span(hidden: int) -> None:
+    """A log has as few spans as its places allow: each costs memory, and a place in checkpoints."""
+    _, spans = table()
+    for first in range(0, 12, 4):
+        spans.place(1, 5, first, 4, 48 + first * ENTRY, 4 * ENTRY)
+    spans.drop_before(hidden)
+    for number, first in enumerate(range(0, 12, 4), 1):
+        spans.move(ExtentPlace(2, 5, first, first + 4, 500 + first * ENTRY, 4 * ENTRY), 0)
+        moved, *rest = spans
+        assert (moved.segment, moved.first, moved.end, moved.bytes) == (2, 0, first + 4, number * 4 * ENTRY)
+        assert moved.places is not None
+        assert list(moved.places.firsts) == list(range(0, first + 1, 4))
+        assert list(moved.places.offsets) == [500 + begin * ENTRY for begin in moved.places.firsts]
+        assert [(one.segment, one.first, one.end) for one in rest] == ([(1, first + 4, 12)] if first < 8 else [])
+    assert len(list(spans)) == 1
+
+
+def test_what_is_moved_goes_to_no_other_segments_and_no_other_ledgers_span() -> None:
+    for segment, ledger, first in ((3, 5, 4), (2, 6, 4)):
+        _, spans = table()
+        spans.place(2, 5, 0, 4, 48, 40)
+        spans.place(1, ledger, first, 4, 48, 40)
+        spans.move(ExtentPlace(segment, ledger, first, first + 4, 500, 40), 0)
+        assert [(one.segment, one.ledger, one.first, one.end) for one in spans] == [
+            (2, 5, 0, 4), (segment, ledger, 4, 8)
+        ]  # fmt: skip
+
+
+def test_what_is_moved_stands_behind_its_own_neighbour_of_three() -> None:
+    """The span before it, not the one before that."""
+    _, spans = table()
+    spans.place(2, 5, 0, 4, 48, 40)
+    spans.place(3, 5, 4, 4, 48, 40)
+    spans.place(1, 5, 8, 4, 48, 40)
+    spans.move(ExtentPlace(3, 5, 8, 12, 500, 40), 0)
+    assert [(one.segment, one.first, one.end) for one in spans] == [(2, 0, 4), (3, 4, 12)]
 
 
 def table() -> tuple[Home, SpanTable]:
@@ -231,6 +280,16 @@ def test_out_of_whose_middle_was_moved_is_smaller_by_what_was_moved() -> None:
     assert (before.bytes, after.bytes) == (60, 20)
     assert (before.hidden, after.hidden) == (20, 0)
     assert home.occupancy.living(1) == before.living + after.living == 60
+
+
+def test_each_side_of_a_middle_has_its_part_wherever_the_span_begins() -> None:
+    _, spans = table()
+    spans.place(1, 5, 0, 20, 48, 200)
+    spans.place(2, 5, 20, 10, 48, 100)
+    spans.move(ExtentPlace(3, 5, 26, 28, 48, 20), 0)
+    assert [(span.first, span.end, span.bytes) for span in spans] == [
+        (0, 20, 200), (20, 26, 60), (26, 28, 20), (28, 30, 20)
+    ]  # fmt: skip
 
 
 def test_whose_end_was_moved_is_smaller_by_what_was_moved() -> None:
