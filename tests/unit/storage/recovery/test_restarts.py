@@ -8,6 +8,7 @@ import pytest
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.journal_backend import segment_name
+from tests.support.directory_image import snapshot
 from tests.support.simulated_store import Disk, publish, read_all, simulated
 
 
@@ -306,3 +307,41 @@ async def test_a_store_that_closes_on_a_failing_disk_is_closed(disk: Disk) -> No
     await asyncio.sleep(0.5)
     await store.close()
     await asyncio.sleep(5)
+
+
+@simulated
+async def test_a_store_that_closes_while_a_write_is_in_doubt_leaves_no_checkpoint(disk: Disk) -> None:
+    """What its last group left in the file is for the next start to judge."""
+    store = disk.open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 3)
+    disk.files.fail("sync", times=2)
+    log.append(b"refused", 1, None)
+    log.open_cursor("s", 0)
+    for _ in range(1000):
+        await asyncio.sleep(0.001)
+        if store.journal.failing is not None:
+            break
+    before = set(disk.files.names())
+    await store.close()
+    assert store.journal.failing is not None
+    assert {name for name in set(disk.files.names()) - before if "checkpoint" in name or "index" in name} == set()
+    disk.kill()
+    store = disk.open()
+    assert store.damage == []
+    assert await read_all(store.open_log("a")) == [b"entry %d" % i for i in range(3)]
+    await store.close()
+
+
+@simulated
+async def test_a_store_that_wrote_nothing_leaves_its_directory_as_it_was(disk: Disk) -> None:
+    for count in (0, 3):
+        store = disk.open()
+        if count:
+            await publish(store, store.open_log("a"), 0, count)
+        await store.close()
+        before = snapshot(disk.files)
+        for _ in range(2):
+            store = disk.open()
+            await store.close()
+            assert snapshot(disk.files) == before
