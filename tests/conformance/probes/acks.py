@@ -23,7 +23,7 @@ def backlog_of(broker: Broker, name: str) -> int:
     return count
 
 
-@probe("5.7.1", "5.7.2", "5.7.3", "5.7.4", "5.7.10")
+@probe("5.7.1", "5.7.2", "5.7.3", "5.7.4", "5.7.10", "5.7.13")
 def ack_kinds(broker: Broker) -> Json:
     """Individual, several at once, cumulative, repeated, of an unknown ledger, of a later entry; the responses."""
     said: dict[str, Json] = {}
@@ -34,6 +34,8 @@ def ack_kinds(broker: Broker) -> Json:
         "twice": lambda wire, got: (ack(wire, [place(got[0])]), ack(wire, [place(got[0])]))[1],
         "unknown ledger": lambda wire, got: ack(wire, [{"ledgerId": 999999, "entryId": 0}]),
         "entry not written": lambda wire, got: ack(wire, [{**place(got[0]), "entryId": 77}]),
+        "entry not written, cumulative": lambda wire, got: ack(wire, [{**place(got[0]), "entryId": 77}], "Cumulative"),
+        "unknown ledger, cumulative": lambda wire, got: ack(wire, [{"ledgerId": 999999, "entryId": 0}], "Cumulative"),
         "cumulative back": lambda wire, got: (
             ack(wire, [place(got[3])], "Cumulative"), ack(wire, [place(got[1])], "Cumulative"),
         )[1],

@@ -52,6 +52,42 @@ def test_acknowledgements_of_two_ledgers_in_one_command_have_one_answer_when_all
     talk(simulation, Settings(acknowledgmentAtBatchIndexLevelEnabled=True))
 
 
+@pytest.mark.parametrize("place", [(0, 2), (0, 77), (1, 0), (1000, 0)])
+def test_a_cumulative_acknowledgement_behind_all_messages_changes_nothing(place: tuple[int, int]) -> None:
+    """It is answered all the same (rule 5.7.13): a client that names what is not there yet has lost no message."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s")
+        ids = [await producer.publish(b"m") for _ in range(2)]
+        assert await entries_of(consumer, 2) == [0, 1]
+        await consumer.ack(c.MessageIdData(ids[0].ledger + place[0], place[1]), cumulative=True)
+        assert (await stats(world))["subscriptions"]["s"]["msgBacklog"] == 2
+        ids += [await producer.publish(b"m") for _ in range(2)]
+        await consumer.ack(ids[2], cumulative=True)
+        assert (await stats(world))["subscriptions"]["s"]["msgBacklog"] == 1
+
+    talk(simulation)
+
+
+def test_a_cumulative_acknowledgement_between_two_ledgers_reaches_the_end_of_the_first() -> None:
+    """What an id that does not exist stands behind is acknowledged, if messages follow (rule 5.7.13)."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s")
+        first, _ = [await producer.publish(b"m") for _ in range(2)]
+        world.machine.broker.service.topics[T].log.open_ledger()
+        await producer.publish(b"m")
+        assert await entries_of(consumer, 3) == [0, 1, 0]
+        await consumer.ack(c.MessageIdData(first.ledger, 77), cumulative=True)
+        assert (await stats(world))["subscriptions"]["s"]["msgBacklog"] == 1
+
+    talk(simulation)
+
+
 @pytest.mark.parametrize("ids", [1, 2])
 def test_a_cumulative_acknowledgement_names_one_place_and_those_of_more_change_nothing(ids: int) -> None:
     """They are answered all the same (rule 1.3.5)."""

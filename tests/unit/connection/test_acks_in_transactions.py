@@ -101,14 +101,14 @@ def test_messages_one_by_one(sub_type: c.SubType, acked: list[Named], left: dict
         ([(0, 0)], {1: (), 2: (), 3: ()}),
         ([(1, 0b1100)], {1: (0b1100,), 2: (), 3: ()}),
         ([(3, 0)], {}),
-        ([(None, 0)], {}),
+        ([(None, 0)], EVERYTHING),
         ([(0, 0), (1, 0)], EVERYTHING),
         ([], EVERYTHING),
     ],
 )
 def test_everything_up_to_a_message(sub_type: c.SubType, acked: list[Named], left: dict[int, tuple[int, ...]]) -> None:
     """Only one message can be meant, and only where there is an order; everything else is answered and means nothing
-    (rules 5.5.6, 5.7.4)."""
+    (rules 5.5.6, 5.7.4, 5.7.13)."""
     in_order = sub_type in (c.SubType.Exclusive, c.SubType.Failover)
 
     async def simulation(world: World) -> None:

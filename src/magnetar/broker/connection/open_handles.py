@@ -64,6 +64,11 @@ class OpenConsumer:
             self.ledger = self.topic.log.table.holding(ordinal)
         return ordinal
 
+    def before(self, message_id: c.MessageIdData) -> int | None:
+        """Ordinal of the last entry before the place of one that does not exist; None behind all (rule 5.7.13)."""
+        after = self.log.ordinal(Position(message_id.ledger, message_id.entry))
+        return after - 1 if after < self.log.end else None
+
     def exact_all(self, ids: Sequence[c.MessageIdData]) -> list[int]:
         """Ordinals of the entries that exist."""
         return [ordinal for ordinal in map(self.exact, ids) if ordinal is not None]

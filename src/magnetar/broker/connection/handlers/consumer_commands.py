@@ -136,11 +136,13 @@ def _acknowledge_until(held: OpenConsumer, ack: c.CommandAck, done: Callable[[],
         done()
         return
     message_id = ack.message_ids[0]
-    # an id that does not exist acknowledges the entries before its place
     ordinal = held.exact(message_id)
     batch = None
     if ordinal is None:
-        ordinal = held.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1
+        ordinal = held.before(message_id)
+        if ordinal is None:
+            done()
+            return
     elif message_id.ack_set:
         batch = IndexAck(ordinal, message_id.ack_set, message_id.batch_size)
     held.subscription.acks.take_until(held.consumer, ordinal, done, batch)

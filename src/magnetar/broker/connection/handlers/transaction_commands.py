@@ -19,7 +19,6 @@ from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.transaction_coordinator import TransactionCoordinator
 from magnetar.model.errors import ForeignTransactionError, MagnetarError, NotAllowedError, ServerError
-from magnetar.model.ids import Position
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
 from magnetar.transactions.coordinator import txn_text
@@ -257,7 +256,11 @@ def _reserve(
         if len(ack.message_ids) != 1 or subscription.sub_type not in (SubType.Exclusive, SubType.Failover):
             done()
             return
-        transactions.acknowledge_until(subscription, txn, _until(held, subscription, ack.message_ids[0]), done)
+        until = _until(held, subscription, ack.message_ids[0])
+        if until is None:
+            done()
+        else:
+            transactions.acknowledge_until(subscription, txn, until, done)
         return
     whole: dict[int, None] = {}
     parts: dict[int, PartialBatch] = {}
@@ -274,11 +277,12 @@ def _reserve(
     transactions.acknowledge(subscription, held.consumer, txn, list(whole), only_parts, done)
 
 
-def _until(held: OpenConsumer, subscription: Subscription, message_id: c.MessageIdData) -> PartialBatch:
-    """An id that does not exist acknowledges the entries before its place (rule 5.7.4)."""
+def _until(held: OpenConsumer, subscription: Subscription, message_id: c.MessageIdData) -> PartialBatch | None:
+    """An id that does not exist acknowledges the entries before its place, behind all none (rule 5.7.13)."""
     ordinal = held.exact(message_id)
     if ordinal is None:
-        return PartialBatch(held.topic.log.ordinal(Position(message_id.ledger, message_id.entry)) - 1, 0, 0)
+        before = held.before(message_id)
+        return None if before is None else PartialBatch(before, 0, 0)
     if message_id.ack_set:
         return _part(subscription, ordinal, message_id)
     return PartialBatch(ordinal, 0, 0)
