@@ -215,3 +215,19 @@ def test_who_is_refused_is_nobody_and_never_was_let_in(
         assert (door.session.login, door.session.caller) == (None, before)
 
     run(scenario)
+
+
+@pytest.mark.parametrize("flags", [None, *(c.FeatureFlags(*[at == which for at in range(6)]) for which in range(6))])
+def test_what_a_client_says_of_itself_is_known_from_then_on(flags: c.FeatureFlags | None) -> None:
+    """What it can do decides what it is sent (rule 1.2.5); who says nothing can do none of it."""
+
+    async def scenario() -> None:
+        listener = Listener(fake_service(), Connections())
+        listener.connection_made(FakeTransport(listener))
+        listener.data_received(codec.encode(c.CommandConnect("Pulsar Test 1.2", 19, feature_flags=flags)))
+        session = listener.session
+        assert session.features == (flags or c.FeatureFlags())
+        assert (session.client_version, session.protocol_version) == ("Pulsar-Test-1.2", 19)
+        hang_up(listener)
+
+    asyncio.run(scenario())

@@ -171,3 +171,12 @@ def test_message_frames_are_what_protobuf_writes(
         assert out[::2] == [
             single.header(ledger, first + i, len(entry), consumer_epoch=epoch) for i, entry in enumerate(batch)
         ]
+
+
+@pytest.mark.parametrize(("sequence", "entry"), [(-1, 5), (-5, 5), (5, -1), (5, -3), (-1, -1)])
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_receipts_of_negative_ids_that_count_on(sequence: int, entry: int, count: int) -> None:
+    """Producers may begin at -1; its number has ten bytes, the next one has one."""
+    receipts = Receipts(37, 5)
+    found = Decoder().feed(receipts.run(range(sequence, sequence + count), entry))
+    assert found == [CommandSendReceipt(37, sequence + i, MessageIdData(5, entry + i), 0) for i in range(count)]
