@@ -6,13 +6,15 @@ The file system is a tmpfs of a few megabytes, which only root can mount; elsewh
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -140,6 +142,40 @@ async def read(port: int, expected: int) -> int:
         with pytest.raises(RawClientError, match="No space left on device"):
             await client.subscribe(T, "new", SubType.Shared)
         return len(got)
+
+
+def test_what_rest_refuses_on_a_full_disk_is_not_there_after_a_restart(tmp_path: Path) -> None:
+    """The topic was answered with 500, "nothing of it was accepted", and existed."""
+    topics = "/admin/v2/persistent/public/default"
+    with small_disk(tmp_path / "disk", 24 * MB) as disk:
+        with standalone(disk / "data") as (process, line):
+            rest = ports(line)[1]
+            said = []
+            for i in range(20):
+                fill(disk)
+                said.append(put(rest, f"{topics}/t{i}"))
+            assert 500 in said
+            there = [f"persistent://public/default/t{i}" for i, status in enumerate(said) if status == 204]
+            assert sorted(listed(rest, topics)) == sorted(there)
+            process.kill()
+            process.wait(30)
+        with standalone(disk / "data") as (process, line):
+            assert sorted(listed(ports(line)[1], topics)) == sorted(there)
+
+
+def put(port: int, path: str) -> int:
+    """Make a topic; return the status of the answer."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=40)) as connection:
+        connection.request("PUT", path)
+        return connection.getresponse().status
+
+
+def listed(port: int, path: str) -> list[str]:
+    """The topics of a namespace."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=40)) as connection:
+        connection.request("GET", path)
+        found: list[str] = json.loads(connection.getresponse().read())
+        return found
 
 
 OFFICIAL = """

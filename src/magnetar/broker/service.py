@@ -6,6 +6,7 @@ import datetime
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from random import Random
 
 from magnetar.authorization.authorizer import Authorizer
@@ -228,8 +229,20 @@ class BrokerService:
         with self.activity.load():
             topic = Topic(name, self.store, self._dispatch, self.clock, self.rng, policies, self._publishing, shared)
         self.topics[name.fqn] = topic
+        topic.when_durable(partial(self._made, topic))  # before whoever asked for it is answered
         self.coordinator.loaded(topic)
         return topic
+
+    def _made(self, topic: Topic, refused: Exception | None) -> None:
+        """A new topic that the disk refused does not exist, as those are told who asked for it."""
+        name = topic.name
+        if refused is None or self.topics.get(name.fqn, topic) is not topic:
+            return
+        if self.store.forget_unborn(topic.log):
+            self.topics.pop(name.fqn, None)
+            topic.close()
+            self.directory.remove(name)
+            self.changes.deleted(name)
 
     def _nonpersistent_changed(self, name: TopicName, there: bool) -> None:
         change: Callable[[TopicName], object] = self.directory.add if there else self.directory.remove

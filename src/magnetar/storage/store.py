@@ -75,8 +75,8 @@ class LedgerStore:
         )
         self._tasks = TaskGroup("storage")
         self._logs: dict[str, ManagedLedger] = {}
-        self._unborn: set[int] = set()
-        """Logs whose existence is not durable yet."""
+        self._unborn: dict[int, tuple[Callable[[], None], list[bytes]]] = {}
+        """Logs whose existence is not durable yet: what is called then, and the records that say that they exist."""
         self.ids = [0, 0, 0]
         """Highest log, ledger and cursor id ever given."""
         self.secret = secrets.randbits(32)
@@ -225,9 +225,28 @@ class LedgerStore:
         if managed is None:
             self.ids[0] += 1
             managed = self._logs[name] = ManagedLedger(self, self.ids[0], name)
-            self._unborn.add(managed.id)
-            managed.write_birth(partial(self._unborn.discard, managed.id))
+            born = partial(self._born, managed.id)
+            self._unborn[managed.id] = born, []
+            managed.write_birth(born)
         return managed
+
+    def _born(self, log_id: int) -> None:
+        del self._unborn[log_id]
+
+    def birth_given(self, log_id: int, record: bytes) -> None:
+        """The journal is given a record which says that a log exists."""
+        if (unborn := self._unborn.get(log_id)) is not None:
+            unborn[1].append(record)
+
+    def forget_unborn(self, managed: ManagedLedger) -> bool:
+        """Have it that a log, whose birth the disk has just refused, never was; False if it exists or is used."""
+        if managed.id not in self._unborn or managed.cursors or managed.feature_states or managed.pending:
+            return False
+        born, written = self._unborn.pop(managed.id)
+        del self._logs[managed.name]
+        managed.forget()
+        self.journal.withdraw(written, born)
+        return True
 
     def when_records_are_taken(self, answer: Callable[[PersistenceError | None], None]) -> None:
         """Answer whether the disk takes writes. After a failed write only another write shows that (decision 069)."""

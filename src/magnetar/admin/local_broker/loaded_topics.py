@@ -32,6 +32,15 @@ async def durable(register: Callable[[Done, Failed], None]) -> None:
         ) from None
 
 
+async def written(barrier: Callable[[Done], None]) -> None:
+    """Wait until changes are on the disk that cannot be refused any more: they are written until the disk takes them.
+
+    A write that fails refuses none of them, so that its words, that nothing was accepted, are not theirs. Raises
+    PersistenceError after a while.
+    """
+    await durable(lambda done, _: barrier(done))
+
+
 class LoadedTopics:
     """The topics of one :class:`BrokerService`; a persistent one that is not in memory is loaded."""
 
@@ -61,7 +70,7 @@ class LoadedTopics:
 
     async def durable(self) -> None:
         """Return when everything that was changed before is on the disk. Raises PersistenceError."""
-        await durable(self.service.store.journal.barrier)
+        await written(self.service.store.journal.barrier)
 
 
 async def deletion_over(topic: Topic, subscription: str) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from magnetar.admin.local_broker.entries import entry_at
-from magnetar.admin.local_broker.loaded_topics import LoadedTopics, deletion_over, durable, subscription_of
+from magnetar.admin.local_broker.loaded_topics import LoadedTopics, deletion_over, durable, subscription_of, written
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
@@ -93,7 +93,7 @@ class LocalSubscriptions:
             return 0
         found = self._loaded.topic(topic)
         skipped = subscription_of(found, name).skip_unreadable()
-        await durable(found.log.barrier)
+        await written(found.log.barrier)
         return skipped
 
     async def expire(self, topic: TopicName, name: str, seconds: int) -> bool:
@@ -173,7 +173,7 @@ async def _expire_older(topic: Topic, subscription: Subscription, seconds: int) 
     backlog = subscription.cursor.backlog()
     served = bool(subscription.consumers) and backlog < _ALMOST_CAUGHT_UP
     gone = await expire(subscription, topic.clock.now_ms() - seconds * 1000)
-    await durable(topic.log.barrier)
+    await written(topic.log.barrier)
     return gone > 0 or (backlog > 0 and not served)
 
 
@@ -189,7 +189,7 @@ async def _expire_until(topic: Topic, subscription: Subscription, position: Posi
     last = topic.log.ordinal(position) - 1 if exact is None or excluded else exact
     if last > subscription.cursor.mark_delete:
         subscription.expire_until(last)
-    await durable(topic.log.barrier)
+    await written(topic.log.barrier)
     return True
 
 

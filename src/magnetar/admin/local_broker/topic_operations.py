@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from magnetar.admin.local_broker.entries import message_id
-from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable
+from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable, written
 from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.names import TopicName
@@ -67,7 +67,7 @@ async def _truncate(topic: Topic) -> None:
         subscription.skip_until(end - 1)
     log.open_ledger()
     topic.trim_to(min(end, topic.slowest() + 1), 0)
-    await durable(log.barrier)
+    await written(log.barrier)
 
 
 async def _trim(topic: Topic) -> int:
@@ -76,5 +76,5 @@ async def _trim(topic: Topic) -> int:
         dropped = topic.trim()
     else:
         dropped = await apply_retention(topic, topic.clock.now_ms())
-    await durable(topic.log.barrier)
+    await written(topic.log.barrier)
     return dropped

@@ -15,13 +15,14 @@ earlier version took any number) is not begun: its partitions come with their fi
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from magnetar.broker.topic.topic import Topic
 from magnetar.metadata.partitioned import PartitionedTopics
-from magnetar.model.errors import MagnetarError, ServiceNotReadyError, TopicNotFoundError
+from magnetar.model.errors import MagnetarError, PersistenceError, ServiceNotReadyError, TopicNotFoundError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PARTITIONS_MAX
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 20
 """Partitions that are created in one turn of the loop; a few milliseconds."""
+DURABLE_SECONDS: Final = 30.0
+"""So long the disk may take for them before whoever asked for them is told."""
 
 
 class PartitionCreator:
@@ -92,7 +95,8 @@ class PartitionCreator:
     async def make_durably(self, name: TopicName, first: int, end: int) -> None:
         """Create partitions as :meth:`make` does, some at a time.
 
-        Raises TopicNotFoundError if the topic is removed meanwhile, ServiceNotReadyError if the broker stops.
+        Raises TopicNotFoundError if the topic is removed meanwhile, ServiceNotReadyError if the broker stops,
+        PersistenceError if the disk does not take them.
         """
         for index in range(first, end, AT_ONCE):
             if self._ending:
@@ -100,7 +104,18 @@ class PartitionCreator:
             if self._partitioned.count(name) < end or self._partitioned.leaving(name):
                 raise TopicNotFoundError(f"Topic {name.fqn} was deleted while its partitions were being made")
             self.make(name, index, min(index + AT_ONCE, end))
-            await settled(self._store.journal.barrier)
+            await self._on_disk(name, end)
+
+    async def _on_disk(self, name: TopicName, count: int) -> None:
+        """What is made is written until the disk takes it, so that a write that fails refuses nothing of it."""
+        try:
+            async with asyncio.timeout(DURABLE_SECONDS):
+                await settled(lambda done, _: self._store.journal.barrier(done))
+        except TimeoutError:
+            raise PersistenceError(
+                f"{name.fqn} is there with its {count} partitions, but not all of them are on the disk after "
+                f"{DURABLE_SECONDS:g} s; they are made when they are used, or with the next start"
+            ) from None
 
     async def make_noted(self, name: TopicName) -> None:
         """Create what the metadata notes as missing, then remove the note. Raises as :meth:`make_durably`."""

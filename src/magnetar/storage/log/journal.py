@@ -50,15 +50,10 @@ class Journal:
     """The one writer of the log. Lives on the event loop; ``writer`` does the writing elsewhere."""
 
     def __init__(
-        self,
-        writer: SegmentWriter,
-        clock: Clock,
-        *,
-        sync_data: bool = True,
-        segment_bytes: int = 128 << 20,
-        aligned_bytes_min: int = 32 << 10,
+        self, writer: SegmentWriter, clock: Clock, *,
+        sync_data: bool = True, segment_bytes: int = 128 << 20, aligned_bytes_min: int = 32 << 10,
         ack_delay: float = 0.02,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._writer = writer
         self._clock = clock
         self.sync_data = sync_data
@@ -127,6 +122,10 @@ class Journal:
         if failed is None:
             self._group.kept.append(record)
         self._wait(done, failed)
+
+    def withdraw(self, unwritten: list[bytes], done: Done) -> None:
+        """Write these records no more, whose writing has failed, and forget who waits for them."""
+        self._group.withdraw(unwritten, done)
 
     def touch(self, cursor: DirtyCursor, done: Done | None) -> None:
         """Have the cursor's changes in the next group; at once if there is a waiter, else within ``ack_delay``."""

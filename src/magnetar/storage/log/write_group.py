@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from operator import attrgetter, itemgetter
 from typing import Final, Protocol
 
@@ -171,6 +172,14 @@ class WriteGroup:
                     owner.on_group()
                 except Exception:
                     log.exception(CALLBACK_FAILED)
+
+    def withdraw(self, unwritten: list[bytes], done: Done) -> None:
+        """Leave these records out, and ``done``, which waits for them and for nothing else."""
+        for record in unwritten:
+            self.records.remove(record)
+            self.kept.remove(record)
+        with suppress(ValueError):  # called already
+            self.waiters.remove((done, None))
 
     def measured(self) -> tuple[WriteTimes, int]:
         """How long it took, and how many entries it had."""
