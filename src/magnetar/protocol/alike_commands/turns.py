@@ -20,39 +20,42 @@ from magnetar.protocol.commands import AckType, Command, CommandAck, CommandSend
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE
 
 _INDIVIDUAL: Final = AckType.Individual
+_SEND: Final = 6
+"""The type of a SEND."""
 
 _new_send: Callable[..., CommandSend] = tuple.__new__
 _new_ack: Callable[..., CommandAck] = tuple.__new__
 _new_id: Callable[..., MessageIdData] = tuple.__new__
 
 
-def read_sends(data: bytes, at: int, end: int, last: int, frame_max: int, decoded: list[Command]) -> int:
-    """Append SENDs from ``at`` on that begin at ``last`` at the latest; returns where what follows begins.
+def read_alike(data: bytes, at: int, end: int, last: int, frame_max: int, decoded: list[Command]) -> int:
+    """Append SENDs or ACKs from ``at`` on that begin at ``last`` at the latest; returns where what follows begins.
 
-    The frame from ``at`` to ``end`` is a SEND. ``at`` if the one behind it differs.
+    The frame from ``at`` to ``end`` is a SEND or an ACK, and 14 bytes at least follow it. ``at`` if nothing was read.
     """
-    # a byte of the producer's id tells for nearly all whether both are of the same one
-    if data[end + ID_AT] == data[at + ID_AT] and (run := read_send_run(data, at, end, last, frame_max)) is not None:
-        decoded.append(run[0])
-        return run[1]
-    if end - at > FRAME_MAX or data[end + 4 : end + ID_AT] != data[at + 4 : at + ID_AT]:
-        return at
-    layout = send_layout(data, at)
-    return at if layout is None else _sends_in_turn(data, at, last, frame_max, layout, decoded)
-
-
-def read_acks(data: bytes, at: int, end: int, last: int, decoded: list[Command]) -> int:
-    """Append ACKs from ``at`` on that begin at ``last`` at the latest; returns where what follows begins.
-
-    The frame from ``at`` to ``end`` is an ACK. ``at`` if the one behind it differs.
-    """
-    if data[end + ID_AT] == data[at + ID_AT] and (run := read_ack_run(data, at, end, last)) is not None:
-        decoded.append(run[0])
-        return run[1]
+    # two bytes of the producer's or consumer's id tell whether both are of the same one
+    same = data[end + ID_AT : end + ID_AT + 2] == data[at + ID_AT : at + ID_AT + 2]
+    if data[at + 9] == _SEND:
+        if same:
+            sends = read_send_run(data, at, end, last, frame_max)
+            if sends is None:
+                return at
+            decoded.append(sends[0])
+            return sends[1]
+        if end - at > FRAME_MAX or data[end + 4 : end + ID_AT] != data[at + 4 : at + ID_AT]:
+            return at
+        of_send = send_layout(data, at)
+        return at if of_send is None else _sends_in_turn(data, at, last, frame_max, of_send, decoded)
+    if same:
+        acks = read_ack_run(data, at, end, last)
+        if acks is None:
+            return at
+        decoded.append(acks[0])
+        return acks[1]
     if data[end : end + ID_AT] != data[at : at + ID_AT]:
         return at
-    layout = ack_layout(data, at)
-    return at if layout is None else _acks_in_turn(data, at, last, layout, decoded)
+    of_ack = ack_layout(data, at)
+    return at if of_ack is None else _acks_in_turn(data, at, last, of_ack, decoded)
 
 
 def _sends_in_turn(
