@@ -92,6 +92,7 @@ def test_a_taken_port_is_said(tmp_path: Path, setting: str, which: int) -> None:
             assert str(taken) in said
             assert "in use" in said
             assert "Traceback" not in said
+        assert not (tmp_path / "two").exists()
         # it has left nothing behind that would be in the way
         with standalone(tmp_path / "two") as (_, again):
             assert ports(again)

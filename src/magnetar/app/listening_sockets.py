@@ -53,6 +53,14 @@ def http_entrances(settings: Settings, tls: BrokerTls | None) -> list[Entrance]:
     return found
 
 
+def require_free_ports(settings: Settings, tls: BrokerTls | None) -> None:
+    """Bind all ports for a moment. Raises OSError, as binding them later would."""
+    with ExitStack() as bound:
+        for entrances in (binary_entrances, http_entrances):
+            for found in entrances(settings, tls):
+                bound.enter_context(found.listening)
+
+
 def _bind(bound: ExitStack, name: str, settings: Settings, port: int) -> Entrance:
     host = settings.bindAddress
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, ExitStack, suppress
@@ -13,7 +14,14 @@ from random import Random
 from typing import Final
 
 from magnetar.app.data_directory import DataDirectory
-from magnetar.app.listening_sockets import binary_entrances, broker_tls, http_entrances, port_of, url_of
+from magnetar.app.listening_sockets import (
+    binary_entrances,
+    broker_tls,
+    http_entrances,
+    port_of,
+    require_free_ports,
+    url_of,
+)
 from magnetar.app.rest import RestPort
 from magnetar.authorization.audit import AuditRecords
 from magnetar.broker.connection.credential_checks import CredentialChecks
@@ -255,6 +263,8 @@ class Node:
     def __init__(self, data: Path, settings: Settings) -> None:
         self.settings = settings
         self._tls = broker_tls(settings)
+        if not os.path.lexists(data):
+            require_free_ports(settings, self._tls)  # a start that is refused for them leaves no new directory
         self._home = DataDirectory(data)
         try:
             self.broker = self._make(data)
