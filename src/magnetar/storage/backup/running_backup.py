@@ -17,7 +17,13 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
-from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError
+from magnetar.model.errors import (
+    ConflictError,
+    InvalidValueError,
+    MagnetarError,
+    PersistenceError,
+    PreconditionFailedError,
+)
 from magnetar.runtime.callbacks import settled
 from magnetar.runtime.tasks import TaskGroup
 from magnetar.storage.backends.file_names import checkpoint_name, checkpoint_numbers, segment_numbers
@@ -34,6 +40,8 @@ log = logging.getLogger(__name__)
 RUNNING: Final = "RUNNING"
 SUCCESS: Final = "SUCCESS"
 ERROR: Final = "ERROR"
+_REFUSALS: Final = (ConflictError, InvalidValueError, PreconditionFailedError)
+"""What is wrong with the request: whoever sent it gets the answer, and nobody else has anything to do."""
 
 
 class BackupPlace(Protocol):
@@ -154,7 +162,10 @@ class RunningBackups:
             why = cause if isinstance(cause, OSError) else repr(cause)
             error = PersistenceError(f"backup {status.name} could not be written: {why}")
         expected = isinstance(cause, OSError | MagnetarError)
-        log.error("%s; nothing of it was left", error, exc_info=None if expected else cause)
+        if isinstance(cause, _REFUSALS):
+            log.warning("a backup was refused: %s", error)
+        else:
+            log.error("%s; nothing of it was left", error, exc_info=None if expected else cause)
         status.error = str(error)
         status.state = ERROR
         if not begun.done():

@@ -14,7 +14,13 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError
+from magnetar.model.errors import (
+    ConflictError,
+    InvalidValueError,
+    MagnetarError,
+    PersistenceError,
+    PreconditionFailedError,
+)
 from magnetar.storage.backup.backup_writer import BackupWriter
 from magnetar.storage.backup.running_backup import ERROR, RUNNING, SUCCESS, BackupStatus, RunningBackups
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
@@ -168,6 +174,30 @@ def test_a_backup_that_is_given_up_leaves_nothing(why: str) -> None:
         assert (status.state, status.error) == (ERROR, f"backup monday was given up: {why}")
         assert (place.there, store.keeper.keeps_all) == ({}, False)
         store.journal.full = None
+        await store.close()
+
+    run(1, main())
+
+
+@pytest.mark.parametrize("refusal", [ConflictError, InvalidValueError, PreconditionFailedError])
+def test_a_request_that_is_refused_is_no_error_of_the_broker(
+    refusal: type[MagnetarError], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client that asked for a name that is taken filled the log with errors."""
+
+    def refuse(*_: object) -> None:
+        raise refusal("monday exists; choose another name")
+
+    async def main() -> None:
+        place = Disks()
+        backups, store = await backed_up(Disk(), place)
+        monkeypatch.setattr(place, "make", refuse)
+        with pytest.raises(refusal):
+            await backups.begin("monday")
+        (line,) = [one for one in caplog.records if "monday" in one.getMessage()]
+        assert (line.levelname, line.getMessage()) == (
+            "WARNING", "a backup was refused: monday exists; choose another name"
+        )  # fmt: skip
         await store.close()
 
     run(1, main())
