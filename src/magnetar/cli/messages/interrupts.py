@@ -1,4 +1,4 @@
-"""What SIGINT and SIGTERM do to a command that is connected: the first ends it in order, a second one at once.
+"""What SIGINT, SIGTERM and SIGHUP do to a command that is connected: the first ends it in order, a second one at once.
 
 asyncio's own second Ctrl-C raises KeyboardInterrupt wherever the event loop is. Within the loop's own lines that loses
 a callback, and the closing that waits for it never ends. Nothing is raised here.
@@ -62,7 +62,7 @@ def interrupts() -> Iterator[Interrupts]:
     found = Interrupts()
     before = {
         number: signal.signal(number, found.on_signal)
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:

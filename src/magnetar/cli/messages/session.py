@@ -1,8 +1,8 @@
 """One client for one command: signals, errors and exit codes.
 
-A command that fails says what, where and the next step on standard error and exits with 255; Ctrl-C and SIGTERM let it
-finish what it prints and exit with 130; a second one ends it at once. Where nobody reads what it prints any more, it
-exits with 141.
+A command that fails says what, where and the next step on standard error and exits with 255; Ctrl-C, SIGTERM and
+SIGHUP let it finish what it prints and exit with 130; a second one ends it at once. Where nobody reads what it prints
+any more, it exits with 141.
 """
 
 from __future__ import annotations
