@@ -128,6 +128,28 @@ def directory_name(text: object) -> str:
     return name
 
 
+def found_from_here(text: object) -> str:
+    """Read the name of a directory that is needed at once. Raises BadParameter also for one that leads nowhere."""
+    name = directory_name(text)
+    why = lost(name)
+    if why:
+        raise typer.BadParameter(why)
+    return name
+
+
+def lost(name: str) -> str:
+    """Why a name leads nowhere, whatever is on the disk, and what to do; empty if it leads somewhere."""
+    if not os.path.isabs(name):
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            return (
+                f"{name} lies in the current directory, which was removed; change to a directory that exists, or name "
+                "the whole path"
+            )
+    return ""
+
+
 def file_name(text: object) -> Path:
     """Read a parameter that names a file. Raises BadParameter for an empty one, and for what ends as a directory
     does."""

@@ -86,6 +86,15 @@ def test_a_directory_that_cannot_be(tmp_path: Path, below: str) -> None:
     assert done.exit_code == 1 and found["level"] == "failure" and "cannot be a directory" in found["says"], found
 
 
+@pytest.mark.parametrize("below", ["x" * 300, f"a/{'x' * 300}/b", "a/" * 2100])
+def test_a_name_that_no_directory_can_have(tmp_path: Path, below: str) -> None:
+    """It counted as missing, and the disk above it was fine."""
+    done = RUN.invoke(app, ["--only", "disk", "--json", "--data", str(tmp_path / below)])
+    (found,) = json.loads(done.stdout)
+    assert done.exit_code == 1 and found["level"] == "failure" and "File name too long" in found["says"], found
+    assert "choose another --data" in found.values(), found
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
     """The disk refuses: that is a failure with a next step."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, Token, Trust, WebUrl
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands, directory, directory_name
+from magnetar.runtime.command_line import commands, directory_name, found_from_here
 
 app = commands("Back a broker up.")
 
@@ -27,8 +26,10 @@ def backup(
         ),
     ],
     data: Annotated[
-        Path | None,
-        typer.Option(parser=directory, help="The data directory of a broker that is not running.", metavar="DIRECTORY"),
+        str | None,
+        typer.Option(
+            parser=found_from_here, help="The data directory of a broker that is not running.", metavar="DIRECTORY"
+        ),
     ] = None,
     admin_url: WebUrl = None,
     auth_plugin: AuthPlugin = None,
@@ -45,7 +46,7 @@ def backup(
         if data is not None:
             from magnetar.storage.backup.data_directories import back_up_directory
 
-            made = back_up_directory(str(data), to)
+            made = back_up_directory(data, found_from_here(to))
             result = {"name": to, "status": "SUCCESS", "bytes": made.bytes, "files": len(made.files)}
         else:
             from magnetar.cli.backup.broker_backup import back_up_broker

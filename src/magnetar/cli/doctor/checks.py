@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ from magnetar.client.rest import RestRefusedError
 from magnetar.compiled_build import running_build
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.clock import Clock
+from magnetar.runtime.command_line import lost
 from magnetar.spark.java.installation import stated_version
 from magnetar.spark.java.options import option
 from magnetar.storage.backends.sync_probe import sync_milliseconds
@@ -69,6 +71,10 @@ class ThisMachine:
         yield judgements.descriptors(*(most if one == resource.RLIM_INFINITY else one for one in (soft, hard)))
 
     def _disk(self) -> Iterator[Symptom]:
+        why = lost(str(self._data)) or _impossible(self._data)
+        if why:
+            yield Symptom("disk", Level.FAILURE, why, "choose another --data")
+            return
         place = _existing(self._data)
         if not place.is_dir():
             words = f"{self._data} cannot be a directory: {place} is none"
@@ -136,6 +142,23 @@ def _existing(path: Path) -> Path:
     while not os.path.lexists(path) and path != path.parent:
         path = path.parent
     return path
+
+
+def _impossible(path: Path) -> str:
+    """Why no directory can have this name or be looked for there; empty if one can."""
+    place = _existing(path)
+    try:
+        for part in path.absolute().relative_to(place).parts:
+            _look(place / part)  # each by itself: below a directory that is missing none is looked at
+        _look(path.absolute() / "ledgers")
+    except OSError as error:
+        return f"{path} cannot be a directory: {error.strerror}"
+    return ""
+
+
+def _look(path: Path) -> None:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(path)
 
 
 def available_memory(root: Path) -> int | None:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, commands, directory
+from magnetar.runtime.command_line import INTERRUPTED, commands, found_from_here
 
 app = commands("Make a backup a data directory again.")
 
 
 @app.command()
 def restore(
-    source: Annotated[Path, typer.Argument(parser=directory, help="The directory of the backup.", metavar="FROM")],
+    source: Annotated[str, typer.Argument(parser=found_from_here, help="The directory of the backup.", metavar="FROM")],
     data: Annotated[
-        Path,
-        typer.Option(parser=directory, help="The data directory to be; empty or missing.", metavar="DIRECTORY"),
+        str,
+        typer.Option(parser=found_from_here, help="The data directory to be; empty or missing.", metavar="DIRECTORY"),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -28,7 +27,7 @@ def restore(
     from magnetar.storage.backup.data_directories import restore_directory
 
     try:
-        manifest = restore_directory(str(source), str(data))
+        manifest = restore_directory(source, data)
     except (MagnetarError, OSError) as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None
