@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.runtime.harmless_text import escaped
 
 SHOWN_MAX: Final = 100
 """Rows of a table on the terminal; files have all."""
@@ -63,6 +62,8 @@ def show(title: str, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Non
     Names and contents in them are strangers': they are escaped and never markup.
     """
     from rich.console import Console
+
+    from magnetar.runtime.harmless_text import escaped  # no page of help needs it
 
     listed = list(rows)
     shown = [["" if value is None else escaped(str(value)) for value in row] for row in listed[:SHOWN_MAX]]
