@@ -14,6 +14,25 @@ _ID_MAX: Final = 9
 """Bytes of the largest sequence or entry id, which has 63 bits."""
 
 
+def id_in(data: bytes, at: int) -> int:
+    """Return the producer or consumer id of the frame at ``at``, for which there is a layout."""
+    first = data[at + ID_AT]
+    return first if first < 128 else first + (data[at + ID_AT + 1] << 7) - 128
+
+
+def first_bytes(more: int) -> tuple[int, int]:
+    """Return the least and the largest first byte of a number that has so many bytes more."""
+    return (128, 255) if more else (0, 127)
+
+
+def _behind_id(data: bytes, at: int) -> int:
+    """Return where the producer or consumer id of the frame at ``at`` ends; -1 if it has more than two bytes."""
+    i = at + ID_AT + 1
+    if data[i - 1] < 128:
+        return i
+    return i + 1 if data[i] < 128 else -1
+
+
 def send_layout(data: bytes, at: int) -> tuple[int, int, bytes] | None:
     """Return where the sequence id of the SEND at ``at`` begins, its bytes after the first one, and what follows it.
 
@@ -25,12 +44,8 @@ def send_layout(data: bytes, at: int) -> tuple[int, int, bytes] | None:
     # 08 06 32 <length> 08 <producer id> 10 <sequence id>; see hot_commands.read_send
     if data[start + 2] != 0x32 or start + 4 + data[start + 3] != stop or data[start + 4] != 0x08:
         return None
-    i = start + 6
-    if data[start + 5] > 127:
-        if data[i] > 127:
-            return None
-        i += 1
-    if data[i] != 0x10:
+    i = _behind_id(data, at)
+    if i < 0 or data[i] != 0x10:
         return None
     i += 1
     many = data[stop - 2 : stop] == ONE_MESSAGE
@@ -55,12 +70,8 @@ def ack_layout(data: bytes, at: int) -> tuple[int, int, int, int] | None:
         or data[start + 4] != 0x08
     ):
         return None
-    i = start + 6
-    if data[start + 5] > 127:
-        if data[i] > 127:
-            return None
-        i += 1
-    if data[i : i + 3] != ONE_ID or i + 4 + data[i + 3] != stop or data[i + 4] != 0x08:
+    i = _behind_id(data, at)
+    if i < 0 or data[i : i + 3] != ONE_ID or i + 4 + data[i + 3] != stop or data[i + 4] != 0x08:
         return None
     only = read_id(data, i + 4, stop)
     entry_at = -1 if only is None else entry_place(data, i + 4, stop)

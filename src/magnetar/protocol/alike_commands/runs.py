@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from crc32c import crc32c
 
-from magnetar.protocol.alike_commands.layouts import ID_AT, ack_layout, entry_place, high_part, send_layout
+from magnetar.protocol.alike_commands.layouts import ack_layout, entry_place, first_bytes, high_part, id_in, send_layout
 from magnetar.protocol.commands import AckRun, SendRun
 from magnetar.protocol.entries import DELIVER_AT
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE
@@ -54,10 +54,8 @@ def read_send_run(data: bytes, at: int, end: int, last: int, frame_max: int) -> 
     if layout is None:
         return None
     i, more, rest = layout
-    producer_id = data[at + ID_AT]
-    if producer_id > 127:
-        producer_id += (data[at + ID_AT + 1] << 7) - 128
-    least, most = (128, 255) if more else (0, 127)
+    producer_id = id_in(data, at)
+    least, most = first_bytes(more)
     key = i - at - 4, more + len(rest)
     shape = _SHAPES.get(key)
     if shape is None:
@@ -106,9 +104,7 @@ def read_ack_run(data: bytes, at: int, end: int, last: int) -> tuple[AckRun, int
     if layout is None:
         return None
     ledger, _, entry_at, stop = layout
-    consumer_id = data[at + ID_AT]
-    if consumer_id > 127:
-        consumer_id += (data[at + ID_AT + 1] << 7) - 128
+    consumer_id = id_in(data, at)
     size = stop - at
     count = min((last - at) // size + 1, (len(data) - at) // size)
     entries = _alike(data, at, entry_at - at, stop - entry_at - 1, count)
@@ -153,7 +149,7 @@ def _alike(data: bytes, at: int, head: int, more: int, count: int) -> list[int]:
     A piece is what all begin with, ``head`` bytes, and an id of ``more`` bytes after its first one.
     """
     begin = data[at : at + head]
-    least, most = (128, 255) if more else (0, 127)
+    least, most = first_bytes(more)
     known = None
     base = 0
     ids: list[int] = []

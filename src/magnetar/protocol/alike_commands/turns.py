@@ -14,7 +14,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from magnetar.protocol.alike_commands.layouts import ID_AT, ack_layout, high_part, send_layout
+from magnetar.protocol.alike_commands.layouts import ID_AT, ack_layout, first_bytes, high_part, send_layout
 from magnetar.protocol.alike_commands.runs import FRAME_MAX, read_ack_run, read_send_run
 from magnetar.protocol.commands import AckType, Command, CommandAck, CommandSend, MessageIdData
 from magnetar.protocol.frames import ENTRY_HEADER_SIZE
@@ -67,8 +67,8 @@ def _sends_in_turn(
     """Bytes of the producer id after its first one."""
     shape = struct.Struct(f">I{ID_AT - 4}sB{more + 1}sB{id_more + len(rest)}sII")
     unpack, head = shape.unpack_from, data[at + 4 : at + ID_AT]
-    least, most = (128, 255) if more else (0, 127)
-    id_least, id_most = (128, 255) if id_more else (0, 127)
+    least, most = first_bytes(more)
+    id_least, id_most = first_bytes(id_more)
     before = id_at + id_more + len(rest) - 1 - at
     size = len(data)
     last = min(last, size - shape.size)
@@ -119,9 +119,9 @@ def _acks_in_turn(data: bytes, at: int, last: int, layout: tuple[int, int, int, 
     rest_at = ledger_at - 5  # 10 00 1a <length> 08
     more, ledger_more, entry_more = rest_at - at - ID_AT - 1, entry_at - ledger_at - 2, stop - entry_at - 1
     head, rest = data[at : at + ID_AT], data[rest_at:ledger_at]
-    least, most = (128, 255) if more else (0, 127)
-    ledger_least, ledger_most = (128, 255) if ledger_more else (0, 127)
-    entry_least, entry_most = (128, 255) if entry_more else (0, 127)
+    least, most = first_bytes(more)
+    ledger_least, ledger_most = first_bytes(ledger_more)
+    entry_least, entry_most = first_bytes(entry_more)
     known = ledger_known = entry_known = None
     base = ledger_base = entry_base = 0
     consumer_id = -1
