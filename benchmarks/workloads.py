@@ -5,6 +5,7 @@
 | produce-100b, produce-batch | 100 B message; batch of 100 messages of 1 KiB | 1 | none |
 | catchup-100b-shared, catchup-batch-shared | the same | 1, before the clock starts | 1 |
 | tail-{100b,batch}-{shared,exclusive,keyshared} | the same | 1 | 1; Key_Shared 2 |
+| tail-{100b,batch}-two-shared | those of Key_Shared | 1 | 2, Shared: what the second connection costs |
 | topics-1000, topics-10000 | 100 B message | one for each of so many topics | one for each, Exclusive |
 | latency-1k, latency-20k | 100 B message | 1, open loop | none |
 
@@ -324,6 +325,7 @@ def _tails(name: str, plain: Shape, keyed: Shape, entries: int, window: int) -> 
         Workload(f"tail-{name}-shared", entries, plain, window, tail),
         Workload(f"tail-{name}-exclusive", entries, plain, window, tail, SubscriptionType.EXCLUSIVE),
         Workload(f"tail-{name}-keyshared", entries, keyed, window, tail, SubscriptionType.KEY_SHARED, consumers=2),
+        Workload(f"tail-{name}-two-shared", entries, keyed, window, tail, consumers=2),
     ]
 
 
