@@ -18,6 +18,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.broker.ServiceConfiguration;
@@ -33,6 +34,7 @@ public class BrokerProcess {
     /** Over which the process averages rates, if the test does not say. */
     private static final int RATES_S = 2;
     private static final List<BrokerProcess> ALL = new CopyOnWriteArrayList<>();
+    private static final Set<Integer> PORTS = ConcurrentHashMap.newKeySet();
 
     static {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> ALL.forEach(broker -> broker.process.destroyForcibly())));
@@ -315,9 +317,10 @@ public class BrokerProcess {
         }
     }
 
+    /** A port that nobody listens on and that no broker of this run has had: the system may name one twice in a row. */
     private static int free() {
         try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
-            return socket.getLocalPort();
+            return PORTS.add(socket.getLocalPort()) ? socket.getLocalPort() : free();
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

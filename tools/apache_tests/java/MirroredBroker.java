@@ -56,7 +56,7 @@ class MirroredBroker {
                 case "checkMessageExpiry":
                     for (String name : topics().keySet()) {
                         if (TopicName.get(name).isPersistent()) {
-                            new MirroredTopic(broker.admin(), TopicName.get(name)).expire();
+                            new MirroredTopic(broker, TopicName.get(name)).expire();
                         }
                     }
                     return null;
@@ -89,7 +89,7 @@ class MirroredBroker {
         try {
             boolean exists = broker.admin().topics().getList(topic.getNamespace(), topic.getDomain(),
                     ListTopicsOptions.builder().includeSystemTopic(true).build()).contains(topic.toString());
-            return exists ? Optional.of(new MirroredTopic(broker.admin(), topic).topic()) : Optional.empty();
+            return exists ? Optional.of(new MirroredTopic(broker, topic).topic()) : Optional.empty();
         } catch (PulsarAdminException.NotFoundException e) {
             return Optional.empty();
         }
@@ -103,7 +103,7 @@ class MirroredBroker {
             }
             broker.admin().topics().createNonPartitionedTopic(name);
         }
-        return found.isPresent() ? found.get() : new MirroredTopic(broker.admin(), TopicName.get(name)).topic();
+        return found.isPresent() ? found.get() : new MirroredTopic(broker, TopicName.get(name)).topic();
     }
 
     private Map<String, CompletableFuture<Optional<Topic>>> topics() throws PulsarAdminException {
@@ -114,7 +114,7 @@ class MirroredBroker {
                 for (TopicDomain domain : TopicDomain.values()) {
                     for (String name : admin.topics().getList(namespace, domain)) {
                         found.put(name, CompletableFuture.completedFuture(
-                                Optional.of(new MirroredTopic(admin, TopicName.get(name)).topic())));
+                                Optional.of(new MirroredTopic(broker, TopicName.get(name)).topic())));
                     }
                 }
             }

@@ -68,7 +68,7 @@ class MirroredSubscription {
                 case "getCursor":
                     return persistent ? cursor() : Inside.of(call);
                 case "clearBacklog":
-                    topic.admin.topics().skipAllMessages(topic.name.toString(), name);
+                    topic.admin().topics().skipAllMessages(topic.name.toString(), name);
                     return CompletableFuture.completedFuture(null);
                 default:
                     return Inside.of(call);

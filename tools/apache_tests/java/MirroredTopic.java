@@ -26,12 +26,17 @@ import org.apache.pulsar.common.policies.data.stats.TopicStatsImpl;
 
 /** A topic of a process with its ledger and its producers, as its REST interface shows them. */
 class MirroredTopic {
-    final PulsarAdmin admin;
+    private final BrokerProcess broker;
     final TopicName name;
 
-    MirroredTopic(PulsarAdmin admin, TopicName name) {
-        this.admin = admin;
+    MirroredTopic(BrokerProcess broker, TopicName name) {
+        this.broker = broker;
         this.name = name;
+    }
+
+    /** Of the process that has the topic now: a test may keep what it had of its broker before it started it again. */
+    PulsarAdmin admin() {
+        return (broker.alive() ? broker : StandIn.living()).admin();
     }
 
     Topic topic() {
@@ -63,24 +68,24 @@ class MirroredTopic {
                 case "getLastPosition":
                     return position(internalStats().lastConfirmedEntry);
                 case "isDeduplicationEnabled":
-                    return admin.topicPolicies().getDeduplicationStatus(name.toString(), true);
+                    return admin().topicPolicies().getDeduplicationStatus(name.toString(), true);
                 case "getHierarchyTopicPolicies":
-                    return MirroredPolicies.applied(admin, name);
+                    return MirroredPolicies.applied(admin(), name);
                 case "getBacklogQuota":
-                    return MirroredPolicies.quota(admin, name, call.getArgument(0));
+                    return MirroredPolicies.quota(admin(), name, call.getArgument(0));
                 case "getInactiveTopicPolicies":
-                    return admin.topicPolicies().getInactiveTopicPolicies(name.toString(), true);
+                    return admin().topicPolicies().getInactiveTopicPolicies(name.toString(), true);
                 case "checkMessageExpiry":
                     expire();
                     return null;
                 case "triggerCompaction":
-                    admin.topics().triggerCompaction(name.toString());
+                    admin().topics().triggerCompaction(name.toString());
                     return null;
                 case "compactionStatus":
-                    return admin.topics().compactionStatus(name.toString());
+                    return admin().topics().compactionStatus(name.toString());
                 case "close":
                     Inside.skip("which topics are loaded"); // most tests do not ask afterwards
-                    return admin.topics().unloadAsync(name.toString());
+                    return admin().topics().unloadAsync(name.toString());
                 default:
                     return Inside.of(call);
             }
@@ -89,9 +94,9 @@ class MirroredTopic {
 
     /** Has the process expire what is older than the time to live that applies. */
     void expire() throws PulsarAdminException {
-        Integer seconds = admin.topicPolicies().getMessageTTL(name.getPartitionedTopicName(), true);
+        Integer seconds = admin().topicPolicies().getMessageTTL(name.getPartitionedTopicName(), true);
         if (seconds != null && seconds > 0 && !stats().getSubscriptions().isEmpty()) {
-            admin.topics().expireMessagesForAllSubscriptions(name.toString(), seconds);
+            admin().topics().expireMessagesForAllSubscriptions(name.toString(), seconds);
         }
     }
 
@@ -103,7 +108,7 @@ class MirroredTopic {
         boolean[] parts = arguments[0] instanceof GetStatsOptions
                 ? parts((GetStatsOptions) arguments[0])
                 : new boolean[] {(Boolean) arguments[0], (Boolean) arguments[1], (Boolean) arguments[2]};
-        return (TopicStatsImpl) admin.topics().getStats(name.toString(), parts[0], parts[1], parts[2]);
+        return (TopicStatsImpl) admin().topics().getStats(name.toString(), parts[0], parts[1], parts[2]);
     }
 
     private static boolean[] parts(GetStatsOptions options) {
@@ -111,7 +116,7 @@ class MirroredTopic {
     }
 
     PersistentTopicInternalStats internalStats() throws PulsarAdminException {
-        return admin.topics().getInternalStats(name.toString());
+        return admin().topics().getInternalStats(name.toString());
     }
 
     private Map<String, Subscription> subscriptions() throws PulsarAdminException {
@@ -161,7 +166,7 @@ class MirroredTopic {
                 case "getLastConfirmedEntry":
                     return position(internalStats().lastConfirmedEntry);
                 case "getConfig":
-                    return MirroredPolicies.ledger(admin, name);
+                    return MirroredPolicies.ledger(admin(), name);
                 case "isTerminated":
                     return "Terminated".equals(internalStats().state);
                 case "getCursors":
