@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from magnetar.config.configuration import GivenValue, convert, has_effect, pulsar_settings, setting_types
+from magnetar.config.protection import PROTECTIONS
 from magnetar.config.setting_effects import GEO_REPLICATION, SEVERAL_BROKERS, effect_of
 from magnetar.config.settings import Settings
 from magnetar.model.errors import InvalidValueError, PreconditionFailedError
@@ -39,12 +40,20 @@ def is_effective(name: str) -> bool:
 
 
 def is_kept(name: str) -> bool:
-    """Whether a value is kept and shown, and steers nothing because there is one broker and one cluster."""
+    """Whether a value is kept and shown, and steers nothing.
+
+    There is one broker and one cluster; or it protects and is not built, and takes the values that a start takes.
+    """
     if name in _LATER_VERSIONS:
         return True
     if not is_dynamic(name) or has_effect(name):
         return False
-    return effect_of(name).reason.startswith((SEVERAL_BROKERS, GEO_REPLICATION))
+    return name in PROTECTIONS or effect_of(name).reason.startswith((SEVERAL_BROKERS, GEO_REPLICATION))
+
+
+def _asks_for_protection(name: str, value: str) -> bool:
+    """Whether the setting protects, is not built, and would protect with that value."""
+    return not has_effect(name) and name in PROTECTIONS and PROTECTIONS[name].asks_for(value)
 
 
 def checked(name: str, value: str) -> object:
@@ -57,7 +66,7 @@ def checked(name: str, value: str) -> object:
         raise PreconditionFailedError(
             f"{name[:200]}: the value is {len(value)} characters long; {VALUE_MAX} are the most"
         )
-    if is_kept(name):
+    if is_kept(name) and not _asks_for_protection(name, value):
         return value
     if not is_dynamic(name):
         raise PreconditionFailedError("Can't update non-dynamic configuration")
@@ -93,12 +102,13 @@ class DynamicSettings:
         wanted: dict[str, Any] = {}
         said: list[str] = []
         for name, value in given.items():
-            if is_kept(name):
-                continue
             try:
-                wanted[name] = checked(name, value)
+                found = checked(name, value)
             except PreconditionFailedError as error:
                 said.append(f"a kept change of a setting is left out: {error}")
+                continue
+            if not is_kept(name):
+                wanted[name] = found
         changed = {
             name
             for name, first in self._started_with.items()

@@ -43,8 +43,8 @@ _TAIL: Final = """
 
 Ignoring a setting that protects would open what the user closed, and one that proxies, clients or scripts rely on would
 fail later and elsewhere. The start is refused, with the place it was
-written at and what to do, unless the value is one that does nothing. `managedLedgerOffloadDriver` needs
-`offloadUrl` beside it.
+written at and what to do, unless the value is one that does nothing. So is a change while the broker runs.
+`managedLedgerOffloadDriver` needs `offloadUrl` beside it.
 
 | name | accepted |
 |---|---|

@@ -57,6 +57,9 @@ def test_values_of_another_version_are_left_out() -> None:
         ("brokerClientAuthenticationPlugin", "x", "restart"),
         ("brokerClientAuthenticationParameters", "token:secret", "has no effect in magnetar"),
         ("entryFilterNames", "x", "has no effect in magnetar"),
+        ("maxConcurrentTopicLoadRequest", "0", "has no effect in magnetar"),
+        ("maxConcurrentTopicLoadRequest", "x", "has no effect in magnetar"),
+        ("strictlyVerifySubscriptionName", "true", "has no effect in magnetar"),
         # Apache Pulsar 4.0.8 refuses this one with 412, too, and takes the name of any class that there is
         ("loadManagerClassName", "nosuch.Class", "has no effect in magnetar"),
     ],
@@ -66,6 +69,28 @@ def test_what_is_refused(name: str, value: str, reason: str) -> None:
     with pytest.raises(PreconditionFailedError, match=reason.replace("(", r"\(")) as caught:
         checked(name, value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("maxConcurrentTopicLoadRequest", "50000"),
+        ("strictlyVerifySubscriptionName", "false"),
+        ("clientLibraryVersionCheckEnabled", "False"),
+    ],
+)
+def test_values_at_which_nothing_is_asked_for_are_kept(name: str, value: str) -> None:
+    """A running broker takes what a start takes."""
+    settings = Settings()
+    assert name in dynamic_names() and checked(name, value) == value
+    assert DynamicSettings(settings).apply({name: value}) == []
+    assert settings == Settings()
+
+
+def test_a_protection_of_another_version_is_not_left_out_without_a_word() -> None:
+    """A broker that could protect so has kept the change."""
+    (said,) = DynamicSettings(Settings()).apply({"strictlyVerifySubscriptionName": "true"})
+    assert "strictlyVerifySubscriptionName has no effect in magnetar" in said
 
 
 def test_every_effective_name_takes_its_own_default() -> None:

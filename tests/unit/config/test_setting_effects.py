@@ -25,7 +25,7 @@ def test_reasons_are_sorted_and_whole() -> None:
 
 
 def test_what_may_change_while_the_broker_runs() -> None:
-    """Each dynamic name has an effect, or steers several brokers and is kept."""
+    """Each dynamic name has an effect, or steers several brokers or protects and is kept."""
     for name in dynamic_names():
         assert is_effective(name) != is_kept(name), name
     assert is_effective("allowAutoTopicCreation") and not is_kept("allowAutoTopicCreation")

@@ -23,6 +23,7 @@ import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.policies.data.PersistentTopicInternalStats;
 import org.apache.pulsar.common.policies.data.PublisherStats;
 import org.apache.pulsar.common.policies.data.stats.TopicStatsImpl;
+import org.apache.pulsar.compaction.Compactor;
 
 /** A topic of a process with its ledger and its producers, as its REST interface shows them. */
 class MirroredTopic {
@@ -92,11 +93,17 @@ class MirroredTopic {
         });
     }
 
-    /** Has the process expire what is older than the time to live that applies. */
+    /** Has the process expire what is older than the time to live that applies, where it applies. */
     void expire() throws PulsarAdminException {
         Integer seconds = admin().topicPolicies().getMessageTTL(name.getPartitionedTopicName(), true);
-        if (seconds != null && seconds > 0 && !stats().getSubscriptions().isEmpty()) {
-            admin().topics().expireMessagesForAllSubscriptions(name.toString(), seconds);
+        if (seconds == null || seconds <= 0) {
+            return;
+        }
+        for (String subscription : stats().getSubscriptions().keySet()) {
+            if (!subscription.equals(Compactor.COMPACTION_SUBSCRIPTION)
+                    && !broker.conf.getAdditionalSystemCursorNames().contains(subscription)) {
+                admin().topics().expireMessages(name.toString(), subscription, seconds);
+            }
         }
     }
 
