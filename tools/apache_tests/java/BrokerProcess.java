@@ -105,8 +105,13 @@ public class BrokerProcess {
         File log = data.resolveSibling("broker.log").toFile();
         List<String> command = new ArrayList<>(List.of(System.getProperty("magnetar").split("\n")));
         command.addAll(List.of("standalone", "--data", data.toString(), "--conf", file.toString()));
-        process = new ProcessBuilder(command).redirectErrorStream(true)
-                .redirectOutput(ProcessBuilder.Redirect.appendTo(log)).start();
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true)
+                .redirectOutput(ProcessBuilder.Redirect.appendTo(log));
+        String passwords = System.getProperty("pulsar.auth.basic.conf");
+        if (passwords != null) {
+            builder.environment().put("PULSAR_EXTRA_OPTS", "-Dpulsar.auth.basic.conf=" + passwords);
+        }
+        process = builder.start();
         long end = System.currentTimeMillis() + START_MS_MAX;
         while (!listens(port) || !listens(http)) {
             if (!process.isAlive() || System.currentTimeMillis() > end) {
