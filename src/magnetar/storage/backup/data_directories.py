@@ -86,7 +86,8 @@ def _back_up(source: FileSystem, names: list[str], to: str) -> BackupManifest:
         try:
             if free < needed:
                 raise PersistenceError(f"the backup takes {needed} bytes and {free} are free at {to}; make room")
-            writer = BackupWriter(source, target, parts, SystemClock().now_ms())
+            taken_ms = SystemClock().now_ms()
+            writer = BackupWriter(source, target, parts, taken_ms)
             try:
                 writer.run()
             except OSError as error:
@@ -97,7 +98,7 @@ def _back_up(source: FileSystem, names: list[str], to: str) -> BackupManifest:
             remove_written(target)
             _remove_if(new, to)
             raise
-    return BackupManifest(0, writer.files)
+    return BackupManifest(taken_ms, writer.files)
 
 
 def restore_directory(source: str, data: str) -> BackupManifest:

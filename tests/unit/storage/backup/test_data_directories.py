@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.model.errors import ConflictError, PersistenceError
+from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends import files as disk
 from magnetar.storage.backends.directory import lock_directory
 from magnetar.storage.backends.files import OsFileSystem
@@ -84,6 +85,13 @@ def test_there_and_back(data: Path, backup: Path, tmp_path: Path) -> None:
     assert {stat.S_IMODE(one.stat().st_mode) for one in backup.iterdir()} == {0o600}
     assert verify(OsFileSystem(str(restored / "ledgers"), only_read=True)).damage == []
     assert messages(restored) == [b"0", b"1", b"2"]
+
+
+def test_what_is_said_of_a_backup_is_what_stands_in_it(data: Path, tmp_path: Path) -> None:
+    before = SystemClock().now_ms()
+    made = back_up_directory(str(data), str(tmp_path / "backup"))
+    assert made == read_manifest(OsFileSystem(str(tmp_path / "backup"), only_read=True))
+    assert before <= made.taken_ms <= SystemClock().now_ms()
 
 
 def test_every_damaged_byte_is_found_and_nothing_is_made(backup: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent
 from magnetar.testing.kit.virtual_loop import InlineExecutor
+from tests.support.simulated_store import Disk, publish, simulated
 from tests.support.store_lives import (
     SMALL,
     append,
@@ -370,3 +371,22 @@ def test_a_record_that_cannot_be_made_does_not_end_all_writing() -> None:
         assert await read(store.open_log("a")) == [b"before", b"after"]
 
     run(main())
+
+
+@simulated
+async def test_a_refused_write_of_which_nothing_is_left_delays_no_acknowledgement(disk: Disk) -> None:
+    """The second until what must not be lost is tried again is not for what comes after it."""
+    store = disk.open()
+    log = store.open_log("a")
+    cursor = log.open_cursor("s", 0)
+    await publish(store, log, 0, 2)
+    refused: list[PersistenceError] = []
+    disk.files.fail("append", times=1)
+    store.journal.roll(lambda: None, refused.append)
+    await asyncio.sleep(0.01)
+    assert len(refused) == 1
+    writes = store.journal.writes
+    cursor.acknowledge((0,))
+    await asyncio.sleep(0.1)
+    assert store.journal.writes == writes + 1
+    await store.close()
