@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
@@ -12,7 +13,8 @@ from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.ledgers.archive import Offload
 from magnetar.storage.ledgers.span_table import ExtentPlace
 from magnetar.storage.log import checkpoint, records
-from magnetar.storage.space.extent_mover import MovedSlice
+from magnetar.storage.space.extent_mover import ExtentMover, MovedSlice
+from magnetar.storage.space.segment_sweep import LivingExtent, SegmentSweep
 from magnetar.storage.verify import verify
 from tests.support.simulated_store import Disk, publish, read_all, simulated
 from tests.support.sparse_segments import SMALL, copy_of_disk, emptied, living_of, roll, run_at, small
@@ -130,6 +132,57 @@ async def test_a_log_whose_deletion_was_durable_before_the_move_keeps_nothing(di
     await store.journal.drain()
     await moved.durable
     assert [n for n in range(1, store.journal.segment + 1) if n in store.occupancy] == []
+
+
+@simulated
+async def test_what_was_let_go_after_it_was_read_is_not_written_again(disk: Disk) -> None:
+    """Also where an extent's last entry is the last that was let go."""
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 6)
+    await roll(store)
+    (span,) = log.spans
+    found = await living_of(store, span)
+    log.trim(3, sum(len(b"entry %d" % i) for i in range(3)))
+    await store.journal.drain()
+    assert [one.end for one in found if one.end <= log.first] == [1, 2, 3]
+    left = sum(len(one.record) for one in found if one.end > log.first)
+    mover = ExtentMover(store.journal, 1 << 20, lambda: False)
+    await mover.move(cast(SegmentSweep, OneRead(found)), {log.id: log})
+    assert mover.moved_bytes == left
+    assert [(span.first, span.end) for span in log.spans] == [(3, 6)]
+    await store.close()
+
+
+@simulated
+async def test_what_was_let_go_before_it_is_read_is_not_read(disk: Disk) -> None:
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, 6)
+    await roll(store)
+    (span,) = log.spans
+    first = 0
+    sweep = SegmentSweep(span.segment, store.reader, lambda span: first)
+    assert await sweep.find([span]) == []
+    one = await sweep.begin(1)
+    assert one is not None and [(living.first, living.end) for living in one] == [(0, 1)], "an extent at least"
+    first = 3
+    rest = await sweep.begin(1 << 20)
+    assert rest is not None and [(living.first, living.end) for living in rest] == [(3, 4), (4, 5), (5, 6)]
+    assert await sweep.begin(1) is None
+    await store.close()
+
+
+class OneRead:
+    """A sweep whose only read has returned already."""
+
+    def __init__(self, found: list[LivingExtent]) -> None:
+        self._slices: list[list[LivingExtent] | None] = [None, found]
+
+    def begin(self, size_max: int) -> asyncio.Future[list[LivingExtent] | None]:
+        future: asyncio.Future[list[LivingExtent] | None] = asyncio.get_running_loop().create_future()
+        future.set_result(self._slices.pop())
+        return future
 
 
 @simulated
