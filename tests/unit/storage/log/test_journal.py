@@ -278,6 +278,33 @@ def test_a_group_of_which_all_is_refused_is_no_group(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_what_is_published_again_at_a_refusal_is_refused_in_its_turn(tmp_path: Path) -> None:
+    """Nothing is written of it while the disk is full."""
+
+    async def main() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store.open()
+        managed = store.open_log("a")
+        managed.append(b"x", 1, None)
+        await store.journal.drain()
+        refused: list[object] = []
+
+        def again(extent: PendingExtent, error: PersistenceError) -> None:
+            refused.append(error)
+            if len(refused) < 3:
+                managed.append(b"again", 1, None)
+
+        managed.on_failed = again
+        store.journal.full = PersistenceError("full")
+        managed.append(b"y", 1, None)
+        await asyncio.sleep(0.05)
+        assert refused == [store.journal.full] * 3
+        assert managed.end == 1
+        await store.close()
+
+    asyncio.run(main())
+
+
 def test_a_closed_journal_has_no_timer_left(tmp_path: Path) -> None:
     async def main() -> None:
         store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings(ack_delay_seconds=60))

@@ -304,3 +304,17 @@ def test_a_closed_subscription_waits_for_nothing() -> None:
         assert len(connection.got) == 1
 
     virtual(test)
+
+
+def test_who_is_woken_takes_its_tokens_now() -> None:
+    """So the limit calls the next one as long as it has room; for connections it waits until the client has sent."""
+
+    async def test() -> None:
+        stand = Stand()
+        stand.append_many(50)
+        throttle = limit(stand.subscription, limit_of(2))
+        _, connection = stand.join("c", permits=100)
+        assert 0 < len(connection.ordinals) < 5 and throttle.waiting
+        assert throttle.wake() is False
+
+    virtual(test)
