@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -10,33 +11,88 @@ from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
 from tests.support.loaded_topic import LoadedTopic
 
+NOBODY = cast(Any, None)
+"""No consumer is there from whom an entry could be taken."""
+
+
+async def reserved(place: LoadedTopic, txn: TxnId, ordinal: int) -> None:
+    """One entry, durably."""
+    subscription = place.topic.subscriptions["s"]
+    place.topic.transacting().acknowledge(subscription, NOBODY, txn, [ordinal], [], lambda: None)
+    await place.durable()
+
+
+async def with_entries() -> LoadedTopic:
+    """Six of them, and a subscription that has none acknowledged."""
+    place = LoadedTopic()
+    for i in range(6):
+        place.append("k", str(i))
+    place.topic.create_subscription("s", 0)
+    await place.durable()
+    place.topic.transacting()
+    return place
+
+
+async def gone(place: LoadedTopic) -> None:
+    place.topic.close()
+    await place.store.close()
+
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_after_their_end_a_subscription_is_read_as_before_them(commit: bool) -> None:
     """What holds entries back while transactions are open is asked for nothing afterwards, however many there were."""
 
     async def main() -> None:
-        place = LoadedTopic()
-        for i in range(6):
-            place.append("k", str(i))
-        place.topic.create_subscription("s", 0)
-        await place.durable()
+        place = await with_entries()
         transactions, subscription = place.topic.transacting(), place.topic.subscriptions["s"]
         assert subscription.pump.dispatch_filter is not None
         rules = list(subscription.pump.dispatch_filter._all)
-        nobody = cast(Any, None)  # no consumer is there from whom it could be taken
         for number in range(3):
             txn = TxnId(0, number)
-            transactions.acknowledge(subscription, nobody, txn, [number], [], lambda: None)
-            await place.durable()
+            await reserved(place, txn, number)
             assert len(subscription.pump.dispatch_filter._all) == len(rules) + 1
             assert subscription.pump.sender.parts is not subscription.cursor
             transactions.end(txn, commit=commit, sent=False)
             await place.durable()
             assert subscription.pump.dispatch_filter._all == rules
             assert subscription.pump.sender.parts is subscription.cursor
+            assert len(transactions._owing) <= 1, "nothing grows with each of them"
         assert subscription.cursor.mark_delete == (2 if commit else -1)
+        await gone(place)
+
+    run_in(SimLoop(1), main())
+
+
+def test_a_subscription_of_the_same_name_holds_back_what_is_reserved_on_it() -> None:
+    """Also if the one before it was deleted while something was reserved on that."""
+
+    async def main() -> None:
+        place = await with_entries()
+        await reserved(place, TxnId(0, 1), 0)
+        place.topic.delete_subscription("s", lambda: None)
+        await place.durable()
+        place.topic.create_subscription("s", 0)
+        await place.durable()
+        await reserved(place, TxnId(0, 2), 0)
+        dispatch_filter = place.topic.subscriptions["s"].pump.dispatch_filter
+        assert dispatch_filter is not None and dispatch_filter.next_open(0, 6) == 1
+        await gone(place)
+
+    run_in(SimLoop(1), main())
+
+
+def test_a_commit_that_is_durable_after_the_topic_was_unloaded_reaches_the_cursor() -> None:
+    async def main() -> None:
+        place = await with_entries()
+        await reserved(place, TxnId(0, 1), 0)
+        place.topic.transacting().end(TxnId(0, 1), commit=True, sent=False)
         place.topic.close()
-        await place.store.close()
+        await asyncio.sleep(1)  # nobody says meanwhile that a cursor has it
+        place.load()
+        await place.durable()
+        assert place.topic.subscriptions["s"].cursor.mark_delete == 0
+        await place.restart()
+        assert place.topic.subscriptions["s"].cursor.mark_delete == 0
+        await gone(place)
 
     run_in(SimLoop(1), main())
