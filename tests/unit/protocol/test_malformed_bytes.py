@@ -96,6 +96,16 @@ def test_what_a_broker_says_of_an_entry_is_not_longer_than_its_frame() -> None:
             assert found.broker_metadata.index == 5 and found.entry == ENTRY
 
 
+@pytest.mark.parametrize("command", [b"", b"\x08"])
+@pytest.mark.parametrize("behind", [b"", SEND, command_of(SEND)])
+def test_a_command_without_a_type_is_refused_whatever_follows_it(command: bytes, behind: bytes) -> None:
+    """Also as the last bytes that have come; what follows is not taken for a part of it."""
+    with pytest.raises(MalformedBytesError):
+        Decoder().feed(frame(command) + behind)
+    with pytest.raises(MalformedBytesError):
+        Decoder().feed(frame(command, behind))
+
+
 @pytest.mark.parametrize("good", [0, 1, SLICE_COMMANDS, 3 * SLICE_COMMANDS + 1])
 def test_all_commands_before_bytes_that_are_none_are_handed_over(good: int) -> None:
     """Also those that are read in several slices."""

@@ -138,3 +138,13 @@ def test_key_shared_shows_whose_keys_drain() -> None:
         0,
     )
     assert len(other.ordinals) == len(draining)
+
+
+def test_a_cumulative_acknowledgement_counts_the_entries_that_it_took() -> None:
+    """Those that were acknowledged before count once, and what is left does not."""
+    stand = Stand()
+    stand.append_many(10)
+    consumer, _ = stand.join(sub_type=SubType.Exclusive, permits=100)
+    for until, counted in ((3, 4), (3, 4), (1, 4), (6, 7), (9, 10)):
+        stand.subscription.acks.take_until(consumer, until)
+        assert consumer.acked_entries == counted
