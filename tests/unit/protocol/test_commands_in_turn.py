@@ -12,6 +12,7 @@ from magnetar.protocol import codec, decoder
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder, MalformedBytesError
 from magnetar.protocol.entries import EntryMetadata, build_entry
+from magnetar.protocol.frames import with_checksum
 
 ENTRY = build_entry(EntryMetadata("p", 0, 1), b"payload")
 
@@ -184,3 +185,16 @@ def test_any_mixture_of_both(seed: int) -> None:
         if rng.random() < 0.5 and frames:
             frames[rng.randrange(len(frames))] = rng.randrange(256)
         same(bytes(frames))
+
+
+@pytest.mark.parametrize("turns", [1, 0])
+@pytest.mark.parametrize("beyond", [-1, 0, 1, 10, 11, 20, 21])
+def test_metadata_that_end_beyond_their_entry_are_found_as_they_are_alone(beyond: int, turns: int) -> None:
+    """Of many producers in turn, and of one; the checksum is right."""
+    metadata = bytes(ENTRY[10:])
+    wrong = with_checksum((len(metadata) + beyond).to_bytes(4, "big") + metadata)
+    assert len(wrong) == len(ENTRY)
+    frames = b"".join(send(turn % 60 * turns, 500 + turn, wrong if turn == 50 else ENTRY) for turn in range(60))
+    same(frames)
+    found, refused = outcome(frames, from_client=True)
+    assert (len(found), refused is None) == ((60, True) if beyond <= 0 else (50, False))
