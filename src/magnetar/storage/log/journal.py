@@ -200,7 +200,7 @@ class Journal:
             group = self._group
             if not group or group.extents or group.move is not None:
                 return
-        self._group = WriteGroup()
+        self._group = group.held_back()
         self._scheduled = False
         self._writing = group
         group.began = perf_counter()

@@ -9,6 +9,7 @@ import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import accumulate
 from operator import attrgetter, itemgetter
 from typing import Final, Protocol
 
@@ -19,6 +20,12 @@ log = logging.getLogger(__name__)
 CALLBACK_FAILED: Final = (
     "what was to happen after a write failed; the other topics' results are handed out nevertheless"
 )
+
+_FEW_EXTENTS: Final = 16
+"""So many are never too many for one write, however large they are."""
+_EXTENTS_MAX: Final = 256
+_ENTRIES_MAX: Final = 1024
+"""From so many entries on the next extent waits for the next write."""
 
 _EXTENT: Final = itemgetter(1)
 _ENTRIES: Final = attrgetter("entries")
@@ -151,6 +158,24 @@ class WriteGroup:
         """When its first entry came."""
         self.ended = 0.0
         """When it was durable."""
+
+    def held_back(self) -> WriteGroup:
+        """Keep as many extents as one write should have, and return a group of the others, which is written next.
+
+        The results of a write are handed out without a pause, so ten thousand entries of a thousand topics kept
+        everybody else waiting for 40 ms (docs/decisions/078). The others are as if they had come a moment later: only
+        extents ever are, and none where something else might count on being durable together with them.
+        """
+        others = WriteGroup()
+        extents = self.extents
+        if len(extents) <= _FEW_EXTENTS or self.records or self.waiters or self.feature_states or self.move is not None:
+            return others
+        ends = accumulate(map(len, map(_ENTRIES, map(_EXTENT, extents[: _EXTENTS_MAX - 1]))))
+        kept = bisect_left(list(ends), _ENTRIES_MAX) + 1
+        if kept < len(extents):
+            self.extents, others.extents = extents[:kept], extents[kept:]
+            others.oldest = self.oldest
+        return others
 
     def hand_out(self, segment: int, times: WriteTimes) -> None:
         """Give the owners of the extents, which are sorted, their results.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,47 +10,18 @@ import pytest
 
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.backends.committer import Committer
-from magnetar.storage.backends.files import File, OsFileSystem
-from magnetar.storage.backends.journal_backend import Chunk, Committed
-from magnetar.storage.backends.zeros_ahead import NO_ZEROS, Zeros
+from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 from magnetar.storage.store_settings import StoreSettings
-
-
-class Held:
-    """A committer whose commits end when the test says so."""
-
-    def __init__(self, spare: Committer) -> None:
-        self.waiting: list[Committed] = []
-
-    def commit(
-        self, file: File, at: int, chunks: Sequence[Chunk], sync: bool, done: Committed, lead: int | None = None,
-        zeros: Zeros = NO_ZEROS,
-    ) -> None:  # fmt: skip
-        file.write(at, chunks)
-        self.waiting.append(done)
-
-    def give_back_memory(self) -> None: ...
-
-    def close(self) -> None: ...
+from tests.support.held_writes import held_store
 
 
 def test_an_unawaited_ack_that_rode_along_does_not_stop_later_writes(tmp_path: Path) -> None:
     """Regression: the ack's timer fired during a write and left the journal marked as scheduled with nothing to do."""
 
     async def main() -> None:
-        made: list[Held] = []
-
-        def hold(spare: Committer) -> Held:
-            made.append(Held(spare))
-            return made[0]
-
-        settings = StoreSettings(ack_delay_seconds=0.01)
-        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), settings, committer=hold)
-        store.open()
-        waiting = made[0].waiting
+        store, waiting = held_store(tmp_path, StoreSettings(ack_delay_seconds=0.01))
         managed = store.open_log("a")
         cursor = managed.open_cursor("s", 0)
         await store.journal.drain()  # the segment's first group goes another way
@@ -77,15 +47,8 @@ def test_it_counts_each_group_that_was_written_and_no_other(tmp_path: Path) -> N
     """From 0 on: groups, their entries and their bytes; what waits is counted until it is decided, either way."""
 
     async def main() -> None:
-        made: list[Held] = []
-
-        def hold(spare: Committer) -> Held:
-            made.append(Held(spare))
-            return made[0]
-
-        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings(), committer=hold)
-        store.open()
-        journal, waiting = store.journal, made[0].waiting
+        store, waiting = held_store(tmp_path)
+        journal = store.journal
 
         def counted() -> tuple[int, int, int, int]:
             return journal.writes, journal.latency.entries, journal.pending_bytes, journal.moved_bytes
@@ -147,14 +110,7 @@ def test_what_was_put_into_outboxes_is_written_before_the_group_is_counted(tmp_p
     """Nobody's receipt waits for statistics, and nobody's statistics are lost by another's mistake."""
 
     async def main() -> None:
-        made: list[Held] = []
-
-        def hold(spare: Committer) -> Held:
-            made.append(Held(spare))
-            return made[0]
-
-        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings(), committer=hold)
-        store.open()
+        store, waiting = held_store(tmp_path)
         managed = store.open_log("a")
         await store.journal.drain()
         seen: list[object] = []
@@ -174,7 +130,7 @@ def test_what_was_put_into_outboxes_is_written_before_the_group_is_counted(tmp_p
             for _ in range(count):
                 managed.append(b"x", 1, None)
             await asyncio.sleep(0)
-            made[0].waiting.pop()(None)
+            waiting.pop()(None)
             assert seen == ["result"]
             await asyncio.sleep(0)
             assert seen == ["result", "written", (count, True, True)]
@@ -189,14 +145,7 @@ def test_a_group_of_many_logs_is_handed_out_log_by_log(tmp_path: Path) -> None:
     """Each log has its results, its notice and its statistics, once, whatever another one's callbacks do."""
 
     async def main() -> None:
-        made: list[Held] = []
-
-        def hold(spare: Committer) -> Held:
-            made.append(Held(spare))
-            return made[0]
-
-        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock(), StoreSettings(), committer=hold)
-        store.open()
+        store, waiting = held_store(tmp_path)
         logs = [store.open_log(f"log-{number}") for number in range(40)]
         await store.journal.drain()
         seen: list[tuple[int, str]] = []
@@ -220,7 +169,7 @@ def test_a_group_of_many_logs_is_handed_out_log_by_log(tmp_path: Path) -> None:
             managed.append(b"y", 1, None)
         assert store.journal.pending_bytes == (300 << 10) + 39 + 40
         await asyncio.sleep(0)
-        made[0].waiting.pop()(None)
+        waiting.pop()(None)
         wanted = [(number, what) for number in range(40) for what in ("2 entries", "counted", "notice")]
         wanted[7 * 3 : 8 * 3] = [(7, "1 entries"), (7, "counted")] * 2 + [(7, "notice")]
         for gone in ((3, "2 entries"), (3, "counted"), (3, "notice"), (5, "counted")):
