@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
@@ -15,18 +14,20 @@ T = TypeVar("T")
 
 _EARLY_SECONDS: Final = 1.0
 """No repeated task runs more often, whatever is asked for."""
+_TURN_SECONDS: Final = 0.001
+"""How long a loop over all topics has the event loop for itself."""
 
 
-async def in_turns(things: Iterable[T], per_turn: int = 200, seconds: float = math.inf) -> AsyncIterator[T]:
-    """Yield each of ``things``, and let other tasks run after every ``per_turn``, or after so many ``seconds`` if that
-    is sooner: for loops over all topics."""
+async def in_turns(things: Iterable[T], per_turn: int = 200) -> AsyncIterator[T]:
+    """Yield each of ``things``, and let other tasks run after every ``per_turn``, or after a millisecond if that is
+    sooner: for loops over all topics, beside which others wait for receipts."""
     now = asyncio.get_running_loop().time
-    count, until = 0, now() + seconds
+    count, until = 0, now() + _TURN_SECONDS
     for thing in things:
         count += 1
         if count == per_turn or now() >= until:
             await asyncio.sleep(0)
-            count, until = 0, now() + seconds
+            count, until = 0, now() + _TURN_SECONDS
         yield thing
 
 

@@ -15,7 +15,6 @@ from magnetar.admin.values.counters import SubscriptionCounters, TopicCounters
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.names import TopicName
-from magnetar.runtime.tasks import in_turns
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
@@ -148,23 +147,3 @@ def test_logins_by_their_methods() -> None:
     assert 'pulsar_authentication_success_total{cluster="standalone",auth_method="token"} 7\n' in page
     assert 'pulsar_authentication_failures_total{cluster="standalone",auth_method="basic"} 1\n' in page
     assert page.count("# TYPE pulsar_authentication_failures_total counter\n") == 1
-
-
-def test_topics_that_take_long_are_fewer_in_a_turn() -> None:
-    async def scenario() -> None:
-        turns = 0
-
-        async def other() -> None:
-            nonlocal turns
-            while True:
-                await asyncio.sleep(0)
-                turns += 1
-
-        beside = asyncio.create_task(other())
-        found = [one async for one in in_turns(range(100), 50, 0.0)]
-        slow, turns = turns, 0
-        assert found == [one async for one in in_turns(range(100), 50)]
-        beside.cancel()
-        assert slow >= 99 and turns <= 3
-
-    asyncio.run(scenario())

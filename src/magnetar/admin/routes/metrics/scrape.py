@@ -28,7 +28,6 @@ from magnetar.metadata.resources import Resources
 from magnetar.runtime.tasks import in_turns
 
 _TOPICS_PER_TURN: Final = 50
-_TURN_SECONDS: Final = 0.002
 """A topic with many subscriptions takes far longer than one without."""
 _CREATED: Final = "_created"
 _TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -58,7 +57,7 @@ async def scrape(broker: BrokerPort, resources: Resources, settings: Settings) -
     """The whole text in pieces; others have a turn after each."""
     host = broker.broker_id().rpartition(":")[0]
     series = TopicSeries(settings, host, lambda counters: bundle_of(resources, counters.topic))
-    async for counters in in_turns(broker.counters(counter_options(settings)), _TOPICS_PER_TURN, _TURN_SECONDS):
+    async for counters in in_turns(broker.counters(counter_options(settings)), _TOPICS_PER_TURN):
         series.add(counters)
     for piece in _all(broker, settings, series):
         if piece:
