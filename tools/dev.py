@@ -6,6 +6,7 @@ file changed) and runs the rest inside it. `python3 tools/dev.py help` lists the
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import itertools
 import os
@@ -72,23 +73,32 @@ def call(*command: str | Path, check: bool = True, env: dict[str, str] | None = 
 
 
 def install(lock: str) -> None:
-    """Make `.venv` and install ``requirements/<lock>.lock`` into it, unless that very file is installed already."""
-    if (BIN / "python").exists():
-        tell_other_python()
-    else:
+    """Make `.venv` and install ``requirements/<lock>.lock`` into it, unless that very file is installed already.
+
+    One process at a time: of two in a fresh checkout the second found an environment without pip.
+    """
+    with (ROOT / "Makefile").open("rb") as only:
+        fcntl.flock(only, fcntl.LOCK_EX)
+        make_environment()
+        path = LOCKS / f"{lock}.lock"
+        stamp = VENV / f".installed-{lock}"
+        digest = hashlib.sha256(path.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+        if stamp.exists() and stamp.read_text() == digest:
+            return
+        print(f"installing {path.relative_to(ROOT)}", flush=True)
+        fill(BIN / "python", "--require-hashes", "-r", path)
+        fill(BIN / "python", "--no-deps", "-e", ROOT)
+        stamp.write_text(digest)
+
+
+def make_environment() -> None:
+    """Make `.venv` where there is none, or only what an interrupted one left: a Python without pip."""
+    if not (BIN / "python").exists() or not ((BIN / "pip").exists() or (BIN / "uv").exists()):
         print("making .venv", flush=True)
         if subprocess.run([sys.executable, "-m", "venv", VENV], check=False).returncode:
             shutil.rmtree(VENV, ignore_errors=True)
             sys.exit("could not make .venv; on Debian the missing part is: apt-get install python3-venv")
-    path = LOCKS / f"{lock}.lock"
-    stamp = VENV / f".installed-{lock}"
-    digest = hashlib.sha256(path.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == digest:
-        return
-    print(f"installing {path.relative_to(ROOT)}", flush=True)
-    fill(BIN / "python", "--require-hashes", "-r", path)
-    fill(BIN / "python", "--no-deps", "-e", ROOT)
-    stamp.write_text(digest)
+    tell_other_python()
 
 
 def refuse_old_python() -> None:
@@ -326,15 +336,8 @@ def proto(arguments: Sequence[str]) -> None:
     """compile src/magnetar/protocol/pulsar.proto"""
     install("all")
     source = GENERATED.parent / "pulsar.proto"
-    call(
-        BIN / "python",
-        "-m",
-        "grpc_tools.protoc",
-        f"--proto_path={source.parent}",
-        f"--python_out={GENERATED}",
-        f"--mypy_out={GENERATED}",
-        source,
-    )
+    made = (f"--python_out={GENERATED}", f"--mypy_out={GENERATED}")
+    call(BIN / "python", "-m", "grpc_tools.protoc", f"--proto_path={source.parent}", *made, source)
     # The plugin does not write what these two settings demand of code that people write.
     stub = GENERATED / "pulsar_pb2.pyi"
     stub.write_text('# mypy: disable-error-code="explicit-override,mutable-override"\n' + stub.read_text())
@@ -343,14 +346,8 @@ def proto(arguments: Sequence[str]) -> None:
 def lock(arguments: Sequence[str]) -> None:
     """resolve pyproject.toml anew into requirements/*.lock"""
     install("all")
-    common = (
-        "--quiet",
-        "--generate-hashes",
-        "--universal",
-        "--no-emit-index-url",
-        "--no-header",
-        "--python-version=3.11",
-    )
+    common = ["--quiet", "--generate-hashes", "--universal", "--no-emit-index-url", "--no-header"]
+    common.append("--python-version=3.11")
     call(BIN / "uv", "pip", "compile", *common, "pyproject.toml", "-o", LOCKS / "run.lock")
     call(
         BIN / "uv", "pip", "compile", *common, "--extra=pipelines", "--group=dev", "-c", LOCKS / "run.lock",
@@ -361,16 +358,8 @@ def lock(arguments: Sequence[str]) -> None:
 
 def clean(arguments: Sequence[str]) -> None:
     """remove everything that the other commands made, but not ./data"""
-    for name in (
-        ".venv",
-        ".venv-generators",
-        "dist",
-        "build",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".pytest_cache",
-        ".import_linter_cache",
-    ):
+    caches = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".import_linter_cache")
+    for name in (".venv", ".venv-generators", "dist", "build", *caches):
         shutil.rmtree(ROOT / name, ignore_errors=True)
 
 
@@ -388,7 +377,10 @@ def main() -> None:
     name, *rest = sys.argv[1:] or ["help"]
     if name in COMMANDS:
         refuse_old_python()
-        COMMANDS[name](rest)  # also a --help, which is the command's: make run ARGS=--help
+        try:
+            COMMANDS[name](rest)  # also a --help, which is the command's: make run ARGS=--help
+        except KeyboardInterrupt:
+            sys.exit(130)
         return
     for one, command in COMMANDS.items():
         print(f"  make {one:12} {PROGRAMMES[one].about if one in PROGRAMMES else command.__doc__}")

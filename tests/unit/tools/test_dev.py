@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import signal
+import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -100,6 +104,60 @@ def test_an_environment_that_venv_did_not_make_is_used_without_a_word(
     monkeypatch.setattr(dev, "VENV", tmp_path)
     dev.tell_other_python()
     assert not capsys.readouterr().out
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files that say what is installed, and an environment that is not there yet; ``fill`` only notes that it ran."""
+    for name in ("Makefile", "pyproject.toml", "run.lock"):
+        (tmp_path / name).touch()
+    venv = tmp_path / ".venv"
+    for name, path in (("ROOT", tmp_path), ("VENV", venv), ("BIN", venv / "bin"), ("LOCKS", tmp_path)):
+        monkeypatch.setattr(dev, name, path)
+    monkeypatch.setattr(dev, "fill", lambda python, *_: subprocess.run([python, "-m", "pip", "--version"], check=True))
+    return tmp_path
+
+
+@pytest.mark.parametrize("left", ["nothing", "no pip", "whole"])
+def test_an_environment_that_was_interrupted_is_completed(
+    left: str, checkout: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C in the first `make run` left a Python without pip, and every later one said "No module named pip"."""
+    if left != "nothing":
+        options = ["--without-pip"] if left == "no pip" else []
+        subprocess.run([sys.executable, "-m", "venv", *options, dev.VENV], check=True)
+    dev.install("run")
+    said = capfd.readouterr().out
+    assert ("making .venv" in said) == (left != "whole") and "installing run.lock" in said
+    dev.install("run")
+    assert not capfd.readouterr().out
+
+
+def test_one_at_a_time_makes_the_environment(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = threading.Event()
+    monkeypatch.setattr(dev, "make_environment", began.set)
+    (dev.VENV).mkdir()
+    (dev.BIN).mkdir()
+    (dev.BIN / "python").symlink_to(sys.executable)
+    with (checkout / "Makefile").open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waits = threading.Thread(target=dev.install, args=("run",))
+        waits.start()
+        assert not began.wait(0.3)
+    waits.join()
+    assert began.is_set()
+
+
+def test_ctrl_c_ends_a_chore_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: Sequence[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["dev.py", "test"])
+    monkeypatch.setitem(dev.COMMANDS, "test", interrupted)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        dev.main()
+    assert ended.value.code == 130
 
 
 def test_compiled_modules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
