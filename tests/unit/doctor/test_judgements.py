@@ -31,8 +31,8 @@ GIB = 1 << 30
         (j.sync_times([1.0, 2.0, 90.0]), Level.OK),
         (j.sync_times([30.0, 30.0, 0.1]), Level.WARNING),
         (j.sync_times([0.001] * 9), Level.WARNING),
-        (j.port(6650, None), Level.OK),
-        (j.port(6650, "a broker"), Level.NOTE),
+        (j.port(6650, "brokerServicePort", None), Level.OK),
+        (j.port(6650, "brokerServicePort", "a broker"), Level.NOTE),
         (j.clock_skew(None), Level.OK),
         (j.clock_skew(4.9), Level.OK),
         (j.clock_skew(-60.0), Level.WARNING),
@@ -55,3 +55,9 @@ def test_bounds(symptom: Symptom, level: Level) -> None:
 def test_the_side_of_the_clock_is_named() -> None:
     """Ahead and behind are not the same."""
     assert "ahead of" in j.clock_skew(60).says and "behind" in j.clock_skew(-60).says
+
+
+def test_a_port_that_is_taken_names_its_own_setting() -> None:
+    """8080 is moved by ``webServicePort``; both notes named ``brokerServicePort``."""
+    taken = j.port(8080, "webServicePort", "a broker")
+    assert taken.next_step == "a second broker needs another: --set webServicePort=…"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from magnetar.client.rest import Rest
 
 _JAVA_SECONDS: Final = 10.0
-_PORTS: Final = (6650, 8080)
+_PORTS: Final = ((6650, "brokerServicePort"), (8080, "webServicePort"))
 _CONNECT_SECONDS: Final = 1.0
 NAMES: Final = ("python", "clock", "memory", "descriptors", "disk", "ports", "java", "spark", "broker")
 
@@ -93,8 +93,8 @@ class ThisMachine:
             )
 
     def _ports(self) -> Iterator[Symptom]:
-        for number in _PORTS:
-            yield judgements.port(number, _holder(number))
+        for number, setting in _PORTS:
+            yield judgements.port(number, setting, _holder(number))
 
     def _java(self) -> Iterator[Symptom]:
         home = os.environ.get("JAVA_HOME")

@@ -87,12 +87,12 @@ def sync_times(milliseconds: Sequence[float]) -> Symptom:
     return Symptom("fsync", Level.OK, words)
 
 
-def port(number: int, holder: str | None) -> Symptom:
-    """A port that a broker would take; ``holder`` says who has it, None: it is free."""
+def port(number: int, setting: str, holder: str | None) -> Symptom:
+    """A port that a broker would take by ``setting``; ``holder`` says who has it, None: it is free."""
     name = f"port {number}"
     if holder is None:
         return Symptom(name, Level.OK, "free")
-    return Symptom(name, Level.NOTE, f"in use by {holder}", "a second broker needs others: --set brokerServicePort=…")
+    return Symptom(name, Level.NOTE, f"in use by {holder}", f"a second broker needs another: --set {setting}=…")
 
 
 def clock_skew(seconds: float | None) -> Symptom:
