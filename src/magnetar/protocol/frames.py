@@ -33,6 +33,7 @@ _VIEW_FROM: Final = 32 << 10
 _SIZE = struct.Struct(">I")
 _SIZES = struct.Struct(">II")
 _CHECKSUM = struct.Struct(">HI")
+_CHECKSUM_BEGINS: Final = CHECKSUM_MAGIC.to_bytes(2, "big")
 
 read_size = _SIZE.unpack_from
 
@@ -53,6 +54,11 @@ def checksum_holds(entry: bytes) -> bool:
         return False
     magic, expected = _CHECKSUM.unpack_from(entry, 0)
     return bool(magic == CHECKSUM_MAGIC and crc32c(memoryview(entry)[6:]) == expected)
+
+
+def without_checksum(entry: bytes) -> bytes:
+    """Return an entry as clients take it that know of no checksum: from its metadata size on."""
+    return entry[_CHECKSUM.size :] if entry.startswith(_CHECKSUM_BEGINS) else entry
 
 
 class FrameSplitter:

@@ -127,7 +127,9 @@ def test_indexes_before_entries(first: int, counts: list[int] | None) -> None:
 def test_a_consumer_is_closed_once_and_on_a_connection_that_is_there(connected: bool, known: bool) -> None:
     said: list[c.Command] = []
     consumers = {9: object(), 10: object()} if known else {10: object()}
-    session = SimpleNamespace(out=Outbox(), consumers=consumers, closed=not connected, send=said.append)
+    session = SimpleNamespace(
+        out=Outbox(), consumers=consumers, closed=not connected, send=said.append, protocol_version=5
+    )
     connection = ConsumerOutbox(cast(Any, session), 9, -1)
     for _ in range(2):
         connection.close()
@@ -137,7 +139,7 @@ def test_a_consumer_is_closed_once_and_on_a_connection_that_is_there(connected: 
 
 def test_what_a_consumer_hears_besides() -> None:
     said: list[c.Command] = []
-    session: Any = SimpleNamespace(out=Outbox(), send=said.append)
+    session: Any = SimpleNamespace(out=Outbox(), send=said.append, protocol_version=12)
     connection = ConsumerOutbox(session, 9, -1)
     assert connection.session is session
     assert connection.writable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from magnetar.broker.connection.bounds.outbox import Outbox
 from magnetar.broker.connection.session import Session
@@ -11,6 +12,10 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.handmade_frames.deliveries import Deliveries
 
 HEADER_ESTIMATE = 40
+CLOSING_VERSION: Final = 5
+"""The first protocol version whose clients can be told to close one consumer or producer (rule 1.2.4)."""
+_END_OF_TOPIC_VERSION: Final = 9
+_ACTIVE_CHANGE_VERSION: Final = 12
 
 
 class ConsumerOutbox:
@@ -76,14 +81,21 @@ class ConsumerOutbox:
         out.grew(sum(map(len, entries)) + HEADER_ESTIMATE * len(entries))
 
     def active_change(self, active: bool) -> None:
-        """Send ACTIVE_CONSUMER_CHANGE; a Failover consumer receives it after its SUCCESS."""
-        self._session.send(c.CommandActiveConsumerChange(self._consumer_id, active))
+        """Send ACTIVE_CONSUMER_CHANGE to a client that knows it; a Failover consumer receives it after its SUCCESS."""
+        if self._session.protocol_version >= _ACTIVE_CHANGE_VERSION:
+            self._session.send(c.CommandActiveConsumerChange(self._consumer_id, active))
 
     def close(self) -> None:
         """Send CLOSE_CONSUMER: the broker closes the consumer."""
-        if self._session.consumers.pop(self._consumer_id, None) is not None and not self._session.closed:
-            self._session.send(c.CommandCloseConsumer(self._consumer_id, -1))
+        session = self._session
+        if session.consumers.pop(self._consumer_id, None) is None or session.closed:
+            return
+        if session.protocol_version >= CLOSING_VERSION:
+            session.send(c.CommandCloseConsumer(self._consumer_id, -1))
+        else:
+            session.close("a consumer is closed, and the client knows no command for that", fault=False)
 
     def end_of_topic(self) -> None:
-        """Send REACHED_END_OF_TOPIC."""
-        self._session.send(c.CommandReachedEndOfTopic(self._consumer_id))
+        """Send REACHED_END_OF_TOPIC to a client that knows it."""
+        if self._session.protocol_version >= _END_OF_TOPIC_VERSION:
+            self._session.send(c.CommandReachedEndOfTopic(self._consumer_id))

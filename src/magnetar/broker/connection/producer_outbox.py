@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from magnetar.broker.connection.bounds.outbox import Outbox
+from magnetar.broker.connection.consumer_outbox import CLOSING_VERSION
 from magnetar.broker.connection.session import Session
 from magnetar.broker.topic.ports import WritableLog
 from magnetar.broker.topic.publish.producer import PendingEntry
@@ -124,6 +125,9 @@ class ProducerOutbox:
         self._refusals = None
         session = self._session
         if session.producers.pop(self._producer_id, None) is not None and not session.closed:
+            if session.protocol_version < CLOSING_VERSION:
+                session.close("a producer is closed, and the client knows no command for that", fault=False)
+                return
             session.recently_closed[self._producer_id] = session.loop.time()
             session.send(c.CommandCloseProducer(self._producer_id, -1))
 

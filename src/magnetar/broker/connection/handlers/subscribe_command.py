@@ -15,6 +15,7 @@ from magnetar.broker.connection.handlers.guarded_commands import still_allowed
 from magnetar.broker.connection.handlers.metadata_write import write_metadata
 from magnetar.broker.connection.handlers.schema_commands import admit_consumer, takes_any_schema
 from magnetar.broker.connection.indexed_outbox import IndexedOutbox
+from magnetar.broker.connection.old_client_outbox import CHECKSUM_VERSION, OldClientOutbox
 from magnetar.broker.connection.open_handles import OpenConsumer, PendingOpen
 from magnetar.broker.connection.session import Session
 from magnetar.broker.delivery.sticky_keys.sticky_ranges import RangeTakenError
@@ -219,7 +220,9 @@ class _Joining:
             return
         settings, asked = session.service.settings, session.features.supports_broker_entry_metadata
         indexed = asked and settings.exposingBrokerEntryMetadataToClientEnabled and settings.keeps_message_index
-        outbox = IndexedOutbox if indexed else ConsumerOutbox
+        outbox: type[ConsumerOutbox] = IndexedOutbox if indexed else ConsumerOutbox
+        if session.protocol_version < CHECKSUM_VERSION:
+            outbox = OldClientOutbox
         connection = outbox(session, command.consumer_id, self._topic.name.partition_index)
         self._topic.read_by(subscription, compacted=command.read_compacted)
         try:
