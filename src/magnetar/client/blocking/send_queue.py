@@ -55,10 +55,10 @@ class PostedMessage:
 
     def set_exception(self, error: Exception, /) -> None:
         """Tell the application why the message is not stored, as far as is known."""
-        self._queue.count_fates(1)
         if self._callback is None:
-            _LOG.warning("a message was not stored, and send_async was given no callback: %s", error)
+            self._queue.unstored(1, error)
             return
+        self._queue.count_fates(1)
         try:
             self._callback(result_of(error), _NOWHERE)
         except BaseException:
@@ -127,9 +127,7 @@ class UnheardMessages:
 
     def set_exception(self, error: Exception, /) -> None:
         """Note in the log that they are not stored."""
-        self._queue.count_fates(self.count)
-        several = "a message was" if self.count == 1 else f"{self.count} messages were"
-        _LOG.warning("%s not stored, and send_async was given no callback: %s", several, error)
+        self._queue.unstored(self.count, error)
 
     def exception(self) -> None:
         """Note that the error was seen."""
@@ -177,6 +175,8 @@ class SendQueue:
         """Messages whose fate is known; only the loop counts it."""
         self._looking = False
         """Whether a timer looks for room, on the loop."""
+        self._unstored: dict[str, int] = {}
+        """Messages without a callback that failed since the last line in the log, by why."""
         self._room: deque[threading.Lock] = deque()
         """Locks that threads wait at for room, each one its own."""
         thread.gives_up_with(self)
@@ -298,6 +298,20 @@ class SendQueue:
                 self._looking = True
                 self._thread.loop.call_later(_ROOM_PAUSE, self._look_for_room)
 
+    def unstored(self, messages: int, error: Exception) -> None:
+        """Note in the log that messages without a callback are not stored: one line for all of a turn of the loop."""
+        self.count_fates(messages)
+        if not self._unstored:
+            self._thread.post(self._tell_unstored)
+        text = str(error)
+        self._unstored[text] = self._unstored.get(text, 0) + messages
+
+    def _tell_unstored(self) -> None:
+        unstored, self._unstored = self._unstored, {}
+        for text, messages in unstored.items():
+            several = "a message was" if messages == 1 else f"{messages:,} messages were"
+            _LOG.warning("%s not stored, and send_async was given no callback: %s", several, text)
+
     def _look_for_room(self) -> None:
         self._looking = False
         if self._sent - self._fated < self._most:
@@ -317,6 +331,7 @@ class SendQueue:
             self._crossed([one])
             token = PostedMessage(self, None) if isinstance(one, bytes) else one[1]
             token.set_exception(AlreadyClosedError(f"{self._producer.topic()}: the client is closed"))
+        self._tell_unstored()
         self._let_in()
 
     def forget(self) -> None:
