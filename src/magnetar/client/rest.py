@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
+from html import unescape
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -34,6 +36,8 @@ PATIENCE: Final = 600.0
 ANSWER_MAX: Final = 256 << 20
 """Bytes of the longest answer that is read."""
 _REASON_MAX: Final = 64 << 10
+_TITLE: Final = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_TITLE_MAX: Final = 100
 _PERMISSION: Final = (
     "permission",
     "unauthorized",
@@ -77,8 +81,12 @@ class RestAnswer:
 
     @property
     def reason(self) -> str:
-        """Why it refused, in its own words."""
+        """Why it refused, in its own words; of a page of HTML, which another program or a proxy has sent, its title."""
         text = self.content.decode(errors="replace")
+        if self.headers.get("content-type", "").lower().startswith("text/html"):
+            title = _TITLE.search(text)
+            named = f"HTTP {self.http_status}" if title is None else " ".join(unescape(title[1]).split())[:_TITLE_MAX]
+            return f"a page of HTML, {named!r}; is that the HTTP port of a broker?"
         try:
             return str(json.loads(text)["reason"])
         except (ValueError, KeyError, TypeError, RecursionError):

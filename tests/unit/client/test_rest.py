@@ -89,3 +89,25 @@ def test_a_server_of_another_kind_is_no_broker_that_is_ready(url: str) -> None:
 def test_what_is_no_http_is_named(url: str) -> None:
     with pytest.raises(NotAvailableError, match="does not answer as HTTP does: BadStatusLine"):
         Rest(url).ask("GET", "/no-http")
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        (
+            b"<!DOCTYPE HTML>\n<html><head>\n<TITLE lang='en'>\n 404 &lt;Not\n Found&gt;</title></head>",
+            "'404 <Not Found>'",
+        ),
+        (b"<html><body>no title</body></html>", "'HTTP 502'"),
+        (b"<title>" + b"x" * 5000, f"'{'x' * 100}'"),
+    ],
+)
+def test_a_page_of_html_is_named_and_not_shown(page: bytes, said: str) -> None:
+    """Port 8080 is popular: commands printed the whole error page of whatever else listens there."""
+    answer = rest.RestAnswer(502, {"content-type": "Text/HTML; charset=utf-8"}, page)
+    assert answer.reason == f"a page of HTML, {said}; is that the HTTP port of a broker?"
+
+
+def test_what_is_no_page_is_shown_as_it_is() -> None:
+    assert rest.RestAnswer(500, {"content-type": "text/plain"}, b"<title>x</title>").reason == "<title>x</title>"
+    assert rest.RestAnswer(500, {}, b'{"reason": "no"}').reason == "no"
