@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,14 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 
 @contextmanager
 def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
-    """Give a session, stopped at the end; under spark-submit ``cores`` and ``memory`` are not used."""
+    """Give a session, stopped at the end; under spark-submit ``cores`` and ``memory`` are not used.
+
+    SIGTERM and SIGHUP end it in order, as Ctrl-C does: files that nothing will name are deleted.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
+                signal.signal(number, signal.default_int_handler)
     for logger in (None, "py4j.clientserver", "py4j.java_gateway"):
         logging.getLogger(logger).addFilter(_is_no_ctrl_c)
     from magnetar.spark import register

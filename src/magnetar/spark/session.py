@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from magnetar.model.errors import InvalidValueError, ServiceNotReadyError
 from magnetar.spark.forks.server_start import end, started
 from magnetar.spark.interpreter import of_session
 from magnetar.spark.java.installation import check_java, explain_failed_start
+from magnetar.spark.java.launch import launch
 from magnetar.spark.java.options import with_archive
 from magnetar.spark.process import await_end
 
@@ -92,24 +92,6 @@ def require_memory(memory: str) -> None:
         )
 
 
-class _Deaf(dict[str, Any]):
-    """Arguments of the Popen that starts Java: whatever else is done before Java begins, SIGTERM is ignored then.
-
-    Java leaves signals alone that are ignored when it starts. Pyspark has it so for SIGINT.
-    """
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        if name == "preexec_fn":
-
-            def before() -> None:
-                value()
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-            super().__setitem__(name, before)
-        else:
-            super().__setitem__(name, value)
-
-
 def local_session(
     name: str,
     *,
@@ -127,7 +109,6 @@ def local_session(
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     from magnetar.spark import register
@@ -154,9 +135,9 @@ def local_session(
         # Java takes two seconds to start, and Python has something to import meanwhile.
         started(of_session())
     try:
-        if deaf and SparkContext._gateway is None:
+        if SparkContext._gateway is None:
             conf = SparkConf().setAll(list(chosen.items()))
-            SparkContext._ensure_initialized(gateway=launch_gateway(conf, _Deaf()), conf=conf)  # type: ignore[no-untyped-call]  # pyspark has no types there
+            SparkContext._ensure_initialized(gateway=launch(conf, deaf=deaf), conf=conf)
         spark = SparkSession.builder.config(map=dict(chosen)).getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() == "JAVA_GATEWAY_EXITED":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+
+import pytest
 
 _PROGRAM = """
 import logging
@@ -35,3 +38,36 @@ def test_ctrl_c_is_no_traceback_of_py4j() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
     assert "KeyboardInterrupt" not in done.stderr and "BrokenPipeError" not in done.stderr
     assert "another error" in done.stderr and "OSError: kept" in done.stderr
+
+
+_WAITING = """
+import signal, sys, time
+from magnetar.jobs import session as jobs
+from magnetar.spark import session as spark
+if sys.argv[1] == "nohup":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+spark.local_session = lambda *_, **__: None
+spark.end_session = lambda _: print("ended", flush=True)
+with jobs.session("audit", 2, "1g"):
+    print("began", flush=True)
+    time.sleep(1 if sys.argv[1] == "nohup" else 60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_job_in_order(number: signal.Signals) -> None:
+    """SIGTERM and SIGHUP killed it: what it had written beside the topic stayed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _WAITING, "plain"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as job:
+        assert job.stdout is not None and job.stdout.readline() == b"began\n"
+        job.send_signal(number)
+        assert job.stdout.read() == b"ended\n"
+
+
+def test_nohup_is_respected() -> None:
+    with subprocess.Popen([sys.executable, "-c", _WAITING, "nohup"], stdout=subprocess.PIPE) as job:
+        assert job.stdout is not None and job.stdout.readline() == b"began\n"
+        job.send_signal(signal.SIGHUP)
+        assert job.stdout.read() == b"ended\n"
+    assert job.returncode == 0

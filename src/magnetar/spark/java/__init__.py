@@ -2,4 +2,5 @@
 
 * ``installation`` whether there is one, and what to do if not
 * ``options``      its options about the archive of its classes
+* ``launch``       its start, and its end where the start is interrupted
 """
