@@ -107,7 +107,8 @@ def _contents(files: FileSystem, names: Iterable[str]) -> tuple[dict[str, bytes]
         except OSError as error:
             unread[name] = error
     if unread and not contents:
-        raise next(iter(unread.values()))
+        name, first = next(iter(unread.items()))
+        raise OSError(first.errno, first.strerror or str(first), name) from first
     return contents, unread
 
 
