@@ -143,6 +143,24 @@ def test_an_answer_without_credentials_ends_the_connection(given: c.AuthData | N
     run(scenario)
 
 
+@pytest.mark.parametrize("connecting", [False, True])
+def test_an_answer_that_nobody_asked_for_ends_the_connection(
+    connecting: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the first command, or while the credentials of the first are being looked at: no fault of the broker."""
+
+    async def scenario(door: Door) -> None:
+        door.authentication.waits = asyncio.Event()
+        if connecting:
+            await door.say(connect("alice 1"))
+        await door.say(c.CommandAuthResponse("x", c.AuthData("peer's", b"alice 2"), 21))
+        assert door.transport.closing
+        assert len(door.authentication.shown) == connecting
+        assert not [one.getMessage() for one in caplog.records if one.exc_info]
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_refused_credentials_are_recorded_and_answered_once(again: bool) -> None:
     """The client does not hear why (rule 12.1)."""

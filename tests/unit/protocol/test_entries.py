@@ -334,3 +334,14 @@ def test_a_batch_whose_payload_was_not_unpacked_counts_a_million_messages_at_mos
     for claimed in (5, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 31) - 1):
         entry = e.build_entry(e.EntryMetadata("p", 0, 1, num_messages_in_batch=claimed, **options), b"xyz")
         assert e.messages_in(entry, claimed) == min(claimed, 1 << 20)
+
+
+def test_a_field_is_found_wherever_it_stands() -> None:
+    """Protobuf writes fields by their numbers, and nothing says that a client has to."""
+    rest = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, num_chunks_from_msg=2, chunk_id=0)
+    for field in ({"uuid": "u"}, {"deliver_at_time": 5000}):
+        metadata = pb.MessageMetadata(**field).SerializePartialToString() + rest.SerializeToString()
+        entry = with_checksum(len(metadata).to_bytes(4, "big") + metadata + b"x")
+        chunk = ("u", False) if "uuid" in field else None
+        assert (e.chunk_of(entry), e.may_be_chunk(entry)) == (chunk, chunk is not None)
+        assert e.deliver_at(entry) == field.get("deliver_at_time", 0)

@@ -177,6 +177,23 @@ def test_producers_go_at_the_limit_and_may_come_when_the_backlog_is_below(
     run(main())
 
 
+def test_a_limit_of_nothing_is_reached_by_nothing() -> None:
+    """-1 is no limit, and 0 is one: whoever has a subscription admits no producer (rule 4.6.2)."""
+
+    async def main() -> None:
+        there = await topic(size_quota(0, EXCEPTION))
+        there.quotas.check_producer()
+        there.subscribe("s")
+        assert there.quotas.any
+        with pytest.raises(QuotaExceededError):
+            there.quotas.check_producer()
+        there.quotas.policies_changed(TopicPolicies(), size_quota(-1, EXCEPTION))
+        there.quotas.check_producer()
+        await there.store.close()
+
+    run(main())
+
+
 def test_the_oldest_message_is_that_of_the_slowest_and_too_old_a_millisecond_after_its_limit() -> None:
     async def main() -> None:
         there = await topic(age_quota(10, EXCEPTION))
