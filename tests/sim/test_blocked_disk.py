@@ -103,9 +103,9 @@ def refusing(world: World) -> Iterator[None]:
     def refuse(*_: object, **__: object) -> None:
         raise MetadataError("the disk is full (simulated)")
 
-    metadata.put = metadata.delete = refuse
+    metadata.put = metadata.delete = metadata.write = refuse
     yield
-    del metadata.put, metadata.delete
+    del metadata.put, metadata.delete, metadata.write
 
 
 @pytest.mark.parametrize("name", PROMISES)

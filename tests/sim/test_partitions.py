@@ -223,7 +223,7 @@ def test_a_note_that_goes_too_early_is_noticed() -> None:
 
 async def removal(broker: Broker) -> None:
     """What DELETE .../partitions?force=true does."""
-    await remove_partitioned(topics_of(broker), broker.service.schemas, broker.resources, PARENT, force=True)
+    await remove_partitioned(topics_of(broker), broker.resources, PARENT, force=True)
 
 
 def topics_of(broker: Broker) -> TopicsPort:

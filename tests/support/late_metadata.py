@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from magnetar.app.node import Broker
-from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.store import MetadataStore, RecordWrite
 
 Store = TypeVar("Store", bound=MetadataStore)
 
 
 def made_late(store: Store, wait: Callable[[], Awaitable[object]]) -> Store:
     """Make the store judge each of its writes after ``wait()``, and return it."""
-    put, delete = store.put, store.delete
+    write = store.write
 
-    async def late_put(path: str, data: bytes, expected: int | None = None) -> int:
+    async def late_write(writes: Sequence[RecordWrite]) -> None:
         await wait()
-        return await put(path, data, expected)
+        await write(writes)
 
-    async def late_delete(path: str, expected: int | None = None) -> None:
-        await wait()
-        await delete(path, expected)
-
-    patched: Any = store
-    patched.put, patched.delete = late_put, late_delete
+    patched: Any = store  # whose put and delete write as well
+    patched.write = late_write
     return store
 
 

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE_MAX: Final = 16 << 10
 """Bytes of definitions that are judged on the event loop; a megabyte of them takes two seconds."""
+_AGAIN_SECONDS: Final = 10.0
 Judgement = TypeVar("Judgement")
 
 _ENFORCED = (
@@ -201,18 +202,22 @@ class SchemaRegistry:
         await self._store.purge(SchemaId.of(topic))
 
     async def topic_deleted(self, topic: TopicName, exists: Callable[[TopicName], bool]) -> None:
-        """Remove the schema of a topic whose deletion is durable; what fails is in the log.
+        """Remove the schema of a topic whose deletion is durable; what fails is in the log, and tried again.
 
         It stays with a partition, and if the topic exists again or in the other domain, whose schema is the same.
         """
         local_name, namespace = topic.local_name, topic.namespace
         namesakes = (namespace.topic(local_name), namespace.topic(local_name, "non-persistent"))
-        if topic.is_partition or any(map(exists, namesakes)):
-            return
-        try:
-            await self.purge(topic)
-        except MagnetarError as error:
-            log.error("%s is deleted, its schema is not (DELETE it): %s", topic.fqn, error, extra={"topic": topic.fqn})
+        known, said = {"topic": topic.fqn}, ""
+        while not topic.is_partition and not any(map(exists, namesakes)):
+            try:
+                await self.purge(topic)
+                return
+            except MagnetarError as error:
+                if said != (said := str(error)):
+                    text = "%s is deleted, its schema is not yet; until a restart that is tried again: %s"
+                    log.error(text, topic.fqn, error, extra=known)
+            await asyncio.sleep(_AGAIN_SECONDS)
 
 
 def _require_follows(versions: History, definition: SchemaDefinition, strategy: CompatibilityStrategy) -> None:

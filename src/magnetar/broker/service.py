@@ -320,13 +320,8 @@ class BrokerService:
         self._leaving.add(name.fqn)
         try:
             # first: a topic of this name that comes later must not find any of it after a crash in between
-            await self.resources.namespaces.forget_grants(name)
-            if not name.is_partition:
-                await self.resources.topic_policies.delete(name)
-            self.store.delete_log(
-                name.fqn,
-                lambda: run_eagerly(self.schemas.topic_deleted(name, self._known), _ignore, self.tasks, "schema"),
-            )
+            await self.resources.forget_topic(name)
+            self.store.delete_log(name.fqn, partial(self._schema_goes, name))
         finally:
             self._leaving.discard(name.fqn)
         self.directory.remove(name)
@@ -334,9 +329,13 @@ class BrokerService:
 
     async def delete_nonpersistent(self, name: TopicName) -> None:
         """Delete a non-persistent topic with its clients; no error if there is none (rule 13.11)."""
+        await self.resources.change_together(lambda: self.resources.namespaces.without_grants([name]))
         self.nonpersistent_topics.remove(name)
-        await self.resources.namespaces.forget_grants(name)
-        await self.schemas.topic_deleted(name, self._known)
+        self._schema_goes(name)
+
+    def _schema_goes(self, name: TopicName) -> None:
+        """The topic is gone, and its schema goes with it."""
+        run_eagerly(self.schemas.topic_deleted(name, self._known), _ignore, self.tasks, "schema")
 
     def unload(self, name: TopicName) -> None:
         """Unload a topic: clients look it up again, and its state is rebuilt (rule 4.2.5)."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from magnetar.metadata.collection import Collection
-from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.collection import Collection, change_together
+from magnetar.metadata.store import MetadataStore, RecordWrite
 from magnetar.model.errors import InvalidValueError, NotFoundError, PreconditionFailedError
 from magnetar.model.names import is_valid_entity
 from magnetar.model.policies import CLUSTER_FIELDS, JsonObject
@@ -41,6 +41,7 @@ class Clusters:
 
     def __init__(self, store: MetadataStore, own: str) -> None:
         self._own = own
+        self._store = store
         self._records = Collection(store, "/clusters", 1)
         self._migrations = Collection(store, "/cluster-migrations", 1)
 
@@ -74,8 +75,11 @@ class Clusters:
 
     async def delete(self, name: str) -> None:
         self.get(name)
-        await self._migrations.change((name,), lambda _: None)
-        await self._records.change((name,), lambda _: None)
+        await change_together(self._store, lambda: self.without(name))
+
+    def without(self, name: str) -> list[RecordWrite]:
+        """The writes that remove a cluster, and whither its clients shall go."""
+        return [*self._migrations.replacing((name,), None), *self._records.replacing((name,), None)]
 
     async def set_peers(self, name: str, peers: list[str] | None) -> None:
         """Replace the peer clusters. Raises NotFoundError, PreconditionFailedError for one that cannot be a peer."""

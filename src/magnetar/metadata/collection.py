@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
-from magnetar.metadata.store import ABSENT, MetadataStore
+from magnetar.metadata.store import ABSENT, MetadataStore, RecordWrite
 from magnetar.model.errors import BadVersionError, ConflictError, MetadataError, NotFoundError
 from magnetar.model.policies import JsonObject
 
@@ -93,9 +93,17 @@ class Collection:
 
     async def put(self, key: Key, value: JsonObject) -> None:
         """Create or replace; durable on return. Raises BadVersionError if another writer came first."""
+        (write,) = self.replacing(key, value)
+        assert write.data is not None
+        await self._store.put(write.path, write.data, write.expected)
+
+    def replacing(self, key: Key, value: JsonObject | None) -> list[RecordWrite]:
+        """The write for :func:`change_together` that replaces a record or, with None, removes it; none if it is not
+        there."""
+        if value is None:
+            return [RecordWrite(self._path(key), None, self._records[key][1])] if key in self._records else []
         expected = self._records[key][1] if key in self._records else ABSENT
-        data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-        await self._store.put(self._path(key), data, expected)
+        return [RecordWrite(self._path(key), _to_bytes(value), expected)]
 
     async def create(self, key: Key, value: JsonObject, conflict: str) -> None:
         """:meth:`put` of a record that must not exist. Raises ConflictError with the text ``conflict`` if it does."""
@@ -133,3 +141,25 @@ class Collection:
         """
         with suppress(NotFoundError):
             await self._store.delete(self._path(key), self._records[key][1])
+
+
+async def change_together(store: MetadataStore, planned: Callable[[], Sequence[RecordWrite]]) -> None:
+    """Make the changes that ``planned`` returns, of several records, all or none of them; durable on return.
+
+    ``planned`` is called again when another writer came first; what it raises ends the change. Raises BadVersionError
+    after a hundred such tries.
+    """
+    for left in reversed(range(_TRIES)):
+        writes = planned()
+        try:
+            await store.write(writes)
+        except (BadVersionError, NotFoundError):
+            if not left:
+                raise
+            await asyncio.sleep(0)
+            continue
+        return
+
+
+def _to_bytes(value: JsonObject) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

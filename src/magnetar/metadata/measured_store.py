@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from time import perf_counter
 from typing import Final
 
-from magnetar.metadata.store import MetadataStore, Record, Unwatch, Watcher
+from magnetar.metadata.store import MetadataStore, Record, RecordWrite, Unwatch, Watcher
 from magnetar.runtime.distributions import Buckets
 
 _MS: Final = (1, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -34,6 +34,13 @@ class MeasuredStore:
     async def delete(self, path: str, expected: int | None = None) -> None:
         with self._timed("del"):
             await self._store.delete(path, expected)
+
+    async def write(self, writes: Sequence[RecordWrite]) -> None:
+        with ExitStack() as timed:
+            for write in writes:
+                timed.enter_context(self._timed("del" if write.data is None else "put"))
+            await self._store.write(writes)
+        self.put_bytes += sum(len(write.data or b"") for write in writes)
 
     def children(self, path: str) -> list[str]:
         return self._store.children(path)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 from magnetar.metadata.collection import Collection
-from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.store import MetadataStore, RecordWrite
 from magnetar.metadata.tenants import Tenants
 from magnetar.model.errors import ConflictError, ForbiddenError, NotFoundError, PreconditionFailedError
 from magnetar.model.names import NamespaceName, TopicName, is_valid_entity
@@ -113,13 +113,27 @@ class Namespaces:
 
         await self._records.change(_key(name), merged)
 
-    async def forget_grants(self, topic: TopicName) -> None:
-        """Revoke everything that was granted on ``topic`` itself, which is being deleted; durable on return.
+    def replacing(self, name: NamespaceName, changes: Mapping[str, Json]) -> list[RecordWrite]:
+        """The write that sets policies as :meth:`update` does. Raises NotFoundError."""
+        both = {**self.policies(name), **changes}
+        return self._records.replacing(_key(name), {key: value for key, value in both.items() if value is not None})
 
-        A topic of the same name that is made later must not find them.
+    def without(self, name: NamespaceName) -> list[RecordWrite]:
+        """The write that removes the namespace, if there is one."""
+        return self._records.replacing(_key(name), None)
+
+    def without_grants(self, topics: Sequence[TopicName]) -> list[RecordWrite]:
+        """The write that revokes everything that was granted on ``topics`` of one namespace, which are being deleted.
+
+        Topics of the same names that are made later must not find them.
         """
-        if self.exists(topic.namespace) and topic.fqn in _grants_on_topics(self.policies(topic.namespace)):
-            await self.change(topic.namespace, lambda policies: _without_grants(policies, topic))
+        namespace = next((topic.namespace for topic in topics), None)
+        if namespace is None or not self.exists(namespace):
+            return []
+        policies, gone = self.policies(namespace), {topic.fqn for topic in topics}
+        if gone.isdisjoint(_grants_on_topics(policies)):
+            return []
+        return self.replacing(namespace, _without_grants(policies, gone))
 
     @contextmanager
     def removal(self, name: NamespaceName) -> Iterator[None]:
@@ -171,8 +185,8 @@ def _grants_on_topics(policies: JsonObject) -> JsonObject:
     return found if isinstance(found, dict) else {}
 
 
-def _without_grants(policies: JsonObject, topic: TopicName) -> JsonObject:
-    left = {name: found for name, found in _grants_on_topics(policies).items() if name != topic.fqn}
+def _without_grants(policies: JsonObject, topics: Set[str]) -> JsonObject:
+    left = {name: found for name, found in _grants_on_topics(policies).items() if name not in topics}
     granted = policies.get("auth_policies")
     return {"auth_policies": {**(granted if isinstance(granted, dict) else {}), "destination_auth": left}}
 

@@ -7,11 +7,11 @@ topic takes the note away first: what was to be made is not made any more, also 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from magnetar.metadata.collection import Collection
-from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.store import MetadataStore, RecordWrite
 from magnetar.model.errors import (
     ConflictError,
     MetadataError,
@@ -111,16 +111,20 @@ class PartitionedTopics:
 
         await self._change(topic, noted)
 
-    @asynccontextmanager
-    async def removal(self, topic: TopicName) -> AsyncIterator[None]:
-        """Refuse to make any partition while they are removed. Raises NotFoundError, MetadataError."""
+    @contextmanager
+    def removal(self, topic: TopicName) -> Iterator[None]:
+        """Refuse to make any partition while they are removed. Raises NotFoundError."""
         self._existing(topic)
         self._leaving.add(topic)
         try:
-            await self._change(topic, lambda: _to_json(topic, self._existing(topic), None))
             yield
         finally:
             self._leaving.discard(topic)
+
+    def without_note(self, topic: TopicName) -> list[RecordWrite]:
+        """The write that takes away the note of what is to be made, if there is one. Raises NotFoundError."""
+        found = self._existing(topic)
+        return self._records.replacing(_key(topic), _to_json(topic, found, None)) if topic in self._unmade else []
 
     def leaving(self, topic: TopicName) -> bool:
         """Whether it is being removed just now."""
@@ -135,10 +139,10 @@ class PartitionedTopics:
 
         await self._change(topic, replaced)
 
-    async def delete(self, topic: TopicName) -> None:
-        """The partitions are the caller's. Raises NotFoundError."""
+    def without(self, topic: TopicName) -> list[RecordWrite]:
+        """The write that deletes it; the partitions are the caller's. Raises NotFoundError."""
         self._existing(topic)
-        await self._records.change(_key(topic), lambda _: None)
+        return self._records.replacing(_key(topic), None)
 
     def _existing(self, topic: TopicName) -> PartitionedTopic:
         found = self._topics.get(topic)

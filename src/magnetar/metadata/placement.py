@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from magnetar.metadata.collection import Collection, Key
-from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.store import MetadataStore, RecordWrite
 from magnetar.model.errors import PreconditionFailedError
 from magnetar.model.names import NamespaceName
 from magnetar.model.policies import Json, JsonObject
@@ -59,10 +59,9 @@ class Placement:
         """Replace them by what ``changed`` makes of them; what it raises changes nothing."""
         await _change(self._isolation, (cluster,), changed)
 
-    async def forget_cluster(self, cluster: str) -> None:
-        """Remove all that is said about a cluster."""
-        for records in (self._domains, self._isolation):
-            await records.change((cluster,), lambda _: None)
+    def without_cluster(self, cluster: str) -> list[RecordWrite]:
+        """The writes that remove all that is said about a cluster."""
+        return [write for records in (self._domains, self._isolation) for write in records.replacing((cluster,), None)]
 
     def bookie_affinity(self, namespace: NamespaceName) -> JsonObject | None:
         """The bookies that a namespace would like best, not to be changed; None: none is set."""
@@ -82,10 +81,13 @@ class Placement:
         """Set or, with None, remove it."""
         await self._change_quotas(namespace, lambda quotas: _with(quotas, bundle, quota))
 
-    async def forget_quotas(self, namespace: NamespaceName, bundle: str) -> None:
-        """Remove the quota of a bundle that is no more, if there is one."""
-        if self.quota(namespace, bundle) is not None:
-            await self.set_quota(namespace, bundle, None)
+    def without_quota(self, namespace: NamespaceName, bundle: str) -> list[RecordWrite]:
+        """The writes that remove the quota of a bundle that is no more, if there is one."""
+        if self.quota(namespace, bundle) is None:
+            return []
+        record = self._of(namespace)
+        left = _with(record, "quotas", _with(_quotas(record), bundle, None) or None)
+        return self._namespaces.replacing(_key(namespace), left)
 
     async def _change_quotas(self, namespace: NamespaceName, changed: Callable[[JsonObject], JsonObject]) -> None:
         await _change(
@@ -100,9 +102,10 @@ class Placement:
         """Replace it."""
         await self._quota.change(("default",), lambda _: quota)
 
-    async def forget_namespace(self, namespace: NamespaceName) -> None:
-        """Remove all that is said about a namespace: one of the same name that is made later must not find it."""
-        await self._namespaces.change(_key(namespace), lambda _: None)
+    def without_namespace(self, namespace: NamespaceName) -> list[RecordWrite]:
+        """The writes that remove all that is said about a namespace: one of the same name that is made later must not
+        find it."""
+        return self._namespaces.replacing(_key(namespace), None)
 
     def _of(self, namespace: NamespaceName) -> JsonObject:
         return self._namespaces.get(*_key(namespace)) or _NONE

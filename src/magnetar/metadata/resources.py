@@ -8,21 +8,24 @@ and ``pulsar/system``. Superusers administer those tenants.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from magnetar.config.settings import Settings
 from magnetar.metadata.clusters import Clusters
+from magnetar.metadata.collection import change_together
 from magnetar.metadata.dynamic_configuration import DynamicConfiguration
 from magnetar.metadata.namespaces import Namespaces
 from magnetar.metadata.partitioned import PartitionedTopics
 from magnetar.metadata.placement import Placement
 from magnetar.metadata.resource_groups import ResourceGroups
 from magnetar.metadata.schemas import SchemaStore
-from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.store import MetadataStore, RecordWrite
 from magnetar.metadata.tenants import Tenants
 from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.errors import ConflictError, NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
+from magnetar.model.schemas import SchemaId
 from magnetar.model.system_topics import is_heartbeat
 
 log = logging.getLogger(__name__)
@@ -79,6 +82,54 @@ class Resources:
         """Raises NotFoundError with the text that topic routes and lookups answer (rule 2.9)."""
         if not self.namespaces.takes_topics(topic.namespace) and not is_heartbeat(topic):
             raise NotFoundError("Namespace not found")
+
+    async def change_together(self, planned: Callable[[], Sequence[RecordWrite]]) -> None:
+        """Make changes of several records, all or none of them, as :func:`~.collection.change_together` does."""
+        await change_together(self._store, planned)
+
+    async def forget_topic(self, topic: TopicName, partitions: Sequence[TopicName] = ()) -> None:
+        """Revoke what was granted on a topic that is being deleted and, unless it is a partition, delete its policies.
+
+        With a partitioned topic go the grants on its ``partitions``, and the note of those that were to be made.
+        """
+
+        def planned() -> list[RecordWrite]:
+            writes = self.namespaces.without_grants([topic, *partitions])
+            writes += [] if topic.is_partition else self.topic_policies.without(topic)
+            return writes + (self.partitioned.without_note(topic) if self.partitioned.count(topic) else [])
+
+        await self.change_together(planned)
+
+    async def delete_partitioned(self, topic: TopicName, *, with_schema: bool) -> None:
+        """Delete a partitioned topic whose partitions are gone, with all that is said of it. Raises NotFoundError."""
+        await self.change_together(
+            lambda: [
+                *self.namespaces.without_grants([topic]),
+                *self.topic_policies.without(topic),
+                *(self.schemas.without(SchemaId.of(topic)) if with_schema else ()),
+                *self.partitioned.without(topic),
+            ]
+        )
+
+    async def delete_namespace(self, name: NamespaceName) -> None:
+        """Delete a namespace without topics, with schemas of topics that never existed and all that is said of it."""
+        tenant, _, local_name = name.text.partition("/")
+        await self.change_together(
+            lambda: [
+                *(
+                    one
+                    for schema in self.schemas.of_namespace(tenant, local_name)
+                    for one in self.schemas.without(schema)
+                ),
+                *self.placement.without_namespace(name),
+                *self.namespaces.without(name),
+            ]
+        )
+
+    async def delete_cluster(self, name: str) -> None:
+        """Delete a cluster with all that is said about it. Raises NotFoundError."""
+        self.clusters.get(name)
+        await self.change_together(lambda: [*self.placement.without_cluster(name), *self.clusters.without(name)])
 
     async def close(self) -> None:
         await self._store.close()

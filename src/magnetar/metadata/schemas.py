@@ -7,8 +7,7 @@
 
 A version is written under the condition that nothing is there yet and is durable when :meth:`SchemaStore.append`
 returns. Numbers go up by one, deletions included; only :meth:`SchemaStore.purge`, with which the topic itself or its
-whole history goes, lets them begin at 0 again. It writes a deletion first and removes that last, so that a crash in
-between leaves a deleted schema, not the older half of one.
+whole history goes, lets them begin at 0 again.
 
 Histories are read when they are first asked for and held as long as they are among those used last.
 """
@@ -19,12 +18,12 @@ import base64
 import binascii
 import json
 from collections import OrderedDict
-from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
-from magnetar.metadata.store import ABSENT, MetadataStore
-from magnetar.model.errors import MetadataError, NotFoundError
+from magnetar.metadata.collection import change_together
+from magnetar.metadata.store import ABSENT, MetadataStore, RecordWrite
+from magnetar.model.errors import MetadataError
 from magnetar.model.policies import Json, JsonObject
 from magnetar.model.schemas import SchemaDefinition, SchemaId, SchemaType, SchemaVersion
 
@@ -74,15 +73,14 @@ class SchemaStore:
 
     async def purge(self, schema: SchemaId) -> None:
         """Forget everything about it; durable on return."""
+        await change_together(self._store, lambda: self.without(schema))
+
+    def without(self, schema: SchemaId) -> list[RecordWrite]:
+        """The writes that remove all its versions."""
         history = self.history(schema)
         if not history:
-            self._forget(schema)
-            return
-        if not history[-1].deleted:
-            await self.append(schema, SchemaDefinition(SchemaType.NONE), history[-1].timestamp_ms, deleted=True)
-        for version in self.history(schema):
-            with suppress(NotFoundError):  # another writer purges as well
-                await self._store.delete(_path(schema, version.version))
+            self._forget(schema)  # what is not there need not be held
+        return [RecordWrite(_path(schema, version.version), None) for version in history]
 
     def of_namespace(self, tenant: str, namespace: str) -> list[SchemaId]:
         """Schemas of a namespace, with or without a topic."""

@@ -6,14 +6,17 @@ each write.
 Reads are answered at once, from a copy in memory that follows the store: they may stand in the path of every command.
 Writes may wait for a disk or a network; they are durable when they return, and the copy, with everybody who watches it,
 knows of them by then. A write names the version it was made from, so that two writers cannot undo each other: what was
-read before an ``await`` may be old after it. Used from the event loop's thread only.
+read before an ``await`` may be old after it. Several writes that belong together are all made or none, whatever the
+disk refuses and wherever the power is cut. Used from the event loop's thread only.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
+
+from magnetar.model.errors import BadVersionError, NotFoundError
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +29,15 @@ class Record(NamedTuple):
 
     data: bytes
     version: int
+
+
+class RecordWrite(NamedTuple):
+    """One of several changes that are made together. ``data`` None: the record is removed."""
+
+    path: str
+    data: bytes | None
+    expected: int | None = None
+    """The version that the record must have; None: any, ABSENT: none may be there."""
 
 
 Watcher = Callable[[str], None]
@@ -50,6 +62,11 @@ class MetadataStore(Protocol):
         """Remove. Raises NotFoundError if there is nothing, BadVersionError as in :meth:`put`."""
         ...
 
+    async def write(self, writes: Sequence[RecordWrite]) -> None:
+        """Make all these changes, each after those before it, or none of them. Raises as :meth:`put` and
+        :meth:`delete` do."""
+        ...
+
     def children(self, path: str) -> list[str]:
         """The next part of every path below ``path``, each once, sorted; they need not be records themselves."""
         ...
@@ -61,6 +78,26 @@ class MetadataStore(Protocol):
     async def close(self) -> None:
         """Release everything; the store cannot be used afterwards."""
         ...
+
+
+def follow_versions(store: MetadataStore, writes: Sequence[RecordWrite]) -> list[int]:
+    """Return the version of each record after its write; of one that is removed, the version that it had.
+
+    Raises BadVersionError or NotFoundError for the first write that cannot be made after those before it.
+    """
+    known: dict[str, int] = {}
+    versions = []
+    for path, data, expected in writes:
+        if (found := known.get(path)) is None:
+            record = store.get(path)
+            found = ABSENT if record is None else record.version
+        if data is None and found == ABSENT:
+            raise NotFoundError(f"{path} does not exist")
+        if expected is not None and expected != found:
+            raise BadVersionError(f"{path} has version {found}, not {expected}")
+        versions.append(found if data is None else found + 1)
+        known[path] = ABSENT if data is None else found + 1
+    return versions
 
 
 class Watchers:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from magnetar.metadata.collection import Collection
-from magnetar.metadata.store import MetadataStore
+from magnetar.metadata.store import MetadataStore, RecordWrite
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import Json, JsonObject
 
@@ -67,6 +67,10 @@ class TopicPolicyRecords:
     async def delete(self, topic: TopicName) -> None:
         """Delete all policies of the topic, if any; durable on return."""
         await self._records.change(_key(topic), lambda _: None)
+
+    def without(self, topic: TopicName) -> list[RecordWrite]:
+        """The write that deletes all policies of the topic, if any."""
+        return self._records.replacing(_key(topic), None)
 
 
 def _topic(key: tuple[str, ...]) -> TopicName:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from magnetar.metadata.store import ABSENT, Record, Unwatch, Watcher, Watchers
-from magnetar.model.errors import BadVersionError, NotFoundError
+from collections.abc import Sequence
+
+from magnetar.metadata.store import Record, RecordWrite, Unwatch, Watcher, Watchers, follow_versions
 
 
 class MemoryMetadataStore:
@@ -17,22 +18,21 @@ class MemoryMetadataStore:
         return self._records.get(path)
 
     async def put(self, path: str, data: bytes, expected: int | None = None) -> int:
-        current = self._records.get(path)
-        found = ABSENT if current is None else current.version
-        if expected is not None and expected != found:
-            raise BadVersionError(f"{path} has version {found}, not {expected}")
-        self._records[path] = Record(data, found + 1)
-        self._watchers.changed(path)
-        return found + 1
+        await self.write([RecordWrite(path, data, expected)])
+        return self._records[path].version
 
     async def delete(self, path: str, expected: int | None = None) -> None:
-        current = self._records.get(path)
-        if current is None:
-            raise NotFoundError(f"{path} does not exist")
-        if expected is not None and expected != current.version:
-            raise BadVersionError(f"{path} has version {current.version}, not {expected}")
-        del self._records[path]
-        self._watchers.changed(path)
+        await self.write([RecordWrite(path, None, expected)])
+
+    async def write(self, writes: Sequence[RecordWrite]) -> None:
+        versions = follow_versions(self, writes)
+        for write, version in zip(writes, versions, strict=True):
+            if write.data is None:
+                del self._records[write.path]
+            else:
+                self._records[write.path] = Record(write.data, version)
+        for write in writes:
+            self._watchers.changed(write.path)
 
     def children(self, path: str) -> list[str]:
         prefix = path.rstrip("/") + "/"

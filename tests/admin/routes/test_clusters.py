@@ -5,6 +5,7 @@ Statuses and reasons are those of Apache Pulsar 4.0.8, asked the same; where the
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def two(shared: World) -> RestClient:
     """Make a world with the clusters c2 and c3."""
     rest = shared.rest
     for name in ("c2", "c3"):
-        at_once(shared.resources.placement.forget_cluster(name))
+        at_once(shared.resources.change_together(partial(shared.resources.placement.without_cluster, name)))
         rest.delete(f"{BASE}/{name}")
         assert rest.put(f"{BASE}/{name}", json=DATA).status_code == 200
     return rest

@@ -42,8 +42,8 @@ def test_a_partitioned_topic() -> None:
         await asyncio.gather(topics.grow(T, 5), topics.grow(T, 7), topics.made(T, 4))
         assert (topics.count(T), topics.unmade(T)) == (7, 4)
         late = asyncio.gather(topics.set_properties(T, {}), topics.made(T, 7), return_exceptions=True)
-        async with topics.removal(T):
-            await topics.delete(T)
+        with topics.removal(T):
+            await resources.delete_partitioned(T, with_schema=True)
         assert all(one is None or isinstance(one, NotFoundError) for one in await late)
         assert topics.get(T) is None
         # what is finished later makes no topic again

@@ -45,11 +45,12 @@ def test_all_of_it_survives_a_restart(tmp_path: Path) -> None:
     assert after.placement.isolation_policies("c2") == {"p": {"primary": ["x"]}}
     assert after.placement.default_quota() == after.placement.quota(NAMESPACE, BUNDLE) == quota
     assert after.placement.bookie_affinity(NAMESPACE) == {"bookkeeperAffinityGroupPrimary": "g"}
-    at_once(after.placement.forget_quotas(NAMESPACE, BUNDLE))
+    at_once(after.change_together(lambda: after.placement.without_quota(NAMESPACE, BUNDLE)))
+    assert after.placement.without_quota(NAMESPACE, BUNDLE) == []
     assert after.placement.quota(NAMESPACE, BUNDLE) is None
     assert after.placement.bookie_affinity(NAMESPACE) is not None
-    at_once(after.placement.forget_namespace(NAMESPACE))
-    at_once(after.placement.forget_cluster("c2"))
+    at_once(after.delete_namespace(NAMESPACE))
+    at_once(after.delete_cluster("c2"))
     at_once(after.close())
 
     last = opened(tmp_path)

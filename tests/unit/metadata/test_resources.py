@@ -319,9 +319,12 @@ def test_partitions_only_grow(resources: Resources) -> None:
     at_once(topics.grow(topic, 6))
     assert topics.get(topic) == PartitionedTopic(6, {"k": "v"})
     assert topics.count(topic.partition(0)) == 0
-    at_once(topics.delete(topic))
+    at_once(resources.delete_partitioned(topic, with_schema=True))
     assert topics.count(topic) == 0
-    assert refused(lambda: topics.delete(topic)) == (404, "Topic persistent://public/default/t not found.")
+    assert refused(lambda: resources.delete_partitioned(topic, with_schema=True)) == (
+        404,
+        "Topic persistent://public/default/t not found.",
+    )
 
 
 def test_partitions_that_are_to_be_made_are_noted_until_they_are() -> None:
@@ -335,7 +338,8 @@ def test_partitions_that_are_to_be_made_are_noted_until_they_are() -> None:
         assert fresh.unmade(topic) == topics.unmade(topic)
         return topics.unmade(topic)
 
-    topics = opened(store).partitioned
+    resources = opened(store)
+    topics = resources.partitioned
     at_once(topics.create(topic, 4, to_make=True))
     assert noted() == 0
     at_once(topics.grow(topic, 6))
@@ -351,7 +355,9 @@ def test_partitions_that_are_to_be_made_are_noted_until_they_are() -> None:
     assert noted() is None
     at_once(topics.grow(topic, 7))
     assert (noted(), topics.all_unmade()) == (6, {topic: 6})
-    at_once(topics.delete(topic))
+    at_once(resources.forget_topic(topic))
+    assert (noted(), topics.count(topic)) == (None, 7), "none is made any more while it goes"
+    at_once(resources.delete_partitioned(topic, with_schema=True))
     assert (noted(), topics.all_unmade()) == (None, {})
     at_once(topics.create(topic, 2))
     assert noted() is None, "they come with their first use"
@@ -386,7 +392,7 @@ def test_what_was_granted_on_a_topic_goes_with_it_and_nothing_else_does(resource
         "destination_auth": {gone.fqn: {"app": ["consume"]}, other.fqn: {"app": ["consume"]}},
     }
     at_once(resources.namespaces.change(namespace, lambda policies: {"auth_policies": grants}))
-    at_once(resources.namespaces.forget_grants(gone))
+    at_once(resources.forget_topic(gone))
     assert resources.namespaces.policies(namespace)["auth_policies"] == {
         "namespace_auth": {"app": ["produce"]},
         "destination_auth": {other.fqn: {"app": ["consume"]}},

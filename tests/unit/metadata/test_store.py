@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.metadata.store import ABSENT, MetadataStore, Record
+from magnetar.metadata.store import ABSENT, MetadataStore, Record, RecordWrite
 from magnetar.model.errors import BadVersionError, NotFoundError
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
@@ -52,6 +52,31 @@ def test_conditional_writes(store: MetadataStore) -> None:
     assert store.get("/b") is None
     at_once(store.delete("/a", 1))
     assert store.get("/a") is None
+
+
+def test_writes_that_are_made_together(store: MetadataStore) -> None:
+    heard: list[tuple[str, Record | None]] = []
+    at_once(store.put("/a", b"0"))
+    store.watch("/", lambda path: heard.append((path, store.get("/b"))))
+    at_once(
+        store.write(
+            [
+                RecordWrite("/a", None, 0),
+                RecordWrite("/b", b"1", ABSENT),
+                RecordWrite("/b", b"2", 0),
+                RecordWrite("/c", b"3"),
+            ]
+        )
+    )
+    assert [store.get(path) for path in ("/a", "/b", "/c")] == [None, Record(b"2", 1), Record(b"3", 0)]
+    assert heard == [(path, Record(b"2", 1)) for path in ("/a", "/b", "/b", "/c")], "none is told of a half"
+    heard.clear()
+    for last, error in ((RecordWrite("/b", b"x", 0), BadVersionError), (RecordWrite("/a", None), NotFoundError)):
+        with pytest.raises(error):
+            at_once(store.write([RecordWrite("/c", b"x"), RecordWrite("/new", b"x"), last]))
+    assert [store.get(path) for path in ("/b", "/c", "/new")] == [Record(b"2", 1), Record(b"3", 0), None]
+    at_once(store.write([]))
+    assert heard == []
 
 
 def test_children(store: MetadataStore) -> None:

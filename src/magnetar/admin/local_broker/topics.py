@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable
+from magnetar.admin.local_broker.loaded_topics import LoadedTopics, written
 from magnetar.broker.namespaces import lookup
 from magnetar.model.names import Domain, NamespaceName, TopicName
 from magnetar.model.topic_policies import TopicPolicies
@@ -86,7 +86,7 @@ class LocalTopics:
             return
         if topic.fqn not in self._service.topics and self._service.exists(topic):
             return  # nothing is loaded of it
-        await durable(self._loaded.topic(topic).log.barrier)
+        await written(self._loaded.topic(topic).log.barrier)
         if topic.fqn in self._service.topics:
             self._service.unload(topic)
         await self._loaded.durable()

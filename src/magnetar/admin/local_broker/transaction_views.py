@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
+from magnetar.admin.local_broker.loaded_topics import written
 from magnetar.admin.local_broker.stats.internal_stats import log_stats
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.subscription.subscription import Subscription
@@ -88,12 +88,8 @@ class TransactionViews:
         }
 
     async def abort(self, txn: TxnId) -> None:
-        """Abort a transaction of any owner; return when that is durable."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._coordinator.end(
-            txn, commit=False, owner=None, done=lambda: None if done.done() else done.set_result(None)
-        )
-        await done
+        """Abort a transaction of any owner; return when that is durable. Raises PersistenceError after a while."""
+        await written(lambda done: self._coordinator.end(txn, commit=False, owner=None, done=done))
 
     # topics ------------------------------------------------------------------------------------------------------
 

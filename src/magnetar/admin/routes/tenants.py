@@ -8,7 +8,8 @@ from starlette.responses import Response
 from magnetar.admin.http.bodies import answer, done, object_body
 from magnetar.admin.http.parameters import Flag, PathText
 from magnetar.admin.http.route_group import RouteGroup
-from magnetar.admin.ports import SchemasPort, TopicsPort
+from magnetar.admin.ports import TopicsPort
+from magnetar.admin.routes.half_done import half_done
 from magnetar.admin.routes.namespaces.removal import remove_namespace
 from magnetar.admin.values.coercion import text
 from magnetar.admin.values.grants import role_name
@@ -20,7 +21,7 @@ from magnetar.model.names import NamespaceName
 from magnetar.model.policies import JsonObject
 
 
-def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings) -> RouteGroup:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings) -> RouteGroup:
     """Build the routes of this group."""
     router = RouteGroup("/admin/v2/tenants")
     tenants = resources.tenants
@@ -48,11 +49,13 @@ def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources, setti
     async def delete_tenant(tenant: PathText, force: Flag = False) -> Response:
         if force and not settings.forceDeleteTenantAllowed:
             raise NotAllowedError("Broker doesn't allow forced deletion of tenants")
-        if force:
-            for name in _namespaces(resources, tenant):
-                await remove_namespace(topics, schemas, resources, NamespaceName.parse(name))
-        # also one that was made while the others went
-        await tenants.delete(tenant, bool(_namespaces(resources, tenant)))
+        names, gone = _namespaces(resources, tenant) if force else [], 0
+        with half_done(lambda: f"{gone} of {len(names)} namespaces of {tenant} are deleted" if gone else ""):
+            for name in names:
+                await remove_namespace(topics, resources, NamespaceName.parse(name))
+                gone += 1
+            # also one that was made while the others went
+            await tenants.delete(tenant, bool(_namespaces(resources, tenant)))
         return done()
 
     return router

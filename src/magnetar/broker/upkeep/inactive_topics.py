@@ -72,7 +72,9 @@ class InactiveTopicRemoval:
         if not service.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled or not name.is_partition:
             return
         if service.resources.partitioned.count(name.parent) and not service.directory.has_partitions(name.parent):
-            await service.resources.partitioned.delete(name.parent)
+            parent = name.parent
+            alone = not service.exists(parent.namesake) and not service.resources.partitioned.count(parent.namesake)
+            await service.resources.delete_partitioned(parent, with_schema=alone)
 
     async def delete_subscriptions(self) -> int:
         """Delete durable subscriptions without consumers whose last progress is too long ago; returns how many."""

@@ -51,12 +51,12 @@ class MetadataCopy:
         """Whether the name still leads to the open file; what is to be written anew anyway is not looked at."""
         return self.suspect or self._file is None or self.files.holds(self.name, self._file)
 
-    def append(self, line: bytes) -> None:
+    def append(self, lines: bytes) -> None:
         """Durable on return. Raises OSError; call :meth:`undo` then."""
         assert self._file is not None
         self._before = self.length
-        self._file.append([line])
-        self.length += len(line)
+        self._file.append([lines])
+        self.length += len(lines)
         try:
             self._file.sync()
         except OSError:
@@ -64,7 +64,7 @@ class MetadataCopy:
             raise
 
     def undo(self) -> None:
-        """Cut off the last line, whole or not."""
+        """Cut off what was appended last, whole or not."""
         assert self._file is not None
         self.length = self._before
         try:

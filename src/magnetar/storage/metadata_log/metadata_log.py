@@ -2,9 +2,10 @@
 messages. The lines and what two damaged copies still say are :mod:`magnetar.storage.metadata_log.metadata_scan`'s.
 
 A change is appended to the first copy and synced, then to the second and synced, then it holds; calls are synchronous
-and on the event loop's thread, for they are small and rare. A change that fails leaves memory as it was and is cut off
-again. Should even that fail, the file is written anew before the next change, and a crash in between may find the
-change done: as with a message without a receipt, it may or may not be there.
+and on the event loop's thread, for they are small and rare. Changes that are made together are appended together. A
+change that fails leaves memory as it was and is cut off again. Should even that fail, the file is written anew before
+the next change, and a crash in between may find the change done: as with a message without a receipt, it may or may not
+be there.
 
 The log would grow for ever, so each copy is written anew, without what is superseded, when it is twice as large as what
 lives in it: a few lines with each change, so that no change takes long, and renamed into place when it is whole.
@@ -15,13 +16,13 @@ from __future__ import annotations
 import logging
 import secrets
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from magnetar.metadata.store import ABSENT, Record, Unwatch, Watcher, Watchers
-from magnetar.model.errors import BadVersionError, MetadataError, NotFoundError, PersistenceError
+from magnetar.metadata.store import Record, RecordWrite, Unwatch, Watcher, Watchers, follow_versions
+from magnetar.model.errors import MetadataError, PersistenceError
 from magnetar.storage.backends.file_names import segment_numbers
 from magnetar.storage.backends.files import FileSystem
 from magnetar.storage.backends.journal_backend import is_full
@@ -230,22 +231,25 @@ class MetadataLog:
     # changing ----------------------------------------------------------------------------------------------------
 
     async def put(self, path: str, data: bytes, expected: int | None = None) -> int:
-        if not is_path(path):
-            raise MetadataError(f"{path!r} cannot be the path of a metadata record")
-        known = self._facts.get(path)
-        found = ABSENT if known is None else known.version
-        if expected is not None and expected != found:
-            raise BadVersionError(f"{path} has version {found}, not {expected}")
-        self._commit(MetadataChange(self.last + 1, found + 1, path, data))
-        return found + 1
+        await self.write([RecordWrite(path, data, expected)])
+        return self._facts[path].version
 
     async def delete(self, path: str, expected: int | None = None) -> None:
-        known = self._facts.get(path)
-        if known is None:
-            raise NotFoundError(f"{path} does not exist")
-        if expected is not None and expected != known.version:
-            raise BadVersionError(f"{path} has version {known.version}, not {expected}")
-        self._commit(MetadataChange(self.last + 1, known.version, path, None))
+        await self.write([RecordWrite(path, None, expected)])
+
+    async def write(self, writes: Sequence[RecordWrite]) -> None:
+        for path, data, _ in writes:
+            if data is not None and not is_path(path):
+                raise MetadataError(f"{path!r} cannot be the path of a metadata record")
+        versions = follow_versions(self, writes)
+        last = len(writes) - 1
+        if writes:
+            self._commit(
+                [
+                    MetadataChange(self.last + 1 + i, versions[i], write.path, write.data, followed=i < last)
+                    for i, write in enumerate(writes)
+                ]
+            )
 
     def accept(self) -> None:
         """An operator has looked at the facts and takes them as they are. Raises MetadataError."""
@@ -267,29 +271,31 @@ class MetadataLog:
         for copy in self._copies:
             copy.close()
 
-    def _commit(self, change: MetadataChange) -> None:
-        line = change_line(change, self.instance)
+    def _commit(self, changes: Sequence[MetadataChange]) -> None:
+        lines = b"".join([change_line(change, self.instance) for change in changes])
         try:
-            self._write(line)
+            self._write(lines)
         except MetadataError as error:
             if not is_full(error.__cause__) or not self.make_room():
                 raise
-            self._write(line)
-        self.last = change.number
-        at = bisect_left(self._paths, change.path)
-        if at == len(self._paths) or self._paths[at] != change.path:
-            insort(self._paths, change.path)
-        self._apply(change, sort=True)
-        self._rewrite(line)
-        self._watchers.changed(change.path)
+            self._write(lines)
+        for change in changes:
+            self.last = change.number
+            at = bisect_left(self._paths, change.path)
+            if at == len(self._paths) or self._paths[at] != change.path:
+                insort(self._paths, change.path)
+            self._apply(change, sort=True)
+        self._rewrite(lines)
+        for change in changes:
+            self._watchers.changed(change.path)
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, lines: bytes) -> None:
         self._mend()
         written: list[MetadataCopy] = []
         for copy in self._copies:
             written.append(copy)
             try:
-                copy.append(line)
+                copy.append(lines)
             except OSError as error:
                 for one in written:
                     one.undo()
@@ -337,7 +343,7 @@ class MetadataLog:
                     rewriting.stop()
                     raise MetadataError(f"cannot write {copy.name}: {error}; nothing was changed") from error
 
-    def _rewrite(self, line: bytes) -> None:
+    def _rewrite(self, lines: bytes) -> None:
         """Go on with writing copies anew, or begin with it if they have grown too much."""
         size = max(copy.length for copy in self._copies)
         if not self._rewriting and size > max(2 * self._lines + SLACK_BYTES, self._rest_until):
@@ -345,7 +351,7 @@ class MetadataLog:
             self._rewriting = [Rewriting(copy, head, self._living(), count) for copy in self._copies]
             return
         for one in self._rewriting:
-            one.later.append(line)
+            one.later.append(lines)
         try:
             # one copy at a time: the other one is whole and in place meanwhile
             if self._rewriting and self._rewriting[0].step():

@@ -10,10 +10,12 @@ One file is text that ``less`` can read, a line per change, each ``<crc32c, 8 he
 The first line is the head. After it stand ``records`` lines: what was known when the file was written anew, each with
 the number of the change that made it; every change up to ``through`` is in them. Then each change that came since, the
 numbers without a gap. Checksums of the lines begin with the instance, the directory's secret: lines of another broker
-do not count. Data that is not one line of text stands as ``put64`` in base64.
+do not count. Data that is not one line of text stands as ``put64`` in base64. A change that is made together with the
+next line's has ``+`` before its version, which versions before November 2026 read as the number that it is.
 
-A change is written and synced to the first copy, then to the second, then answered. So a bad end of one copy without
-its line in the other was never answered: it is torn. Everything else that is bad is damage; what one copy lost is taken
+A change is written and synced to the first copy, then to the second, then answered; so are changes that are made
+together. So a bad end of one copy without its lines in the other was never answered: it is torn, and so is what the
+next line, which is not there, belongs to. Everything else that is bad is damage; what one copy lost is taken
 from the other, and only what both lost at once leaves a doubt.
 """
 
@@ -42,6 +44,8 @@ class MetadataChange(NamedTuple):
     version: int
     path: str
     data: bytes | None
+    followed: bool = False
+    """Whether it is made together with the next one, or not at all."""
 
 
 class Head(NamedTuple):
@@ -72,12 +76,13 @@ def head_line(head: Head) -> bytes:
 
 def change_line(change: MetadataChange, instance: int) -> bytes:
     """A change as it stands in the file."""
-    number, version, path, data = change
+    number, version, path, data, followed = change
+    made = b"%s%d" % (b"+" if followed else b"", version)
     if data is None:
-        return _line(f"{number} delete {version} {path}".encode(), instance)
+        return _line(b"%d delete %s %s" % (number, made, path.encode()), instance)
     if _is_text(data):
-        return _line(b"%d put %d %s %s" % (number, version, path.encode(), data), instance)
-    return _line(b"%d put64 %d %s %s" % (number, version, path.encode(), base64.b64encode(data)), instance)
+        return _line(b"%d put %s %s %s" % (number, made, path.encode(), data), instance)
+    return _line(b"%d put64 %s %s %s" % (number, made, path.encode(), base64.b64encode(data)), instance)
 
 
 def is_path(path: str) -> bool:
@@ -125,14 +130,15 @@ def _parse_change(line: bytes, instance: int) -> MetadataChange | None:
         return None
     try:
         number, verb, version, rest = body.split(b" ", 3)
+        followed = version.startswith(b"+")
         if verb == b"delete":
-            return MetadataChange(int(number), int(version), rest.decode(), None)
+            return MetadataChange(int(number), int(version), rest.decode(), None, followed)
         path, data = rest.split(b" ", 1)
         if verb == b"put64":
             data = base64.b64decode(data, validate=True)
         elif verb != b"put":
             return None
-        return MetadataChange(int(number), int(version), path.decode(), data)
+        return MetadataChange(int(number), int(version), path.decode(), data, followed)
     except (ValueError, binascii.Error):
         return None
 
@@ -152,12 +158,22 @@ class ScannedCopy:
     end: int = 0
     """Where the last whole line ends."""
     size: int = 0
+    cut: dict[int, MetadataChange] = field(default_factory=dict)
+    """The last changes, by number, if those that they are made together with are not there."""
 
     @property
     def last(self) -> int:
         """Number of the last change that it knows of."""
         through = self.head.through if self.head is not None else 0
         return max(through, max(self.changes, default=0), max(self.base, default=0))
+
+    @property
+    def before_last(self) -> int:
+        """Number of the last change before the last one and all that were made together with it."""
+        number = self.last - 1
+        while (change := self.changes.get(number)) is not None and change.followed:
+            number -= 1
+        return number
 
     @property
     def based(self) -> bool:
@@ -193,6 +209,7 @@ def read_copy(name: str, data: bytes, instance: int | None) -> ScannedCopy:
     else:
         at = 0
     through = copy.head.through if copy.head is not None else -1
+    begun, together_before = at, False
     for line in data[at:].split(b"\n"):
         change = _parse_change(line, instance or 0)
         start, at = at, at + len(line) + 1
@@ -200,9 +217,20 @@ def read_copy(name: str, data: bytes, instance: int | None) -> ScannedCopy:
             continue
         if start > copy.end:
             copy.bad.append((copy.end, start))
-        copy.end = at
+        copy.end, begun = at, begun if together_before else start
+        together_before = change.followed
         (copy.base if change.number <= through else copy.changes)[change.number] = change
+    if together_before:
+        _cut(copy, begun)
     return copy
+
+
+def _cut(copy: ScannedCopy, begun: int) -> None:
+    """Take off the changes from offset ``begun`` on: others that are made together with them are not there."""
+    copy.end, number = begun, copy.last
+    while (change := copy.changes.get(number)) is not None and change.followed:
+        copy.cut[number] = copy.changes.pop(number)
+        number -= 1
 
 
 @dataclass
@@ -234,9 +262,10 @@ def together(copies: list[ScannedCopy]) -> JoinedCopies:
     else:
         _puzzle(found, copies)
     both_tails = all(copy.tail for copy in copies)
+    before_last = min((copy.before_last for copy in copies if copy.last == found.last), default=found.last)
     for i, copy in enumerate(copies):
-        # the second copy may lack the change that was under way, the first one none that the second has
-        _name(found, copy, answered=both_tails or copy.last < found.last - i)
+        # the second copy may lack what was under way, the first one nothing that the second has
+        _name(found, copy, before_last, answered=both_tails or copy.last < (before_last if i else found.last))
         if not copy.whole or copy.last < found.last or copy.tail:
             found.mend.append(copy.name)
         if not copy.whole or copy.tail:
@@ -248,7 +277,7 @@ def together(copies: list[ScannedCopy]) -> JoinedCopies:
     return found
 
 
-def _name(found: JoinedCopies, copy: ScannedCopy, *, answered: bool) -> None:
+def _name(found: JoinedCopies, copy: ScannedCopy, before_last: int, *, answered: bool) -> None:
     """Say what is wrong with one copy. ``answered``: what its bad end held must once have been whole."""
     if copy.head is None:
         found.damage.append(f"{copy.name}: its first line is unreadable")
@@ -258,14 +287,19 @@ def _name(found: JoinedCopies, copy: ScannedCopy, *, answered: bool) -> None:
     if copy.tail:
         text = f"{copy.name} is unreadable from offset {copy.end} to {copy.size}, its end"
         (found.damage if answered else found.torn).append(text)
-    elif copy.whole and found.last - copy.last > 1:
+    elif copy.whole and copy.last < before_last:
         found.damage.append(f"{copy.name} ends {found.last - copy.last} changes too early")
 
 
 def _puzzle(found: JoinedCopies, copies: list[ScannedCopy]) -> None:
     """No copy has everything: line by line."""
     heads = [copy.head for copy in copies]
-    lines = {number: change for copy in copies for number, change in (copy.base | copy.changes).items()}
+    lines = {
+        number: change
+        for copy in copies
+        for number, change in (copy.cut | copy.base | copy.changes).items()
+        if number <= found.last
+    }
     based = max((copy for copy in copies if copy.based), key=lambda copy: _through(copy.head), default=None)
     if based is not None:
         through, base = _through(based.head), list(based.base.values())

@@ -53,8 +53,7 @@ def _cluster_routes(router: RouteGroup, resources: Resources) -> None:
         clusters.get(cluster)
         if resources.placement.isolation_policies(cluster):
             raise PreconditionFailedError("Cluster not empty")
-        await resources.placement.forget_cluster(cluster)
-        await clusters.delete(cluster)
+        await resources.delete_cluster(cluster)
         return done()
 
 

@@ -20,12 +20,13 @@ from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.http.router import register_words
 from magnetar.admin.ports import BrokerPort, TopicsPort
 from magnetar.admin.routes.namespaces.bundle_division import COUNT, algorithm_of, divided, positions_of
-from magnetar.admin.routes.namespaces.bundles import BundleRing, bundle_ring, bundle_text, ring_of, topic_hash
+from magnetar.admin.routes.namespaces.bundles import BundleRing, bundle_text, ring_of, topic_hash
 from magnetar.admin.values.counters import CounterOptions
 from magnetar.metadata.resources import Resources
+from magnetar.metadata.store import RecordWrite
 from magnetar.model.errors import ConflictError, InvalidTopicNameError, InvalidValueError, NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
-from magnetar.model.policies import JsonObject
+from magnetar.model.policies import Json
 from magnetar.model.system_topics import is_system_topic
 from magnetar.runtime.tasks import in_turns
 
@@ -101,15 +102,18 @@ def _split_route(router: RouteGroup, topics: TopicsPort, bundle_topics: _BundleT
         inside = await bundle_topics.within(name, low, high) if unload or algorithm == COUNT else []
         hashes = [topic_hash(topic) for topic in inside]
 
-        def split(policies: JsonObject) -> JsonObject:
-            now = bundle_ring(policies["bundles"])
+        def split() -> list[RecordWrite]:
+            now = ring_of(resources, name)
             now.existing(name, bundle)  # another request may have split it meanwhile
             after = divided(now.boundaries, low, high, algorithm, hashes, positions)
-            return {"bundles": {"boundaries": [f"0x{place:08x}" for place in after], "numBundles": len(after) - 1}}
+            boundaries: Json = [f"0x{place:08x}" for place in after]
+            writes = resources.namespaces.replacing(
+                name, {"bundles": {"boundaries": boundaries, "numBundles": len(after) - 1}}
+            )
+            gone = len(after) > len(now.boundaries)
+            return writes + (resources.placement.without_quota(name, bundle_text(low, high)) if gone else [])
 
-        await resources.namespaces.change(name, split)
-        if len(ring_of(resources, name).boundaries) > len(ring.boundaries):
-            await resources.placement.forget_quotas(name, bundle_text(low, high))
+        await resources.change_together(split)
         if unload:
             await _unload(topics, inside)
         return done()

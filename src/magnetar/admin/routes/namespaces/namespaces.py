@@ -12,7 +12,7 @@ from magnetar.admin.http.authorization import Permissions
 from magnetar.admin.http.bodies import answer, done, listed, object_body
 from magnetar.admin.http.parameters import NAMESPACE, Flag, PathText, namespace_name
 from magnetar.admin.http.route_group import RouteGroup
-from magnetar.admin.ports import SchemasPort, TopicsPort
+from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.namespace_creation import asked_for, checked
 from magnetar.admin.routes.namespaces.removal import is_empty, remove_namespace
 from magnetar.admin.routes.namespaces.replication import require_allowed_to_tenant, require_own, texts_of
@@ -28,12 +28,10 @@ _DOMAINS: Final[Mapping[str, Sequence[Domain]]] = {
 }
 
 
-def routes(
-    topics: TopicsPort, schemas: SchemasPort, resources: Resources, settings: Settings, permissions: Permissions
-) -> RouteGroup:
+def routes(topics: TopicsPort, resources: Resources, settings: Settings, permissions: Permissions) -> RouteGroup:
     """Build the routes of this group."""
     router = RouteGroup()
-    _namespace_routes(router, topics, schemas, resources, settings, permissions)
+    _namespace_routes(router, topics, resources, settings, permissions)
     _list_routes(router, topics, resources)
     return router
 
@@ -41,7 +39,6 @@ def routes(
 def _namespace_routes(
     router: RouteGroup,
     topics: TopicsPort,
-    schemas: SchemasPort,
     resources: Resources,
     settings: Settings,
     permissions: Permissions,
@@ -70,7 +67,7 @@ def _namespace_routes(
             require_own(settings.clusterName, replicated)
         if not namespaces.exists(name):
             # what was said about an earlier one while it was being deleted
-            await resources.placement.forget_namespace(name)
+            await resources.change_together(lambda: resources.placement.without_namespace(name))
         await namespaces.create(tenant, namespace, policies)
         return done()
 
@@ -80,7 +77,7 @@ def _namespace_routes(
         if force and not settings.forceDeleteNamespaceAllowed:
             raise NotAllowedError("Broker doesn't allow forced deletion of namespaces")
         if namespaces.exists(name) and (force or is_empty(topics, resources, name)):
-            await remove_namespace(topics, schemas, resources, name)
+            await remove_namespace(topics, resources, name)
         else:
             await namespaces.delete(name, has_topics=not is_empty(topics, resources, name))
         return done()

@@ -11,13 +11,11 @@ from magnetar.admin.http.bodies import answer, done
 from magnetar.admin.http.parameters import TOPIC, NameText, PathText, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import TopicOperationsPort, TopicsPort
+from magnetar.admin.routes.half_done import half_done
 from magnetar.admin.routes.topics.topics import each_part, existing
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import (
-    NotAcceptableError,
-    NotAllowedError,
-    PreconditionFailedError,
-)
+from magnetar.model.errors import NotAcceptableError, NotAllowedError, PreconditionFailedError
+from magnetar.model.policies import Json
 
 
 def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resources) -> RouteGroup:
@@ -47,8 +45,10 @@ def routes(topics: TopicsPort, operations: TopicOperationsPort, resources: Resou
                 "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
                 "please use terminate commands"
             )
-        parts = each_part(topics, resources, name)
-        ids = {str(part.partition_index): await operations.terminate(part) async for part in parts}
+        ids: dict[str, Json] = {}
+        with half_done(lambda: f"{len(ids)} partitions are terminated" if ids else ""):
+            async for part in each_part(topics, resources, name):
+                ids[str(part.partition_index)] = await operations.terminate(part)
         return answer(ids)
 
     @router.delete(TOPIC + "/truncate")

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import logging
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from magnetar.admin.http.bodies import answer, done, json_body
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, NameText, PathText, namespace_name, topic_name
 from magnetar.admin.http.route_group import RouteGroup
-from magnetar.admin.ports import SchemasPort, TopicsPort
+from magnetar.admin.ports import TopicsPort
 from magnetar.admin.routes.namespaces.removal import remove_partitioned
 from magnetar.admin.routes.topics.topics import check_not_system, check_properties, existing
 from magnetar.admin.values.coercion import number, texts
 from magnetar.metadata.partitioned import require_no_partition
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import ConflictError, NotAcceptableError, PreconditionFailedError, TopicNotFoundError
+from magnetar.model.errors import (
+    ConflictError,
+    MetadataError,
+    NotAcceptableError,
+    PreconditionFailedError,
+    TopicNotFoundError,
+)
 from magnetar.model.names import TopicName
 from magnetar.model.policies import PARTITIONS_MAX, Json, PartitionedTopic
 from magnetar.model.system_topics import is_system_topic
 
+log = logging.getLogger(__name__)
+
 PATH = TOPIC + "/partitions"
 
 
-def routes(topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> RouteGroup:
+def routes(topics: TopicsPort, resources: Resources) -> RouteGroup:
     """Build the routes of this group."""
     router = RouteGroup()
     _read_routes(router, topics, resources)
-    _change_routes(router, topics, schemas, resources)
+    _change_routes(router, topics, resources)
     return router
 
 
@@ -63,7 +73,7 @@ def _read_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -
         return answer(found.as_json())
 
 
-def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort, resources: Resources) -> None:
+def _change_routes(router: RouteGroup, topics: TopicsPort, resources: Resources) -> None:
     partitioned = resources.partitioned
 
     @router.put(PATH)
@@ -111,6 +121,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
             raise TopicNotFoundError(f"Topic {name.fqn} does not exist")
         check_served(name, count)
         await topics.create_partitions(name, 0, count)
+        await _note_made(resources, name, count)
         return done()
 
     @router.delete(PATH)
@@ -127,7 +138,7 @@ def _change_routes(router: RouteGroup, topics: TopicsPort, schemas: SchemasPort,
                 )
             resources.require_namespace(name)
             raise TopicNotFoundError(f"Topic {name.fqn} not found.")
-        await remove_partitioned(topics, schemas, resources, name, force=force)
+        await remove_partitioned(topics, resources, name, force=force)
         return done()
 
 
@@ -145,7 +156,16 @@ async def make_missing(topics: TopicsPort, resources: Resources, topic: TopicNam
     first, end = partitioned.unmade(topic), partitioned.count(topic)
     if first is not None:
         await topics.create_partitions(topic, first, end)
-        await partitioned.made(topic, end)
+        await _note_made(resources, topic, end)
+
+
+async def _note_made(resources: Resources, topic: TopicName, end: int) -> None:
+    """Take away the note that partitions are to be made; they are there and stay, if the disk refuses that, too."""
+    try:
+        await resources.partitioned.made(topic, end)
+    except MetadataError as error:
+        text = "%s: its partitions are made, but are noted as missing until the next start: %s"
+        log.warning(text, topic.fqn, error, extra={"topic": topic.fqn})
 
 
 def _wanted(body: Json) -> PartitionedTopic:

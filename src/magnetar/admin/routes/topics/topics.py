@@ -14,6 +14,7 @@ from magnetar.admin.http.bodies import answer, done, json_body, listed, text_map
 from magnetar.admin.http.parameters import TOPIC, TOPICS, Flag, NameText, PathText, namespace_name, topic_name
 from magnetar.admin.http.route_group import RouteGroup
 from magnetar.admin.ports import MessagesPort, TopicsPort
+from magnetar.admin.routes.half_done import half_done
 from magnetar.admin.routes.namespaces.bundles import ring_of
 from magnetar.admin.values.coercion import require_users
 from magnetar.admin.values.policy_values import PROPERTIES_MAX, words
@@ -67,15 +68,18 @@ async def each_part(topics: TopicsPort, resources: Resources, topic: TopicName) 
 async def all_of(calls: Iterable[Awaitable[T]]) -> list[T]:
     """Await ``calls``, some at a time, so that what they write goes to the disk together; the answers in their order.
 
-    Raises the first error when those that were begun have ended, and begins no more.
+    Raises the first error when those that were begun have ended, and begins no more; that of a disk which refuses a
+    call says how many were made.
     """
     answers: list[T] = []
     rest = iter(calls)
-    while some := list(islice(rest, PARTS_PER_TURN)):
-        for ended in await asyncio.gather(*some, return_exceptions=True):
-            if isinstance(ended, BaseException):
-                raise ended
-            answers.append(ended)
+    with half_done(lambda: f"it is done for {len(answers)} partitions or subscriptions" if answers else ""):
+        while some := list(islice(rest, PARTS_PER_TURN)):
+            ended = await asyncio.gather(*some, return_exceptions=True)
+            answers += [one for one in ended if not isinstance(one, BaseException)]
+            for one in ended:
+                if isinstance(one, BaseException):
+                    raise one
     return answers
 
 
