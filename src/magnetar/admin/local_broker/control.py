@@ -25,13 +25,14 @@ class LocalControl:
         await self._service.surroundings.check_quotas()
 
     async def begin_backup(self, name: str) -> JsonObject:
-        return _shown(await self._backups().begin(name))
+        backups = self._backups()
+        return _shown(await backups.begin(name), backups.last_whole)
 
     def backup_status(self) -> JsonObject:
-        last = self._backups().last
-        if last is None:
-            raise NotFoundError("no backup was asked for since the broker started")
-        return _shown(last)
+        backups = self._backups()
+        if backups.last is None:
+            raise NotFoundError("no backup was begun since the broker started")
+        return _shown(backups.last, backups.last_whole)
 
     def _backups(self) -> RunningBackups:
         found = self._service.surroundings.backups
@@ -43,7 +44,7 @@ class LocalControl:
         self._service.surroundings.request_stop()
 
 
-def _shown(status: BackupStatus) -> JsonObject:
+def _shown(status: BackupStatus, whole: BackupStatus | None) -> JsonObject:
     return {
         "name": status.name,
         "status": status.state,
@@ -51,4 +52,6 @@ def _shown(status: BackupStatus) -> JsonObject:
         "bytes": status.bytes,
         "totalBytes": status.total,
         "lastError": status.error,
+        "lastSuccess": "" if whole is None else whole.name,
+        "lastSuccessTaken": 0 if whole is None else whole.taken_ms,
     }

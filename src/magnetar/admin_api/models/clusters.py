@@ -77,3 +77,7 @@ class BrokerBackup(ApiModel):
     total_bytes: int
     """What it takes in all, as far as is known."""
     last_error: str
+    last_success: str
+    """The last backup that is whole, since the start; empty: there is none."""
+    last_success_taken: int
+    """The moment that it shows, in milliseconds since 1970."""

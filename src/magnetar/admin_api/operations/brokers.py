@@ -82,7 +82,7 @@ BROKERS: Final = (
     ),
     Operation(
         "brokers.get_backup", "GET", _ALL + "/backup", "Show how far a backup is", answer=BrokerBackup, own=True,
-        errors={404: "None was asked for since the start", 501: "The store is elsewhere"},
+        errors={404: "None was begun since the start", 501: "The store is elsewhere"},
     ),
     Operation(
         "brokers.shutdown", "POST", _ALL + "/shutdown", "Stop the broker", success=200,

@@ -100,7 +100,9 @@ class RunningBackups:
         self._task: asyncio.Task[Any] | None = None
         self._stopping = False
         self.last: BackupStatus | None = None
-        """The backup that is being written, or the one before."""
+        """The backup that is being written, or the last one that was begun; a refused request begins none."""
+        self.last_whole: BackupStatus | None = None
+        """The last one that is whole, whatever became of those after it."""
 
     async def begin(self, name: str) -> BackupStatus:
         """Begin a backup; return when its moment has come: everything that was receipted before is in it.
@@ -111,9 +113,10 @@ class RunningBackups:
             raise ConflictError(
                 f"backup {self.last.name} is still being written; one at a time, ask again when it has ended"
             )
-        status = self.last = BackupStatus(name)
+        before, status = self.last, BackupStatus(name)
+        self.last = status
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = self._tasks.start(self._run(status, begun), name)
+        self._task = self._tasks.start(self._run(status, before, begun), name)
         await asyncio.shield(begun)
         return status
 
@@ -123,7 +126,7 @@ class RunningBackups:
         if self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 
-    async def _run(self, status: BackupStatus, begun: asyncio.Future[None]) -> None:
+    async def _run(self, status: BackupStatus, before: BackupStatus | None, begun: asyncio.Future[None]) -> None:
         keeper = self._store.keeper
         target: FileSystem | None = None
         try:
@@ -140,6 +143,8 @@ class RunningBackups:
             keeper.keeps_all = False
             if target is not None:
                 await self._discard(status.name, target)
+            if isinstance(error, _REFUSALS):
+                self.last = before
             self._failed(status, error, begun)
             if not isinstance(error, Exception):
                 raise
@@ -147,6 +152,7 @@ class RunningBackups:
         finally:
             keeper.keeps_all = False
         status.state = SUCCESS
+        self.last_whole = status
         log.info("backup %s: %d bytes in %d files", status.name, status.bytes, len(writer.files))
 
     async def _discard(self, name: str, target: FileSystem) -> None:

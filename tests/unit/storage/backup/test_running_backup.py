@@ -130,6 +130,32 @@ async def test_a_backup_that_cannot_be_written_to_its_end_says_so_and_leaves_not
     await store.close()
 
 
+@simulated
+async def test_the_last_whole_backup_stays_known_whatever_comes_after_it(disk: Disk) -> None:
+    class Choosy(Disks):
+        def make(self, name: str) -> FaultFileSystem:
+            if name in self.there:
+                raise ConflictError(f"{name} is there")
+            return super().make(name)
+
+    place = Choosy()
+    backups, store = await backed_up(disk, place)
+    place.refuses = "append"
+    await asyncio.wait_for(backups.begin("sunday"), 60)
+    assert ((await ended(backups)).name, backups.last_whole) == ("sunday", None)
+    place.refuses = None
+    whole = await asyncio.wait_for(backups.begin("monday"), 60)
+    assert await ended(backups) is backups.last_whole is whole
+    with pytest.raises(ConflictError):
+        await asyncio.wait_for(backups.begin("monday"), 60)
+    assert backups.last is backups.last_whole is whole, "a refused request begins none"
+    place.refuses = "append"
+    failed = await asyncio.wait_for(backups.begin("tuesday"), 60)
+    assert await ended(backups) is failed
+    assert (failed.state, backups.last_whole) == (ERROR, whole)
+    await store.close()
+
+
 def test_a_backup_that_grows_over_what_it_was_to_take_shows_the_larger_size() -> None:
     """What is written and what it takes together stand in the answer of GET: no more is written than it takes."""
 
