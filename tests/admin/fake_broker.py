@@ -84,7 +84,7 @@ class FakeBroker:
 
     def backup_status(self) -> JsonObject:
         if not self.backups:
-            raise NotFoundError("no backup was asked for since the broker started")
+            raise NotFoundError("no backup was begun since the broker started")
         return {"name": self.backups[-1], "status": "RUNNING"}
 
     def stop(self) -> None:

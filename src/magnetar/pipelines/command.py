@@ -108,7 +108,7 @@ def run(
         bool, typer.Option("--available-now", help="Process what is there and end, whatever the file's trigger is.")
     ] = False,
 ) -> None:
-    """Run until it is done or stopped (Ctrl-C, SIGTERM: after the micro-batch); start again to go on."""
+    """Run until it is done or stopped (Ctrl-C, SIGTERM, SIGHUP: after the micro-batch); start again to go on."""
     with _explained():
         pipeline = _loaded(file)
         from magnetar.pipelines.declaration.model import Trigger

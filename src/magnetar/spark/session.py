@@ -103,9 +103,10 @@ def local_session(
 ) -> SparkSession:
     """Return the session of this process, with `register` done; ``brief`` for what runs a minute and not for hours.
 
-    ``deaf``: Java does not hear SIGTERM, which systemd sends to all processes, and shells to a group; it ends with this
-    process, which can end in good order then. ``settings`` go before all else; with ``spark.master`` it runs elsewhere
-    (docs/clusters.md). Raises NotFoundError and ServiceNotReadyError, which say what is wrong with Java.
+    ``deaf``: Java hears neither SIGTERM, which systemd sends to all processes, nor SIGHUP, which a terminal that closes
+    sends to a group; it ends with this process, which can end in good order then. ``settings`` go before all else; with
+    ``spark.master`` it runs elsewhere (docs/clusters.md). Raises NotFoundError and ServiceNotReadyError, which say what
+    is wrong with Java.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from magnetar.authorization.caller import Caller
 from magnetar.authorization.decision import Decision
 from magnetar.authorization.permission_table.matrix import ROLES, ScratchTenant, cases
 from magnetar.authorization.permission_table.route_permissions import ROUTE_PERMISSIONS
+from magnetar.cli.permissions import command as permissions_command
 from magnetar.cli.permissions import self_test
 from magnetar.cli.permissions.command import REFUSED, app
 from magnetar.security.tokens.keys import private_key
@@ -127,6 +131,21 @@ def test_the_scratch_tenants_go_whatever_happens(tmp_path: Path, monkeypatch: py
         assert count == 200
 
     run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("number", "ignored"), [(signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGHUP, True)]
+)
+def test_signals_end_the_command_so_that_it_cleans_up(number: signal.Signals, ignored: bool) -> None:
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        permissions_command._end_on_signals()
+        with nullcontext() if ignored else pytest.raises(SystemExit, match=str(128 + number)):
+            os.kill(os.getpid(), number)
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES384"])

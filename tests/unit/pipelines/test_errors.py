@@ -57,14 +57,28 @@ def test_a_failure_is_one_paragraph(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_the_first_signal_asks_and_the_second_insists() -> None:
     """The first signal requests a stop, the second interrupts; afterwards the handlers are as before."""
-    before = signal.getsignal(signal.SIGTERM)
-    stop = Stop()
-    with stop.listening():
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.asked.is_set()
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGTERM) is before
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    for number in numbers:
+        stop = Stop()
+        with stop.listening():
+            os.kill(os.getpid(), number)
+            assert stop.asked.is_set()
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+def test_a_run_that_nohup_started_goes_on_when_the_terminal_closes() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        stop = Stop()
+        with stop.listening():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.asked.is_set()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize(

@@ -73,10 +73,12 @@ def explain(
     raise typer.Exit(0 if answer["allowed"] else REFUSED)
 
 
-def _end_on_sigterm() -> None:
-    """Let SIGTERM end the command as Ctrl-C does, so that it cleans up."""
+def _end_on_signals() -> None:
+    """Let SIGTERM, and SIGHUP unless it is ignored, end the command as Ctrl-C does, so that it cleans up."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 @app.command(
@@ -122,7 +124,7 @@ def self_test(
         own = broker.login
         scratch, other = scratch_names(superuser)
         logins = minted(scratch, signing_key(secret_key, private_key, algorithm or ""), own.credentials)
-        _end_on_sigterm()
+        _end_on_signals()
         with scratch_tenants(broker.rest(_PATIENCE_S), scratch, other):
             result = SelfTest(scratch, logins, own.tls, broker.web_url, broker.service_url, seconds).run()
     except (MagnetarError, OSError, ValueError) as error:

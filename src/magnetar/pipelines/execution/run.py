@@ -1,8 +1,8 @@
 """The query of a pipeline: it is started, shown while it runs, and stopped.
 
-A signal (Ctrl-C, SIGTERM) stops the query when the running micro-batch has ended; a second one stops it at once, which
-is safe too, since a micro-batch is repeated from any point. Java ignores both, so it does not matter whether the signal
-goes to this process or to its group. Where it goes to Spark's Python workers too (systemd), they end and the
+A signal (Ctrl-C, SIGTERM, SIGHUP) stops the query when the running micro-batch has ended; a second one stops it at
+once, which is safe too, since a micro-batch is repeated from any point. Java ignores all, so it does not matter whether
+the signal goes to this process or to its group. Where it goes to Spark's Python workers too (systemd), they end and the
 micro-batch fails, which then counts as a stop. An error ends the query and the command; the next start continues where
 it was.
 """
@@ -46,7 +46,7 @@ _LAST_BATCH: Final = 60.0
 _LOG: Final = "spark.log"
 _FRAME: Final = re.compile(r'\s*File "([^"]+)", line (\d+)')
 _LIBRARIES: Final = ("site-packages", "pyspark.zip", "/lib/python", "<")
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class PipelineFailedError(MagnetarError):
@@ -76,7 +76,7 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        before = {number: signal.getsignal(number) for number in _heard()}
         self._answers = os.dup(2)  # a session has its children's log there
         self.listen()
         try:
@@ -89,8 +89,13 @@ class Stop:
     def listen(self) -> None:
         """Install the handlers again: Spark's session takes Ctrl-C for itself when it starts."""
         if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
+            for number in _heard():
                 signal.signal(number, self)
+
+
+def _heard() -> list[int]:
+    """The signals that stop a run; nohup has SIGHUP ignored, and it stays so."""
+    return [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]
 
 
 class RunOutcome(NamedTuple):

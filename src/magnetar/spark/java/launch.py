@@ -15,7 +15,7 @@ _NUMBER_MAX = 32
 
 
 def launch(conf: SparkConf, *, deaf: bool) -> Any:
-    """Start Java and return pyspark's gateway to it; ``deaf``: Java does not hear SIGTERM.
+    """Start Java and return pyspark's gateway to it; ``deaf``: Java hears neither SIGTERM nor SIGHUP.
 
     Whoever is interrupted meanwhile has no handle of the process, and Java, whose place to write its port to is gone by
     then, neither serves nor ends. So its number is kept here, and it is killed.
@@ -48,7 +48,7 @@ def _kill(number: bytes) -> None:
 
 
 class _Arguments(dict[str, Any]):
-    """Arguments of the Popen that starts Java: before Java begins its number is written, and SIGTERM ignored if wanted.
+    """Arguments of the Popen that starts Java: before Java begins its number is written, and signals ignored if wanted.
 
     Java leaves signals alone that are ignored when it starts. Pyspark has it so for SIGINT.
     """
@@ -67,6 +67,7 @@ class _Arguments(dict[str, Any]):
             value()
             os.write(self._writing, b"%d" % os.getpid())
             if self._deaf:
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                for number in (signal.SIGTERM, signal.SIGHUP):
+                    signal.signal(number, signal.SIG_IGN)
 
         super().__setitem__(name, before)
