@@ -6,36 +6,18 @@ It is a bind mount, which only root can make; elsewhere the test is skipped.
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
 
 from magnetar.protocol.commands import InitialPosition, SubType
 from magnetar.testing.rawclient import payload_of
 from tests.support.connected import connected
+from tests.support.read_only_mount import read_only
 from tests.support.standalone import ports, standalone
 
 T = "persistent://public/default/t"
 MESSAGES = 300
 SIZE = 100_000
 """So that they are no longer in memory when they are read."""
-
-
-@contextmanager
-def read_only(path: Path) -> Iterator[None]:
-    """Whatever is opened below ``path`` meanwhile is on a read-only file system."""
-    steps = (["mount", "--bind", str(path), str(path)], ["mount", "-o", "remount,ro,bind", str(path)])
-    if shutil.which("mount") is None or subprocess.run(steps[0], capture_output=True, check=False).returncode:
-        pytest.skip("a directory cannot be mounted here: that takes root")
-    try:
-        subprocess.run(steps[1], check=True)
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)
 
 
 async def steps(port: int, data: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -33,9 +34,7 @@ def metadata(
 ) -> None:
     """Show tenants, policies and partition counts of a directory whose metadata is in doubt, and accept them."""
     try:
-        from asyncio import run
-
-        doubt = run(_look(directory, accept))
+        doubt = _accept(directory) if accept else _look(directory)
     except (MagnetarError, OSError) as error:
         print(f"magnetar: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -43,42 +42,92 @@ def metadata(
         raise typer.Exit(1)
 
 
-async def _look(directory: Path, accept: bool) -> str | None:
-    """The doubt that stays."""
-    from magnetar.app.data_directory import DataDirectory, older_facts
-    from magnetar.storage.backends.directory import is_directory
+def _look(directory: Path) -> str | None:
+    """Show the facts and return the doubt about them; nothing is written, so the disk may be one that is only read."""
+    from magnetar.app.data_directory import older_facts
+    from magnetar.storage.backends.files import OsFileSystem
+    from magnetar.storage.directory_format import refuse_newer
+    from magnetar.storage.metadata_log.metadata_log import examine
+    from magnetar.storage.metadata_log.metadata_scan import COPIES
+
+    _require(directory)
+    files = OsFileSystem(str(directory / "ledgers"), only_read=True)
+    try:
+        files.lock()
+    except BlockingIOError:
+        raise PersistenceError(f"{directory} is in use; stop the broker first") from None
+    try:
+        refuse_newer(files)
+        if older_facts(directory) and not any(name in files.names() for name in COPIES):
+            raise _older(directory)
+        facts = examine(files).facts
+    finally:
+        files.unlock()
+    known = {change.path: change.data for change in facts.changes}
+    _show(facts.damage, [(path, data) for path, data in sorted(known.items()) if data is not None], facts.doubt)
+    return facts.doubt
+
+
+def _accept(directory: Path) -> str | None:
+    """Show the facts, mended, and take them as they are."""
+    from magnetar.app.data_directory import DataDirectory
     from magnetar.storage.backends.files import OsFileSystem
     from magnetar.storage.backends.local_journal import take
-    from magnetar.storage.directory_format import refuse_newer, require_store
+    from magnetar.storage.directory_format import refuse_newer
     from magnetar.storage.metadata_log.metadata_log import MetadataLog
 
-    if not is_directory(str(directory / "ledgers")):
-        raise PersistenceError(f"there is no directory {directory / 'ledgers'}")
-    if not older_facts(directory):  # before anything is locked, or closed to others
-        require_store(OsFileSystem(str(directory / "ledgers"), only_read=True), str(directory / "ledgers"))
+    _require(directory)
     home = DataDirectory(directory)
     files = OsFileSystem(str(directory / "ledgers"))
     try:
         take(files)
         refuse_newer(files)
         if home.older(files):
-            raise PersistenceError(
-                f"the metadata of {directory} are still an older version's (metadata.sqlite): start a broker on it "
-                "once, it takes them over"
-            )
+            raise _older(directory)
         log = MetadataLog(files)
-        for text in log.damage:
-            print(f"DAMAGED: {text}")
-        for path, record in log.records():
-            print(f"{path} {record.data.decode(errors='replace')}")
-        if accept and log.doubt is not None:
-            log.accept()
-            print("accepted: the broker deletes by these facts again")
-        print("no doubt about the metadata" if log.doubt is None else f"IN DOUBT: {log.doubt}")
-        if log.doubt is not None:
-            print("nothing is deleted by these facts; set right what is wrong over REST, then accept: --accept")
-        await log.close()
-        return log.doubt
+        doubted = log.doubt is not None
+        try:
+            if doubted:
+                log.accept()
+            _show(log.damage, [(path, record.data) for path, record in log.records()], log.doubt, accepted=doubted)
+            return log.doubt
+        finally:
+            log.let_go()
     finally:
         files.unlock()
         home.close()
+
+
+def _require(directory: Path) -> None:
+    """Refuse what is no broker's directory before anything is locked, or closed to others. Raises PersistenceError."""
+    from magnetar.app.data_directory import older_facts
+    from magnetar.storage.backends.directory import is_directory
+    from magnetar.storage.backends.files import OsFileSystem
+    from magnetar.storage.directory_format import require_store
+
+    ledgers = str(directory / "ledgers")
+    if not is_directory(ledgers):
+        raise PersistenceError(f"there is no directory {ledgers}")
+    if not older_facts(directory):
+        require_store(OsFileSystem(ledgers, only_read=True), ledgers)
+
+
+def _older(directory: Path) -> PersistenceError:
+    return PersistenceError(
+        f"the metadata of {directory} are still an older version's (metadata.sqlite): start a broker on it once, it "
+        "takes them over"
+    )
+
+
+def _show(
+    damage: Sequence[str], facts: Sequence[tuple[str, bytes]], doubt: str | None, *, accepted: bool = False
+) -> None:
+    for text in damage:
+        print(f"DAMAGED: {text}")
+    for path, data in facts:
+        print(f"{path} {data.decode(errors='replace')}")
+    if accepted:
+        print("accepted: the broker deletes by these facts again")
+    print("no doubt about the metadata" if doubt is None else f"IN DOUBT: {doubt}")
+    if doubt is not None:
+        print("nothing is deleted by these facts; set right what is wrong over REST, then accept: --accept")
