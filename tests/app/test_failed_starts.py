@@ -117,6 +117,36 @@ def test_every_step_may_fail(
     asyncio.run(run())
 
 
+_BEFORE_ANY_CLIENT = STEPS[: STEPS.index((Acceptor, "open"))]
+
+
+@pytest.mark.parametrize(("owner", "step"), _BEFORE_ANY_CLIENT, ids=[step for _, step in _BEFORE_ANY_CLIENT])
+def test_a_start_that_fails_leaves_no_new_directory(
+    tmp_path: Path, owner: object, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(5, "the disk is broken")
+
+    async def run(data: Path) -> bool:
+        """Whether the start failed: some steps are of a directory that there was before."""
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, step, fails)
+            try:
+                broker = Node(data, settings(tmp_path))
+                await broker.start()
+            except (OSError, MagnetarError):
+                return True
+        await broker.stop()
+        return False
+
+    failed = asyncio.run(run(tmp_path / "new" / "data"))
+    assert (tmp_path / "new").exists() != failed
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "mine").touch()
+    asyncio.run(run(tmp_path / "old"))
+    assert (tmp_path / "old" / "mine").exists()
+
+
 def test_a_stop_that_fails_in_one_step_does_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(*_: object) -> None:
         raise FaultError

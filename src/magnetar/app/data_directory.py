@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Final
@@ -42,9 +44,13 @@ class DataDirectory:
         """Make it, so that its name lasts, and take it. Raises PersistenceError."""
         self._path = path
         self._lock = -1
+        self._made = [above for above in (path, *path.parents) if not os.path.lexists(above)]
+        """What this start makes: the directory and what leads to it, the innermost first."""
+        self._forsaken = False
         try:
             self._take()
         except BaseException:
+            self.forsake()
             self.close()
             raise
 
@@ -56,6 +62,7 @@ class DataDirectory:
             self._refuse_half_restored()
             self._close_to_others()
         except BlockingIOError:
+            self._made = []  # another process was faster
             raise PersistenceError(
                 f"{path} is in use by another process; stop that one or choose another directory"
             ) from None
@@ -140,8 +147,26 @@ class DataDirectory:
         numbered = (self._path / f"{name}-{i}" for i in count(2))
         return next(path for path in chain([self._path / name], numbered) if not path.exists())
 
+    def forsake(self) -> None:
+        """Have :meth:`close` remove the directory if this start made it: the start has failed, and no client was
+        served."""
+        self._forsaken = True
+
+    def _remove_made(self) -> None:
+        if not self._made:
+            return
+        shutil.rmtree(self._path / "ledgers", ignore_errors=True)
+        with suppress(OSError):
+            for entry in list(self._path.iterdir()):
+                if entry.name.startswith(_FACTS):
+                    entry.unlink()
+            for made in self._made:  # one in which something else lies stays
+                made.rmdir()
+
     def close(self) -> None:
         """Give it back."""
+        if self._forsaken:
+            self._remove_made()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

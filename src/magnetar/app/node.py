@@ -269,9 +269,12 @@ class Node:
         try:
             self.broker = self._make(data)
         except BaseException:
+            self._home.forsake()
             self._home.close()
             raise
         self._acceptors: list[Acceptor] = []
+        self._serves = False
+        """Whether a client may have been served."""
         self._tasks = TaskGroup("node")
         self.port = 0
         self.tls_port = 0
@@ -303,11 +306,14 @@ class Node:
         try:
             await self.broker.start()
         except BaseException:
+            self._home.forsake()
             self._home.close()
             raise
         try:
             await self._listen()
         except BaseException:
+            if not self._serves:
+                self._home.forsake()
             await self.stop()
             raise
 
@@ -332,6 +338,7 @@ class Node:
         if self._tls is not None:
             service.surroundings.tls_counters = self._tls.counters
         self.port, self.tls_port = port_of(binary, tls=False), port_of(binary, tls=True)
+        self._serves = True
         for acceptor in self._acceptors:
             acceptor.open()
         log.info(
