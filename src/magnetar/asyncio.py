@@ -6,5 +6,5 @@ one.
 
 from __future__ import annotations
 
-from magnetar.aio import *  # noqa: F403
+from magnetar.aio import *  # noqa: F403 - the same names
 from magnetar.exceptions import PulsarException as PulsarException

@@ -66,4 +66,4 @@ class _Begun(Generic[T]):
             try:
                 waits_for = step()
             except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
+                return stop.value  # type: ignore[no-any-return]  # it is what the coroutine returns

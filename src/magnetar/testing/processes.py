@@ -155,7 +155,7 @@ class Process:
     def _unwind(self, task: asyncio.Task[Any]) -> None:
         # A suspended coroutine would run its `finally` blocks whenever it is collected, that is at a moment that
         # no other run repeats. So they run here, against a disk and a network which are dead already.
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio has no public name for it
         coroutine = task.get_coro()
         if coroutine is None:
             return

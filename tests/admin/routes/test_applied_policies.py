@@ -5,8 +5,6 @@ Apache Pulsar 4.0.8 leaves a topic's global policies out unless ``isGlobal`` ask
 
 from __future__ import annotations
 
-from typing import Any
-
 from magnetar.admin.routes.topics.topic_policies import POLICIES
 from magnetar.config.settings import Settings
 from magnetar.model.names import TopicName
@@ -14,45 +12,17 @@ from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 from tests.support.at_once import at_once
+from tests.support.policy_bodies import NEVER_APPLIED, RATE, VALUES
 
 NAMESPACE = "/admin/v2/namespaces/ref/main"
 TOPIC = "/admin/v2/persistent/ref/main/t"
 NAME = TopicName.parse("persistent://ref/main/t")
-RATE = {
-    "dispatchThrottlingRateInMsg": 100, "dispatchThrottlingRateInByte": 100000, "relativeToPublishRate": False,
-    "ratePeriodInSecond": 1,
-}  # fmt: skip
-VALUES: dict[str, Any] = {
-    "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": False},
-    "deduplicationEnabled": True,
-    "delayedDelivery": {"tickTime": 2000, "active": True, "maxDeliveryDelayInMillis": 0},
-    "dispatchRate": RATE,
-    "dispatcherPauseOnAckStatePersistent": True,
-    "entryFilters": {"entryFilterNames": ""},
-    "inactiveTopicPolicies": {
-        "inactiveTopicDeleteMode": "delete_when_no_subscriptions", "maxInactiveDurationSeconds": 3600,
-        "deleteWhileInactive": True,
-    },
-    "persistence": {
-        "bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1,
-        "managedLedgerMaxMarkDeleteRate": 2.0,
-    },
-    "replicatorDispatchRate": RATE,
-    "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 1000},
-    "schemaCompatibilityStrategy": "FORWARD",
-    "schemaValidationEnforced": True,
-    "subscribeRate": {"subscribeThrottlingRatePerConsumer": 10, "ratePeriodInSecond": 30},
-    "subscriptionDispatchRate": RATE,
-}  # fmt: skip
-"""Values of policies that are not numbers."""
 
 
 def test_what_is_global_is_applied_to_the_topic(rest: RestClient, broker: FakeBroker) -> None:
     """Whether or not a policy has an effect here; a local one is no part of what holds without it."""
     broker.topics = {NAME: {}}
-    unapplied = {"maxMessageSize", "publishRate", "maxSubscriptionsPerTopic", "maxConsumersPerSubscription"}
-    unapplied |= {"subscriptionTypesEnabled", "deduplicationSnapshotInterval", "offloadPolicies", "replication"}
-    for policy in sorted(POLICIES.keys() - unapplied):
+    for policy in sorted(POLICIES.keys() - NEVER_APPLIED - {"offloadPolicies", "replication"}):
         value = VALUES.get(policy, 5)
         path, query = f"{TOPIC}/{policy}", f"&messageTTL={value}" if policy == "messageTTL" else ""
         unset = rest.get(path + "?applied=true").json()

@@ -15,52 +15,11 @@ from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 from tests.support.at_once import at_once
+from tests.support.policy_bodies import INACTIVE, NEVER_APPLIED, PERSISTENCE, RATE, VALUES
 
 NAMESPACE = "/admin/v2/namespaces/ref/main"
 TOPIC = "/admin/v2/persistent/ref/main/t"
 NAME = TopicName.parse("persistent://ref/main/t")
-
-RATE = {
-    "dispatchThrottlingRateInMsg": 100, "dispatchThrottlingRateInByte": 100000, "relativeToPublishRate": False,
-    "ratePeriodInSecond": 1,
-}  # fmt: skip
-PUBLISH_RATE = {"publishThrottlingRateInMsg": 100, "publishThrottlingRateInByte": 100000}
-SUBSCRIBE_RATE = {"subscribeThrottlingRatePerConsumer": 10, "ratePeriodInSecond": 30}
-PERSISTENCE = {
-    "bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1,
-    "managedLedgerMaxMarkDeleteRate": 2.0,
-}  # fmt: skip
-INACTIVE = {
-    "inactiveTopicDeleteMode": "delete_when_no_subscriptions", "maxInactiveDurationSeconds": 3600,
-    "deleteWhileInactive": True,
-}  # fmt: skip
-VALUES: dict[str, Any] = {
-    "antiAffinity": "anti1",
-    "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": True},
-    "autoTopicCreation": {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3},
-    "deduplication": True,
-    "deduplicationEnabled": False,
-    "delayedDelivery": {"tickTime": 1000, "active": True, "maxDeliveryDelayInMillis": 0},
-    "dispatchRate": RATE,
-    "dispatcherPauseOnAckStatePersistent": True,
-    "encryptionRequired": True,
-    "entryFilters": {"entryFilterNames": ""},
-    "inactiveTopicPolicies": INACTIVE,
-    "isAllowAutoUpdateSchema": False,
-    "persistence": PERSISTENCE,
-    "publishRate": PUBLISH_RATE,
-    "replication": ["standalone"],
-    "replicatorDispatchRate": RATE,
-    "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 1000},
-    "schemaAutoUpdateCompatibilityStrategy": "Full",
-    "schemaCompatibilityStrategy": "FORWARD",
-    "schemaValidationEnforced": True,
-    "subscribeRate": SUBSCRIBE_RATE,
-    "subscriptionAuthMode": "Prefix",
-    "subscriptionDispatchRate": RATE,
-    "subscriptionTypesEnabled": ["Exclusive", "Shared"],
-}  # fmt: skip
-"""Values of policies that are not numbers."""
 
 
 def test_namespace_policies_are_set_shown_and_removed(rest: RestClient) -> None:
@@ -160,9 +119,7 @@ OTHER_NAMES = {
 def test_what_a_namespace_says_is_applied_to_its_topics(rest: RestClient, broker: FakeBroker) -> None:
     """Every policy that a topic may leave to its namespace is shown as the namespace has it."""
     broker.topics = {NAME: {}}
-    never_applied = {"maxMessageSize", "publishRate", "maxSubscriptionsPerTopic", "maxConsumersPerSubscription"}
-    never_applied |= {"subscriptionTypesEnabled", "deduplicationSnapshotInterval"}
-    for policy in sorted(TOPIC_POLICIES.keys() - never_applied - {"offloadPolicies"}):
+    for policy in sorted(TOPIC_POLICIES.keys() - NEVER_APPLIED - {"offloadPolicies"}):
         name = OTHER_NAMES.get(policy, policy)
         value = VALUES.get(name, 5)
         set_there = rest.request(NAMESPACE_POLICIES[name].method, f"{NAMESPACE}/{name}", json=value)

@@ -85,8 +85,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         self.logger = _quiet
         self.conn.logger = _quiet
         # uvicorn's own have four empty deques of 760 bytes, and thousands of sockets may be open
-        self.queue = _ReceivedMessages()  # type: ignore[assignment]
-        self.writable = Event()  # type: ignore[assignment]
+        self.queue = _ReceivedMessages()  # type: ignore[assignment]  # what uvicorn uses of its own class it has
+        self.writable = Event()  # type: ignore[assignment]  # likewise
         self.writable.set()
         self._release = release
         self._idle_seconds = idle_seconds

@@ -167,7 +167,7 @@ def _sealed(found: EncryptionContext) -> JsonObject:
     """What a client needs to decrypt a message itself, as Apache Pulsar writes it."""
     keys: JsonObject = {
         one.key: {"keyValue": base64.b64encode(one.value).decode(), "metadata": dict(one.metadata)}
-        for one in found.keys()  # noqa: SIM118  no dictionary
+        for one in found.keys()  # noqa: SIM118 - no dictionary
     }
     return {
         "keys": keys,

@@ -183,6 +183,6 @@ def _decoded(
 ) -> KeyValue[K, V]:
     # None where there is none: what the types say is what the schemas make of bytes
     return KeyValue(
-        None if key is None else decode_key(key),  # type: ignore[arg-type]
-        None if value is None else decode_value(value),  # type: ignore[arg-type]
+        None if key is None else decode_key(key),  # type: ignore[arg-type]  # as said above
+        None if value is None else decode_value(value),  # type: ignore[arg-type]  # likewise
     )

@@ -56,7 +56,9 @@ def _public(one: dict[str, Any]) -> PublicKey | None:
     """The public half, also if the private one was published."""
     kind = one.get("kty")
     if kind == "RSA":
-        return RSAAlgorithm.from_jwk({name: one[name] for name in ("kty", "n", "e")})  # type: ignore[return-value]
+        members = {name: one[name] for name in ("kty", "n", "e")}
+        return RSAAlgorithm.from_jwk(members)  # type: ignore[return-value]  # of these members no private key is made
     if kind == "EC":
-        return ECAlgorithm.from_jwk({name: one[name] for name in ("kty", "crv", "x", "y")})  # type: ignore[return-value]
+        members = {name: one[name] for name in ("kty", "crv", "x", "y")}
+        return ECAlgorithm.from_jwk(members)  # type: ignore[return-value]  # likewise
     return None

@@ -65,7 +65,7 @@ LEDGER_BUCKETS: Final = _families(
     pulsar_ml_AddEntryLatencyBuckets gauge Entries by the milliseconds that they waited for the disk, in the last period.
     pulsar_ml_LedgerAddEntryLatencyBuckets gauge Entries by the milliseconds of the write that stored them, in the last period.
     pulsar_ml_EntrySizeBuckets gauge Entries by their size in bytes, in the last period.
-    """,  # noqa: E501
+    """,  # noqa: E501 - a family is a line
     "namespace quantile",
     "exposeManagedLedgerMetricsInPrometheus",
 )
@@ -201,7 +201,7 @@ MEASURED: Final = (
         magnetar_tls_handshake_failures_total counter TLS handshakes that failed.
         magnetar_tls_handshakes_in_progress gauge TLS handshakes under way.
         magnetar_tls_reload_failures_total counter Certificates that could not be read again.
-        """  # noqa: E501
+        """  # noqa: E501 - a family is a line
     ),
     *_families(
         """

@@ -61,7 +61,7 @@ STORED: Final = _columns(
     pulsar_storage_read_rate read_rate Entries read for consumers per second, in the last period.
     pulsar_storage_read_cache_misses_rate missed_rate Entries read from the disk per second, in the last period.
     pulsar_delayed_message_index_size_bytes delayed_index_bytes Memory of the index of delayed messages.
-    """,  # noqa: E501
+    """,  # noqa: E501 - a family is a line
 )
 """Of :class:`~magnetar.admin.values.counters.StoredCounters`."""
 
@@ -159,7 +159,7 @@ SUBSCRIPTION: Final = _columns(
     pulsar_subscription_last_mark_delete_advanced_timestamp last_mark_ms When the first unacknowledged entry last changed, in milliseconds since 1970.
     pulsar_out_messages_total messages_out Messages sent to consumers since the topic was loaded.
     pulsar_out_bytes_total bytes_out Bytes sent to consumers since the topic was loaded.
-    """,  # noqa: E501
+    """,  # noqa: E501 - a family is a line
 )
 
 DISPATCH_THROTTLED: Final = tuple(

@@ -73,12 +73,12 @@ def _guarded(kind: type, handler: Handler) -> Handler:
     row = COMMAND_PERMISSIONS.get(kind)
     if row is None:
         return _without_row
-    if row.accesses is None:
+    if (accesses := row.accesses) is None:
         return handler
 
     def guard(session: Session, command: Any) -> Iterator[int] | None:
         try:
-            wanted = list(row.accesses(command, SessionHandles(session)))  # type: ignore[misc]  # it is not None
+            wanted = list(accesses(command, SessionHandles(session)))
         except (InvalidTopicNameError, InvalidNamespaceNameError):
             # the handler finds the same name invalid, and has its own answer for that
             return handler(session, command)

@@ -214,7 +214,7 @@ class LetterProducers:
         for schema in idle[: max(len(self._producers) - PRODUCERS_MAX, 0)]:
             producer = self._producers.pop(schema)
             closing = self._leaving[producer] = asyncio.get_running_loop().create_task(_closed(producer))
-            closing.add_done_callback(lambda _, one=producer: self._leaving.pop(one))  # type: ignore[misc]
+            closing.add_done_callback(lambda _, one=producer: self._leaving.pop(one))  # type: ignore[misc]  # its default is not inferred
         if self._leaving:
             await asyncio.wait(list(self._leaving.values()))
 

@@ -1,4 +1,4 @@
-"""A file, a token or an address that is named by an empty text is refused: it is a variable that is not set."""
+"""A file, directory, token or address that is named by an empty text is refused: it is a variable that is not set."""
 
 from __future__ import annotations
 
@@ -31,10 +31,22 @@ from tests.support.command_line import taken
         ["tokens", "show", "--token-file", ""],
         ["contexts", "import", "prod", ""],
         ["sql", "SELECT 1", "--parquet", ""],
+        ["standalone", "--data", ""],
+        ["verify", ""],
+        ["doctor", "--data", ""],
+        ["rescue", "metadata", ""],
+        ["backup", "--data", "", "/backups/monday"],
+        ["backup", "--data", "data", ""],
+        ["restore", "", "--data", "data"],
+        ["restore", "/backups/monday", "--data", ""],
+        ["jobs", "audit", "orders", "--data", ""],
+        ["jobs", "compare", "a", "-", "b", "-", "--data-b", ""],
+        ["jobs", "offload", "orders", "--rest", "http://localhost:8080", "--to", "/copies", "--data", ""],
+        ["jobs", "compact", "orders", "--rest", "http://localhost:8080", "--data", ""],
     ],
     ids=" ".join,
 )
-def test_an_empty_file_is_refused(line: list[str]) -> None:
+def test_an_empty_file_or_directory_is_refused(line: list[str]) -> None:
     with pytest.raises(typer.BadParameter) as refused:
         taken(line)
     assert "it is empty; is a variable not set?" in str(refused.value)
@@ -81,3 +93,14 @@ def test_admin_refuses_it_before_it_asks_a_broker(capsys: pytest.CaptureFixture[
     for flag in ("--token", "--client-conf", "--context"):
         assert admin([flag, "", "tenants", "list"]) == 1
         assert f"{flag} is empty" in capsys.readouterr().err
+
+
+def test_it_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main.app(["standalone", "--data", "", "--set", "brokerServicePort=0", "--set", "nonsense=1"])
+    assert ended.value.code == 2
+    assert "--data" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
