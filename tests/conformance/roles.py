@@ -24,12 +24,14 @@ def produce(wire: Wire, topic: str, messages: Sequence[str], producer_id: int = 
     return receipts
 
 
-def produce_batch(wire: Wire, topic: str, batches: Sequence[Sequence[str]], producer_id: int = 1) -> list[Frame]:
-    """Publish batches, likewise."""
+def produce_batch(
+    wire: Wire, topic: str, batches: Sequence[Sequence[str]], producer_id: int = 1, *, counted: bool = True
+) -> list[Frame]:
+    """Publish batches, likewise; ``counted``: each SEND names the number of messages."""
     open_producer(wire, topic, producer_id)
     receipts = []
     for sequence, messages in enumerate(batches):
-        wire.publish_batch(producer_id, sequence * 100, messages)
+        wire.publish_batch(producer_id, sequence * 100, messages, counted=counted)
         receipts.append(wire.receive("SEND_RECEIPT", "SEND_ERROR"))
     wire.request("CLOSE_PRODUCER", producer_id=producer_id)
     return receipts

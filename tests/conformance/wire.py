@@ -320,11 +320,15 @@ class Wire:
             )
         )
 
-    def publish_batch(self, producer_id: int, sequence: int, messages: Sequence[str], **metadata: Json) -> None:
+    def publish_batch(
+        self, producer_id: int, sequence: int, messages: Sequence[str], *, counted: bool = True, **metadata: Json
+    ) -> None:
+        """Send a batch; its SEND names the number of messages if it is ``counted``."""
         count = len(messages)
+        named = {"num_messages": count} if counted else {}
         self.write(
             frame(
-                command("SEND", producer_id=producer_id, sequence_id=sequence, num_messages=count),
+                command("SEND", producer_id=producer_id, sequence_id=sequence, **named),
                 entry(batch(messages), sequence_id=sequence, num_messages_in_batch=count, **metadata),
             )
         )

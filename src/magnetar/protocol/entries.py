@@ -187,6 +187,13 @@ def messages_in(entry: bytes, claimed: int) -> int:
         and entry.find(b"\x58" + varint(claimed), ENTRY_HEADER_SIZE, stop) >= 0  # field 11, num_messages_in_batch
     ):
         return claimed
+    return batch_messages(entry)
+
+
+def batch_messages(entry: bytes) -> int:
+    """Return how many messages the metadata say, as far as the entry has room for them; 1 if it is no batch or
+    unreadable, never fails."""
+    stop = ENTRY_HEADER_SIZE + int.from_bytes(entry[6:ENTRY_HEADER_SIZE], "big")
     try:
         raw = parse(pb.MessageMetadata, entry[ENTRY_HEADER_SIZE:stop])
     except ProtocolError:

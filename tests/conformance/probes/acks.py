@@ -69,8 +69,11 @@ def ack_without_request_id(broker: Broker) -> Json:
     return {"said": said, "again": again(broker, wire, broker.topic(), "Exclusive")}
 
 
-def batch_cases(broker: Broker, kind: str) -> dict[str, Json]:
-    """Send the same acks on a batch of ten between two single messages, one topic per case."""
+def batch_cases(broker: Broker, kind: str, *, counted: bool = True) -> dict[str, Json]:
+    """Send the same acks on a batch of ten after a single message, one topic per case.
+
+    ``counted``: the SEND of the batch names the number of messages.
+    """
     said: dict[str, Json] = {}
     # bits that are 0 are acked: of ten, 1020 acks the first two
     cases: dict[str, tuple[str, Json]] = {
@@ -90,7 +93,7 @@ def batch_cases(broker: Broker, kind: str) -> dict[str, Json]:
         topic = broker.topic(local)
         subscribe(wire, topic, kind, permits=1000)
         produce(wire, topic, ["before"])
-        produce_batch(wire, topic, [[str(number) for number in range(10)]])
+        produce_batch(wire, topic, [[str(number) for number in range(10)]], counted=counted)
         got = take(wire, 2)
         response = broker.say(ack(wire, [{**place(got[1]), **extra}], type_))
         said[name] = {"response": response, "backlog": backlog_of(broker, local)}
@@ -108,6 +111,36 @@ def batch_ack_index_off(broker: Broker) -> Json:
 def batch_ack_index_on(broker: Broker) -> Json:
     """Acks within a batch while the broker keeps batch indexes."""
     return {kind: batch_cases(broker, kind) for kind in ("Exclusive", "Shared")}
+
+
+@probe("5.7.6", "5.7.7", profile="suite")
+def uncounted_batch_ack(broker: Broker) -> Json:
+    """Acks within a batch whose SEND leaves out the number of messages; what it counts as in statistics."""
+    said: dict[str, Json] = {kind: batch_cases(broker, kind, counted=False) for kind in ("Exclusive", "Shared")}
+    wire = broker.wire()
+    subscribe(wire, broker.topic("counted"), "Shared", permits=100)
+    produce_batch(wire, broker.topic("counted"), [[str(number) for number in range(10)]], counted=False)
+    got = take(wire, 1)
+
+    def note(name: str) -> None:
+        stats = broker.topic_rest("GET", "counted", "/stats").body
+        of_topic = stats["subscriptions"]["s"]
+        consumer = of_topic["consumers"][0]
+        said[name] = {
+            "topic": {key: stats[key] for key in ("msgInCounter", "msgOutCounter")},
+            "subscription": {key: of_topic[key] for key in ("msgBacklog", "unackedMessages")},
+            "consumer": {key: consumer[key] for key in ("availablePermits", "unackedMessages", "msgOutCounter")},
+        }
+
+    note("delivered")
+    ack(wire, [{**place(got[0]), "ack_set": [1020]}])
+    note("two acked")
+    wire.send("REDELIVER_UNACKNOWLEDGED_MESSAGES", consumer_id=1)
+    said["redelivered"] = [broker.say(each) for each in wire.rest(0.6)]
+    note("redelivered twice")
+    ack(wire, [place(got[0])])
+    note("all acked")
+    return said
 
 
 @probe("5.7.7", "5.7.8", profile="suite")

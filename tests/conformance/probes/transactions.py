@@ -248,6 +248,35 @@ def txn_cumulative_acks(broker: Broker) -> Json:
     return said
 
 
+@probe("9.12", profile="transactions")
+def txn_cumulative_ack_behind_all_messages(broker: Broker) -> Json:
+    """A cumulative ack of an entry, or a ledger, that is not written yet; both ends of the transaction."""
+    said: dict[str, Json] = {}
+    for name, field in (("entry", {"entryId": 77}), ("ledger", {"ledgerId": 999_999, "entryId": 0})):
+        for action in ("COMMIT", "ABORT"):
+            stage = Stage(broker)
+            wire, local = stage.wire, f"{name}-{action.lower()}"
+            topic = broker.topic(local)
+            subscribe(wire, topic, permits=100)
+            produce(wire, topic, [str(number) for number in range(3)], producer_id=3)
+            got = [place(each) for each in take(wire, 3)]
+            txn, other = stage.begin(), stage.begin()
+            for one in (txn, other):
+                stage.adds(one, topic, "s")
+            said[local] = [
+                stage.ack(txn, {**got[0], **field}, kind="Cumulative"),
+                stage.stats(local, "msgBacklog", "unackedMessages", subscription="s"),
+                stage.ack(other, got[1], kind="Cumulative"),
+                stage.redelivered(),
+                stage.end(txn, action),
+                stage.stats(local, "msgBacklog", subscription="s"),
+                stage.redelivered(),
+            ]
+            produce(wire, topic, ["3"], producer_id=4)
+            said[local].append(stage.deliveries())
+    return said
+
+
 @probe("9.10", "9.12", "16.4", profile="transactions")
 def txn_unload(broker: Broker) -> Json:
     """An unload between, then commit: produced and acknowledged messages."""

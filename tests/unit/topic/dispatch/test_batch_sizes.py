@@ -56,6 +56,24 @@ def test_of_entries_that_left_the_memory_only_usual_batches_are_believed() -> No
     assert held.remaining(77, (1,), 0) == RemainingMessages((1,), 64), "unknown ordinals are the cursor's affair"
 
 
+@pytest.mark.parametrize("resident", [0, 1])
+def test_a_batch_whose_send_left_out_the_number_is_as_large_as_its_metadata_say(resident: int) -> None:
+    """In memory or not, an ack set leaves the same; the entry counts as one message."""
+    log = FakeLog()
+    log.append(1)
+    log.entries[0] = build_entry(EntryMetadata("p", 1, 2, num_messages_in_batch=10), bytes(100))
+    log.resident = resident
+    held = BatchSizes(log)
+    for claimed in (0, 10):
+        left = held.remaining(0, (0b11_1111_1100,), claimed)
+        assert left is not None
+        assert left.words == (0b11_1111_1100,)
+        assert left.size == (10 if not resident or claimed else 64)
+    log.entries[0] = build_entry(EntryMetadata("p", 1, 2, num_messages_in_batch=(1 << 31) - 1), bytes(100))
+    if not resident:
+        assert held.remaining(0, (ALL,), 0) == RemainingMessages((ALL,), 16), "as far as there is room"
+
+
 @pytest.mark.parametrize("largest", [4999, 5000, 5001, 5056, 5057])
 def test_what_clients_that_claim_no_size_acknowledge_of_the_largest_batch_counts(largest: int) -> None:
     """Official C++ and Python clients send words only; of 5,000 messages the last word is not full."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from magnetar.broker.topic.ports import EntryRun, Log, RemainingIndexes
+from magnetar.protocol.entries import batch_messages
 
 UNSEEN_MAX: Final = 1024
 """Messages of a batch that is not in memory, if no larger one was sent: 128 bytes of bits."""
@@ -61,7 +62,9 @@ class BatchSizes:
         run = log.cached(ordinal, 1, 1)
         if run is None or run.first != ordinal:
             return None
-        return max(run.counts[0], 1) if run.counts else 1
+        counted = run.counts[0] if run.counts else 1
+        # a SEND may leave out how many messages it brings, and its entry counts as one then
+        return counted if counted > 1 else batch_messages(run.entries[0])
 
 
 def live_counts(run: EntryRun, low: int, high: int, sizes: BatchSizes, parts: RemainingIndexes) -> Sequence[int] | None:
