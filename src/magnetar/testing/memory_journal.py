@@ -98,10 +98,11 @@ class MemoryJournal:
         self._length += size
         asyncio.get_running_loop().call_soon(done, None)
 
-    def abandon(self) -> None:
+    def abandon(self) -> bool:
         if self._open is not None:
             self._open.truncate(self._length)
             self._open = None
+        return True
 
     def close(self) -> None:
         self._open = None

@@ -68,6 +68,28 @@ def test_a_topic_that_was_refused_is_not_there(properties: dict[str, str]) -> No
     on_disk(scenario)
 
 
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("cut", [True, False])
+def test_what_a_crash_may_bring_back_is_said(cut: bool, first: bool) -> None:
+    """A disk that refuses to sync the record of a topic, and perhaps to cut it off; then the process is killed."""
+
+    async def scenario(disk: Disk, ports: BrokerPorts) -> None:
+        if not first:
+            await ports.topics.create_topic(P, {})  # the refused write is no beginning of a segment then
+        disk.files.fail("sync")
+        if not cut:
+            disk.files.fail("truncate", skip=int(first))
+        with pytest.raises(PersistenceError, match="nothing of it was accepted") as refused:
+            await ports.topics.create_topic(T, {})
+        assert ("a crash may bring it back" in str(refused.value)) != cut
+        assert not ports.topics.topic_exists(T)
+        disk.files = disk.files.reopened()
+        ports = await disk.start()
+        assert ports.topics.topic_exists(T) != cut
+
+    on_disk(scenario)
+
+
 def test_refusals_leave_nothing_that_waits_for_the_disk() -> None:
     async def scenario(disk: Disk, ports: BrokerPorts) -> None:
         disk.files.faults.capacity_bytes = 0

@@ -86,8 +86,11 @@ class SegmentWriter(Protocol):
         """
         ...
 
-    def abandon(self) -> None:
-        """The last write failed: nothing after the last durable byte counts, and the segment takes no more."""
+    def abandon(self) -> bool:
+        """The last write failed: nothing after the last durable byte counts, and the segment takes no more.
+
+        Returns whether what was refused is cut off. If not, a start that comes before the next segment may find it.
+        """
         ...
 
     def close(self) -> None:

@@ -50,6 +50,8 @@ class LocalSegmentWriter:
         """The open file has no name any more: what it holds must get one before anything else is written."""
         self._ended = False
         """The segment takes no more, though its file is open."""
+        self._begun_uncut = False
+        """The last segment could not be begun, nor what was written of it be cut off."""
         self._look_at = 0.0
         """When it is looked next whether the segment's file was removed."""
 
@@ -78,18 +80,21 @@ class LocalSegmentWriter:
         zeros = self._ahead.after(end, size) if sync else NO_ZEROS
         self._committer.commit(self._file, at, chunks, sync, partial(self._appended, end, done), lead, zeros)
 
-    def abandon(self) -> None:
+    def abandon(self) -> bool:
         """Cut off what was refused: after a failed sync it may be readable now and gone after a power loss."""
+        cut, self._begun_uncut = not self._begun_uncut, False
         if not self._lost and not self._in_place():
             self._lost = self._ended = True  # what it holds is nowhere else
         if self._file is None or self._lost:
-            return
+            return cut
         try:
             self._file.truncate(self._left())
         except OSError as error:
+            cut = False
             log.warning("%s could not be cut to %d bytes: %s", segment_name(self._number), self._length, error)
         self._file.close()
         self._file = None
+        return cut
 
     def close(self) -> None:
         """See :class:`SegmentWriter`."""
@@ -121,8 +126,10 @@ class LocalSegmentWriter:
             note_newest(self._files, number)
         except BaseException:
             # in the page cache it would count at a start after a kill, and be gone after a power loss
+            self._begun_uncut = True
             with suppress(OSError):
                 file.truncate(0)
+                self._begun_uncut = False
             file.close()
             raise
         return file

@@ -333,11 +333,14 @@ class Journal:
         self._release()
 
     def _write_failed(self, group: WriteGroup, cause: BaseException) -> None:
-        error = PersistenceError(f"writing {segment_name(self.segment)} failed: {cause}; nothing of it was accepted")
+        cut = self._writer.abandon()
+        left = "" if cut else ", but it could not be cut off: a crash may bring it back"
+        error = PersistenceError(
+            f"writing {segment_name(self.segment)} failed: {cause}; nothing of it was accepted{left}"
+        )
         if self.failing is None:
             log.error("%s", error, exc_info=None if isinstance(cause, OSError) else cause)
         self.failing = error
-        self._writer.abandon()
         if is_full(cause):
             self.on_full()
         waiting, self._group = self._group, WriteGroup()
