@@ -15,7 +15,7 @@ from benchmarks.load.sink import Sink
 from benchmarks.workloads import WORKLOADS, Meter, Outcome, Workload, bare_latency
 
 # the sink knows one consumer for each topic
-SINK_WORKLOADS = [one for one in WORKLOADS if "keyshared" not in one.name and one.name != "latency-1k"]
+SINK_WORKLOADS = [one for one in WORKLOADS if one.consumers == 1 and one.name != "latency-1k"]
 
 
 @pytest.fixture
