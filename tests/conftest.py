@@ -1,6 +1,7 @@
 """For all tests: an example of Hypothesis may take as long as it does, since the machine has other work, too.
 
-A run in the background of a script begins with Ctrl-C ignored; tests that send it have it as a terminal gives it.
+A run in the background of a script begins with Ctrl-C ignored, one under nohup with the end of the terminal; tests that
+send them have them as a terminal gives them.
 What was there before the first test is left to no garbage collection: it stays to the end, and is most of what there
 is. After the run, what the tests have left is searched for secrets. With MAGNETAR_BUILD=compiled, or pure, the other
 build is not tested by mistake.
@@ -36,9 +37,11 @@ settings.load_profile("here")
 
 
 def pytest_configure() -> None:
-    """Refuse to test another build than MAGNETAR_BUILD asks for, take Ctrl-C, and know no broker of the user."""
+    """Refuse to test another build than MAGNETAR_BUILD asks for, take signals, and know no broker of the user."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         check_build()
     except NotAllowedError as error:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from magnetar.broker.topic.cleanup.termination import Termination
+from magnetar.metadata.store import RecordWrite
 from magnetar.metadata.topic_policies import TopicPolicyRecords
 from magnetar.model.errors import MagnetarError, TopicTerminatedError
 from magnetar.model.names import TopicName
@@ -121,7 +122,8 @@ def test_deletion_that_is_not_written_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_policies_that_outlive_their_topic_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def forgetful(self: TopicPolicyRecords, topic: TopicName) -> None: ...
+    def forgetful(self: TopicPolicyRecords, topic: TopicName) -> list[RecordWrite]:
+        return []
 
-    monkeypatch.setattr(TopicPolicyRecords, "delete", forgetful)
+    monkeypatch.setattr(TopicPolicyRecords, "without", forgetful)
     caught(ends, lambda broker: None)
