@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -11,7 +11,6 @@ from typing import cast
 import pytest
 
 from magnetar.storage.backends.journal_backend import Committed
-from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import DirtyFeatureState, ExtentOwner, PendingExtent, PendingMove, WriteGroup
 from tests.support.held_writes import held_store
@@ -19,121 +18,136 @@ from tests.support.held_writes import held_store
 LOGS = 600
 
 
-async def logs_in_use(store: LocalLedgerStore, told: list[str]) -> list[ManagedLedger]:
-    """Return logs that have an entry each already; ``told`` hears of every later result."""
-    logs = [store.open_log(f"log {number}") for number in range(LOGS)]
-    for managed in logs:
-        managed.append(b"first", 1, None)
-    await store.journal.drain()
-    assert [managed.end for managed in logs] == [1] * LOGS
-    for number, managed in enumerate(logs):
-        managed.on_durable = partial(lambda number, extent: told.append(f"durable {number}"), number)
-        managed.on_failed = partial(lambda number, extent, error: told.append(f"failed {number}"), number)
-    return logs
+class ManyLogs:
+    """Logs that have an entry each already, in a store of which each write ends when the test says so."""
 
+    def __init__(self, store: LocalLedgerStore, waiting: list[Committed]) -> None:
+        self.store = store
+        self.journal = store.journal
+        self.waiting = waiting
+        self.logs = [store.open_log(f"log {number}") for number in range(LOGS)]
+        self.told: list[str] = []
+        """Every later result."""
 
-async def sizes(waiting: list[Committed], told: list[str]) -> list[int]:
-    """End one write after the other, and return how many results each of them had."""
-    found: list[int] = []
-    await asyncio.sleep(0)
-    while waiting:
-        assert len(waiting) == 1, "one write at a time"
-        before = len(told)
-        waiting.pop()(None)
-        found.append(len(told) - before)
+    async def begin(self) -> None:
+        self.append_to(LOGS)
+        await self.journal.drain()
+        assert self.ends(LOGS) == [1] * LOGS
+        for number, managed in enumerate(self.logs):
+            managed.on_durable = partial(lambda number, extent: self.told.append(f"durable {number}"), number)
+            managed.on_failed = partial(lambda number, extent, error: self.told.append(f"failed {number}"), number)
+
+    def append_to(self, count: int, entries: int = 1) -> None:
+        """Append so many entries to each of the first ``count`` logs."""
+        for managed in self.logs[:count]:
+            managed.append_all([b"x"] * entries, [None] * entries)
+
+    def ends(self, count: int) -> list[int]:
+        return [managed.end for managed in self.logs[:count]]
+
+    async def sizes(self) -> list[int]:
+        """End one write after the other, and return how many results each of them had."""
+        found: list[int] = []
         await asyncio.sleep(0)
-    return found
+        while self.waiting:
+            assert len(self.waiting) == 1, "one write at a time"
+            before = len(self.told)
+            self.waiting.pop()(None)
+            found.append(len(self.told) - before)
+            await asyncio.sleep(0)
+        return found
+
+
+def with_logs(path: Path, steps: Callable[[ManyLogs], Awaitable[None]]) -> None:
+    async def main() -> None:
+        many = ManyLogs(*held_store(path))
+        await many.begin()
+        await steps(many)
+        await many.store.close()
+
+    asyncio.run(main())
 
 
 def test_many_logs_have_their_results_a_few_hundred_at_a_time(tmp_path: Path) -> None:
     """All become durable, in the order in which they came, though nothing else happens."""
 
-    async def main() -> None:
-        told: list[str] = []
-        store, waiting = held_store(tmp_path)
-        logs = await logs_in_use(store, told)
-        for managed in logs:
-            managed.append(b"x", 1, None)
-        assert await sizes(waiting, told) == [256, 256, 88]
-        assert told == [f"durable {number}" for number in range(LOGS)]
-        assert [managed.end for managed in logs] == [2] * LOGS
-        assert (store.journal.pending_bytes, store.journal.latency.entries) == (0, 2 * LOGS)
-        await store.close()
+    async def steps(many: ManyLogs) -> None:
+        many.append_to(LOGS)
+        assert await many.sizes() == [256, 256, 88]
+        assert many.told == [f"durable {number}" for number in range(LOGS)]
+        assert many.ends(LOGS) == [2] * LOGS
+        assert (many.journal.pending_bytes, many.journal.latency.entries) == (0, 2 * LOGS)
 
-    asyncio.run(main())
+    with_logs(tmp_path, steps)
 
 
 def test_entries_count_as_well_and_an_extent_stays_whole(tmp_path: Path) -> None:
-    async def main() -> None:
-        told: list[str] = []
-        store, waiting = held_store(tmp_path)
-        logs = await logs_in_use(store, told)
-        for managed in logs[:38]:
-            managed.append_all([b"x"] * 100, [None] * 100)
+    async def steps(many: ManyLogs) -> None:
+        many.append_to(38, 100)
         # the last sixteen are never too many
-        assert await sizes(waiting, told) == [11, 11, 16]
-        assert [managed.end for managed in logs[:38]] == [101] * 38
-        await store.close()
+        assert await many.sizes() == [11, 11, 16]
+        assert many.ends(38) == [101] * 38
 
-    asyncio.run(main())
+    with_logs(tmp_path, steps)
 
 
 def test_an_extent_that_is_held_back_takes_what_comes_meanwhile(tmp_path: Path) -> None:
-    async def main() -> None:
-        told: list[str] = []
-        store, waiting = held_store(tmp_path)
-        logs = await logs_in_use(store, told)
-        for managed in logs[:300]:
-            managed.append(b"x", 1, None)
+    async def steps(many: ManyLogs) -> None:
+        many.append_to(300)
         await asyncio.sleep(0)
-        for managed in logs[:300]:  # 256 of them are being written
-            managed.append(b"y", 1, None)
-        assert [managed.pending for managed in logs[:300]] == [2] * 300
-        assert await sizes(waiting, told) == [256, 256, 44]
-        assert set(told[256:512]) == {f"durable {number}" for number in (*range(256, 300), *range(212))}
-        assert [managed.end for managed in logs[:300]] == [3] * 300
-        await store.close()
+        many.append_to(300)  # the first entries of 256 of them are being written
+        assert [managed.pending for managed in many.logs[:300]] == [2] * 300
+        assert await many.sizes() == [256, 256, 44]
+        assert set(many.told[256:512]) == {f"durable {number}" for number in (*range(256, 300), *range(212))}
+        assert many.ends(300) == [3] * 300
 
-    asyncio.run(main())
+    with_logs(tmp_path, steps)
 
 
 def test_a_write_that_fails_takes_with_it_what_was_held_back(tmp_path: Path) -> None:
     """Ordinals that follow refused ones would leave a hole."""
 
-    async def main() -> None:
-        told: list[str] = []
-        store, waiting = held_store(tmp_path)
-        logs = await logs_in_use(store, told)
-        for managed in logs:
-            managed.append(b"x", 1, None)
+    async def steps(many: ManyLogs) -> None:
+        many.append_to(LOGS)
         await asyncio.sleep(0)
-        waiting.pop()(None)
-        waiting.pop()(OSError("refused"))
-        assert told == [f"{'durable' if number < 256 else 'failed'} {number}" for number in range(LOGS)]
-        assert [managed.end for managed in logs] == [2] * 256 + [1] * 344
-        assert store.journal.pending_bytes == 0
-        logs[599].append(b"again", 1, None)
-        await store.journal.drain()
-        assert logs[599].end == 2
-        await store.close()
+        many.waiting.pop()(None)
+        many.waiting.pop()(OSError("refused"))
+        assert many.told == [f"{'durable' if number < 256 else 'failed'} {number}" for number in range(LOGS)]
+        assert many.ends(LOGS) == [2] * 256 + [1] * 344
+        assert many.journal.pending_bytes == 0
+        many.logs[599].append(b"again", 1, None)
+        await many.journal.drain()
+        assert many.logs[599].end == 2
 
-    asyncio.run(main())
+    with_logs(tmp_path, steps)
 
 
 def test_the_end_of_everything_before_is_the_end_of_what_is_held_back(tmp_path: Path) -> None:
-    async def main() -> None:
-        told: list[str] = []
-        store, waiting = held_store(tmp_path)
-        logs = await logs_in_use(store, told)
-        for managed in logs:
-            managed.append(b"x", 1, None)
+    async def steps(many: ManyLogs) -> None:
+        many.append_to(LOGS)
         await asyncio.sleep(0)  # the first 256 are being written
-        store.journal.barrier(lambda: told.append("barrier"))
-        assert await sizes(waiting, told) == [256, 345]
-        assert told[-1] == "barrier"
-        await store.close()
+        many.journal.barrier(lambda: many.told.append("barrier"))
+        assert await many.sizes() == [256, 345]
+        assert many.told[-1] == "barrier"
 
-    asyncio.run(main())
+    with_logs(tmp_path, steps)
+
+
+def test_acknowledgements_never_wait_for_entries(tmp_path: Path) -> None:
+    """They go with the first write, or a flood of entries would keep them from the disk."""
+
+    async def steps(many: ManyLogs) -> None:
+        cursor = many.logs[0].open_cursor("s", 0)
+        await many.sizes()
+        cursor.acknowledge((0,))
+        many.append_to(LOGS)
+        await asyncio.sleep(0)
+        assert not many.journal._group.cursors
+        assert many.journal._writing is not None
+        assert list(many.journal._writing.cursors) == [cursor]
+        await many.sizes()
+
+    with_logs(tmp_path, steps)
 
 
 def filled(logs: int, entries: int = 1) -> WriteGroup:
@@ -175,26 +189,3 @@ def test_what_may_count_on_one_write_gets_one(add: Callable[[WriteGroup], None])
     add(group)
     assert not group.held_back()
     assert len(group.extents) == 1000
-
-
-def test_acknowledgements_never_wait_for_entries(tmp_path: Path) -> None:
-    """They go with the first write, or a flood of entries would keep them from the disk."""
-
-    async def main() -> None:
-        told: list[str] = []
-        store, waiting = held_store(tmp_path)
-        logs = await logs_in_use(store, told)
-        cursor = logs[0].open_cursor("s", 0)
-        await sizes(waiting, told)
-        told.clear()
-        cursor.acknowledge((0,))
-        for managed in logs:
-            managed.append(b"x", 1, None)
-        await asyncio.sleep(0)
-        assert not store.journal._group.cursors
-        assert store.journal._writing is not None
-        assert list(store.journal._writing.cursors) == [cursor]
-        await sizes(waiting, told)
-        await store.close()
-
-    asyncio.run(main())

@@ -13,6 +13,7 @@ from magnetar.storage.metadata_log.metadata_log import MetadataLog, examine
 from magnetar.storage.metadata_log.metadata_scan import COPIES
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
 from tests.support.at_once import at_once
+from tests.support.whole_files import content, replace
 
 A, B = COPIES
 BEFORE = {"/a": b"{}", "/b": b"{}", "/bytes": b"\x00\n"}
@@ -40,22 +41,6 @@ def filled(seed: int = 0) -> tuple[FaultFileSystem, MetadataLog]:
     for path, data in BEFORE.items():
         at_once(log.put(path, data))
     return files, log
-
-
-def content(files: FileSystem, name: str) -> bytes:
-    file = files.open(name)
-    try:
-        return file.read(0, file.size())
-    finally:
-        file.close()
-
-
-def replace(files: FileSystem, name: str, data: bytes) -> None:
-    file = files.open(name)
-    file.truncate(0)
-    file.append([data])
-    file.sync()
-    file.close()
 
 
 def test_each_line_but_the_last_says_that_another_belongs_to_it() -> None:

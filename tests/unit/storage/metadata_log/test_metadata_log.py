@@ -16,6 +16,7 @@ from magnetar.storage.metadata_log.metadata_log import MetadataLog, examine
 from magnetar.storage.metadata_log.metadata_scan import COPIES, change_line, read_copy
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
 from tests.support.at_once import at_once
+from tests.support.whole_files import content, replace
 
 A, B = COPIES
 State = dict[str, bytes]
@@ -23,23 +24,6 @@ State = dict[str, bytes]
 
 def disk(seed: int = 0) -> FaultFileSystem:
     return FaultFileSystem(random.Random(seed))
-
-
-def content(files: FileSystem, name: str) -> bytes:
-    file = files.open(name)
-    try:
-        return file.read(0, file.size())
-    finally:
-        file.close()
-
-
-def replace(files: FileSystem, name: str, data: bytes) -> None:
-    file = files.open(name, create=True)
-    file.truncate(0)
-    file.append([data])
-    file.sync()
-    file.close()
-    files.sync()
 
 
 def state(log: MetadataLog) -> State:
