@@ -15,7 +15,7 @@ from magnetar.app.node import Node
 from magnetar.compiled_build import check_build
 from magnetar.config.settings import Settings
 from magnetar.protocol import varints
-from magnetar.runtime.command_line import let_go_of_output
+from magnetar.runtime.command_line import ending_signals, let_go_of_output
 from magnetar.runtime.connections.descriptors import raise_limit
 from magnetar.runtime.memory.trim import share_one_heap
 from magnetar.runtime.tasks import TaskGroup
@@ -71,9 +71,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 async def _serve(data: Path, settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup has it ignored
-            loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGINT, *ending_signals()):
+        loop.add_signal_handler(number, stop.set)
     varints.prepare()
     garbage, tasks = GarbageCollection(), TaskGroup("garbage collection")
     node = Node(data, settings)

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,12 @@ PIPE_CLOSED: Final = 141
 INTERRUPTED: Final = 130
 """What a shell shows of a program that Ctrl-C ended."""
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def ending_signals() -> list[signal.Signals]:
+    """Return what ends a program in order besides Ctrl-C: SIGTERM, and SIGHUP unless it is ignored, as by nohup."""
+    hears = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGHUP] if hears else [signal.SIGTERM]
 
 
 def written(run: Callable[[], object]) -> None:

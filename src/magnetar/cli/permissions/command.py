@@ -12,7 +12,7 @@ import typer
 
 from magnetar.contexts.flags import ClientConfFile, Context, ServiceUrl, Token, WebUrl
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, ending_signals
 
 app = commands(
     "Who may do what, and why.",
@@ -76,9 +76,8 @@ def explain(
 def _end_on_signals() -> None:
     """Let SIGTERM, and SIGHUP unless it is ignored, end the command as Ctrl-C does, so that it cleans up."""
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda number, _: sys.exit(128 + number))
+        for number in ending_signals():
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 @app.command(

@@ -32,6 +32,7 @@ from magnetar.pipelines.execution.plan import Analysis, analyse
 from magnetar.pipelines.execution.progress import ProgressView
 from magnetar.pipelines.state.checkpoint import PipelineCheckpoint
 from magnetar.pipelines.state.status import open_lookup
+from magnetar.runtime.command_line import ending_signals
 from magnetar.spark.options.source_options import source_options as checked_options
 from magnetar.spark.options.topic_selection import topic_partitions, topics_by_name
 from magnetar.spark.session import end_session, errors_into, local_session
@@ -46,7 +47,6 @@ _LAST_BATCH: Final = 60.0
 _LOG: Final = "spark.log"
 _FRAME: Final = re.compile(r'\s*File "([^"]+)", line (\d+)')
 _LIBRARIES: Final = ("site-packages", "pyspark.zip", "/lib/python", "<")
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class PipelineFailedError(MagnetarError):
@@ -76,7 +76,7 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in _heard()}
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ending_signals())}
         self._answers = os.dup(2)  # a session has its children's log there
         self.listen()
         try:
@@ -89,13 +89,8 @@ class Stop:
     def listen(self) -> None:
         """Install the handlers again: Spark's session takes Ctrl-C for itself when it starts."""
         if threading.current_thread() is threading.main_thread():
-            for number in _heard():
+            for number in (signal.SIGINT, *ending_signals()):
                 signal.signal(number, self)
-
-
-def _heard() -> list[int]:
-    """The signals that stop a run; nohup has SIGHUP ignored, and it stays so."""
-    return [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) is not signal.SIG_IGN]
 
 
 class RunOutcome(NamedTuple):

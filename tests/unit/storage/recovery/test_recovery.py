@@ -6,8 +6,8 @@ import pytest
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.journal_backend import index_name, segment_name
-from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.store_lives import append, disk, killed, numbered, opened, read, run, settled
+from tests.support.whole_files import content
 
 
 @pytest.mark.parametrize("count", range(1, 60))
@@ -126,11 +126,6 @@ def test_a_subscription_made_again_under_its_name_survives_a_replay_over_the_che
         assert store.open_log("a").cursors["s"].mark_delete == 1
 
     run(main())
-
-
-def content(files: FaultFileSystem, name: str) -> bytes:
-    file = files.open(name)
-    return file.read(0, file.size())
 
 
 def test_entries_of_a_log_whose_birth_was_damaged_are_kept_under_another_name() -> None:

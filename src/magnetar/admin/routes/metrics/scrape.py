@@ -28,7 +28,6 @@ from magnetar.metadata.resources import Resources
 from magnetar.runtime.tasks import in_turns
 
 _TOPICS_PER_TURN: Final = 50
-"""A topic with many subscriptions takes far longer than one without."""
 _CREATED: Final = "_created"
 _TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ENCODED: Final = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
