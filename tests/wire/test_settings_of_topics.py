@@ -13,6 +13,7 @@ from magnetar.testing.rawclient import RawClientError, make_entry
 from tests.wire.bench import Wires, on_broker
 
 T = "persistent://public/default/t"
+N = "non-persistent://public/default/t"
 STRING = c.Schema("s", b"", c.SchemaType.STRING)
 NUMBER = c.Schema("s", b"", c.SchemaType.INT32)
 
@@ -52,6 +53,27 @@ def test_a_new_active_consumer_waits() -> None:
         assert wires.now - begun == pytest.approx(5, abs=0.5)
 
     on_broker(test, activeConsumerFailoverDelayTimeMillis=5_000)
+
+
+@pytest.mark.parametrize("topic", [T, N])
+def test_names_of_new_subscriptions_are_those_of_a_path(topic: str) -> None:
+    """strictlyVerifySubscriptionName: of durable ones and readers; one that is there keeps its consumers."""
+
+    async def test(wires: Wires) -> None:
+        client = await wires.open()
+        await client.subscribe(topic, "-=:._1a")
+        for name in ("a/b", "a b", " ", "\u00e9", "a\n", "x,y"):
+            for durable in (True, False):
+                with pytest.raises(RawClientError, match="the current value is") as refused:
+                    await client.subscribe(topic, name, durable=durable)
+                assert refused.value.code is ServerError.ProducerBusy
+        # Apache Pulsar does not look at the name that a producer gives
+        if topic == T:
+            await client.producer(topic, initial_subscription_name="i/s")
+            await client.subscribe(topic, "i/s")
+        assert client.heard(c.CommandCloseConsumer) == []
+
+    on_broker(test, strictlyVerifySubscriptionName=True)
 
 
 def test_a_backlog_may_be_so_old() -> None:

@@ -151,7 +151,7 @@ def _groups(
     yield topic_properties.routes(ports.topics, ports.operations, resources)
     yield namespace_operations.routes(ports.topics, ports.subscriptions, resources, permissions)
     yield cursors.routes(ports.topics, ports.subscriptions, resources, permissions)
-    yield subscriptions.routes(ports.topics, ports.subscriptions, resources)
+    yield subscriptions.routes(ports.topics, ports.subscriptions, resources, settings)
     yield explanations.routes(ports.topics, ports.statistics, resources)
     yield statistics.routes(ports.topics, ports.statistics, resources)
     yield ledger_info.routes(ports.topics, ports.statistics, resources)

@@ -40,6 +40,12 @@ class PolicySettings:
     allowAutoSubscriptionCreation: bool = setting(
         True, "Whether a durable subscription is created when a consumer first asks for it.", _TOPICS
     )
+    strictlyVerifySubscriptionName: bool = setting(
+        False,
+        "Whether names of new subscriptions have letters, digits and `-=:._` only. Those that are there go on, and the "
+        "one that a producer asks for is not looked at, as in Apache Pulsar.",
+        _TOPICS,
+    )
     topicLevelPoliciesEnabled: bool = setting(
         True, "Whether a topic may have policies of its own; if not, their REST routes answer 405.", _TOPICS
     )

@@ -96,10 +96,7 @@ PROTECTIONS: Final[Mapping[str, Protection]] = {
     **_relied_on("bootstrapNamespaces", instead="Leave it out; magnetar admin namespaces create"),
     # contents and their visibility
     "enablePersistentTopics": Protection(("true",), "Leave it out; persistent topics cannot be forbidden"),
-    **_flags(
-        *("strictTopicNameEnabled", "strictlyVerifySubscriptionName"),
-        instead="Leave it out; names are checked as Pulsar checks them without it",
-    ),
+    **_flags("strictTopicNameEnabled", instead="Leave it out; names are checked as Pulsar checks them without it"),
     **_given("entryFilterNames", instead="Leave it out; there are no entry filters, so everything would be delivered"),
     **_given("brokerInterceptors", "brokerEntryPayloadProcessors", instead="Leave it out; Java plugins cannot be run"),
 }  # fmt: skip

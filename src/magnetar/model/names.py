@@ -47,6 +47,16 @@ def is_valid_entity(name: str) -> bool:
     return bool(name) and _NAMED_ENTITY.match(name) is not None
 
 
+def refusal_of_subscription(name: str) -> str:
+    """Pulsar's text for a name that ``strictlyVerifySubscriptionName`` refuses, empty for others: characters as above.
+
+    Such names need no quoting in a path of REST.
+    """
+    if _NAMED_ENTITY.match(name) is not None:
+        return ""
+    return f"Please let the subscription only contains '/w(a-zA-Z_0-9)' or '_', the current value is {name}"
+
+
 @dataclass(frozen=True, slots=True)
 class NamespaceName:
     """``tenant/namespace``, or the legacy ``tenant/cluster/namespace``."""

@@ -15,6 +15,7 @@ from tests.support.real_broker import TOPIC, RealBroker, run_on_broker
 CONFIGURATION = "/admin/v2/brokers/configuration"
 T = "persistent://public/default/"
 OK = (200, "")
+DONE = (204, "")
 
 
 async def change(broker: RealBroker, name: str, value: str) -> None:
@@ -94,6 +95,27 @@ def test_loaded_topics_obey(tmp_path: Path) -> None:
         assert reads.dispatcher_max_read_batch_size == 7 and reads.auto_skip_non_recoverable_data
         await forget(broker, "maxPublishRatePerTopicInMessages")
         assert topic.policies.publish_rate.messages <= 0
+
+    run_on_broker(tmp_path, steps)
+
+
+def test_names_of_new_subscriptions_are_looked_at_before_all_else(tmp_path: Path) -> None:
+    """By REST also where the topic is not persistent, its namespace missing, or the subscription there."""
+
+    async def steps(broker: RealBroker) -> None:
+        client = await broker.client()
+        await client.producer(f"{T}t")
+        await client.subscribe(f"{T}t", "a/b", SubType.Shared)
+        paths = ("persistent/public/default/t", "non-persistent/public/default/n", "persistent/public/none/t")
+        await change(broker, "strictlyVerifySubscriptionName", "true")
+        text = "Please let the subscription only contains '/w(a-zA-Z_0-9)' or '_', the current value is a/b"
+        for path in paths:
+            answer = await broker.ask("PUT", f"/admin/v2/{path}/subscription/a%2Fb")
+            assert answer == (400, {"reason": text})
+        assert await broker.ask("PUT", f"/admin/v2/{paths[0]}/subscription/a-b") == DONE
+        await (await broker.client()).subscribe(f"{T}t", "a/b", SubType.Shared)
+        await change(broker, "strictlyVerifySubscriptionName", "false")
+        assert await broker.ask("PUT", f"/admin/v2/{paths[0]}/subscription/c%2Fd") == DONE
 
     run_on_broker(tmp_path, steps)
 

@@ -17,9 +17,11 @@ from magnetar.admin.routes.topics.cursors import parts_having
 from magnetar.admin.routes.topics.partitions import check_served
 from magnetar.admin.routes.topics.topics import all_of, each_part, existing
 from magnetar.admin.values.coercion import flag, number, require_users, texts
+from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
 from magnetar.model.errors import InvalidValueError, NotAllowedError, SubscriptionExistsError, SubscriptionNotFoundError
 from magnetar.model.ids import EARLIEST, LATEST, Position
+from magnetar.model.names import refusal_of_subscription
 from magnetar.model.own_properties import OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX
 from magnetar.model.policies import Json
 
@@ -33,7 +35,9 @@ async def _made(creation: Awaitable[None]) -> bool:
     return True
 
 
-def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources) -> RouteGroup:
+def routes(
+    topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Resources, settings: Settings
+) -> RouteGroup:
     """Build the routes of this group."""
     router = RouteGroup()
 
@@ -56,6 +60,9 @@ def routes(topics: TopicsPort, subscriptions: SubscriptionsPort, resources: Reso
     ) -> Response:
         name = topic_name(domain, tenant, namespace, topic)
         start, properties = _start(await json_body(request))
+        refusal = refusal_of_subscription(subscription) if settings.strictlyVerifySubscriptionName else ""
+        if refusal:
+            raise InvalidValueError(refusal)
         require_users(properties, OF_SUBSCRIPTIONS, SUBSCRIPTION_PROPERTIES_MAX)
         if not name.persistent:
             raise InvalidValueError("Create subscription on non-persistent topic can only be done through client")

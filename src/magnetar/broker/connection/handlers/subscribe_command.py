@@ -31,7 +31,7 @@ from magnetar.model.errors import (
     SubscriptionNotFoundError,
 )
 from magnetar.model.ids import Position
-from magnetar.model.names import TopicName
+from magnetar.model.names import TopicName, refusal_of_subscription
 from magnetar.model.own_properties import REPLICATED
 from magnetar.model.subscription_types import SubType
 from magnetar.protocol import commands as c
@@ -114,7 +114,13 @@ class _Joining:
 
     def _may_exist(self) -> bool:
         """Whether the subscription exists or may be made; the client gets the refusal."""
-        allowed = self._topic.policies.auto_subscription_creation or not self._creates()
+        name, topic = self._command.subscription, self._topic
+        if self._session.service.settings.strictlyVerifySubscriptionName and name not in topic.subscriptions:
+            refusal = refusal_of_subscription(name)
+            if refusal:
+                self._give_up(ProducerBusyError(refusal))
+                return False
+        allowed = topic.policies.auto_subscription_creation or not self._creates()
         if not allowed:
             self._give_up(SubscriptionNotFoundError("Subscription does not exist"))
         return allowed
