@@ -144,7 +144,8 @@ def _saved(flags: ConnectionFlags, environment: Mapping[str, str]) -> tuple[Cont
     if context:
         return read_contexts(environment).named(context), f"context {context}"
     if file:
-        return _of_client_conf(os.path.abspath(file)), os.path.abspath(file)
+        path = os.path.abspath(os.path.expanduser(file))
+        return _of_client_conf(path), path
     contexts = read_contexts(environment)
     if contexts.current is not None:
         return contexts.named(contexts.current), f"context {contexts.current}, which is in use"
@@ -181,7 +182,7 @@ def _login(flags: ConnectionFlags, saved: Context, environment: Mapping[str, str
         login = replace(login, token=f"env:{TOKEN_VARIABLE}")
     return replace(
         login,
-        trust=flags.trust or login.trust,
+        trust=os.path.expanduser(flags.trust) if flags.trust else login.trust,
         certificate=flags.certificate or login.certificate,
         key=flags.key or login.key,
         allow_insecure=login.allow_insecure if flags.allow_insecure is None else flags.allow_insecure,

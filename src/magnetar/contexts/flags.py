@@ -88,5 +88,9 @@ def login(token: str | None = None, client_conf: str | None = None) -> ClientLog
     if token is None and client_conf is None and TOKEN_VARIABLE in os.environ:
         token = f"env:{TOKEN_VARIABLE}"
     if token is not None:
-        token = absolute_reference(token, lambda path: os.path.abspath(os.path.expanduser(path)))
-    return ClientLogin(token=token, client_conf=None if client_conf is None else os.path.abspath(client_conf))
+        token = absolute_reference(token, _absolute)
+    return ClientLogin(token=token, client_conf=None if client_conf is None else _absolute(client_conf))
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))

@@ -128,8 +128,10 @@ def directory(text: object) -> Path:
 
 
 def directory_name(text: object) -> str:
-    """Do the same for a parameter that is passed on as a text."""
-    name = str(text)
+    """Do the same for a parameter that is passed on as a text. A leading ``~`` is the home directory: shells leave that
+    of ``--data=~/x`` as it is, and a directory whose name is a tilde is easily removed with all of the home directory.
+    """
+    name = os.path.expanduser(str(text))
     if not name:
         raise typer.BadParameter("it is empty; is a variable not set? The current directory is named by a dot")
     return name
@@ -158,9 +160,9 @@ def lost(name: str) -> str:
 
 
 def file_name(text: object) -> Path:
-    """Read a parameter that names a file. Raises BadParameter for an empty one, and for what ends as a directory
-    does."""
-    name = str(text)
+    """Read a parameter that names a file; ``~`` as above. Raises BadParameter for an empty one, and for what ends as a
+    directory does."""
+    name = os.path.expanduser(str(text))
     if not name:
         raise typer.BadParameter("it is empty; is a variable not set?")
     if name.endswith("/"):
