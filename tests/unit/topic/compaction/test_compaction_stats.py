@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from magnetar.broker.topic.compaction.compaction_stats import CompactionStats
 from magnetar.model.errors import PersistenceError
+from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.testing.simloop import SimLoop, run_in
 from tests.support.loaded_topic import LoadedTopic
@@ -98,5 +100,30 @@ def test_a_run_that_fails_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.undo()
         await place.compact()
         assert (stats.successes, stats.failures, stats.removed) == (1, 1, 8)
+
+    simulated(scenario)
+
+
+def test_a_run_that_is_stopped_has_failed() -> None:
+    """Deleting its subscription stops it, at any moment, and the next run begins with a new one."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        await filled(place, 12, 4)
+        compactor, stats = place.topic.compaction(), place.topic.compaction().stats
+        await asyncio.sleep(1)
+        for failures, steps in enumerate((0, 1, 3), 1):
+            begun = place.clock.now_ms()
+            compactor.begin(retain_keyless=False)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            place.topic.delete_subscription(COMPACTION_SUBSCRIPTION, lambda: None)
+            await compactor.wait()
+            await asyncio.sleep(1)
+            assert (compactor.running, compactor.status) == (False, "ERROR")
+            assert compactor.last_error == "compaction was stopped"
+            assert (stats.successes, stats.failures) == (0, failures)
+            assert begun <= stats.failed_ms < place.clock.now_ms()
+        await place.compact()
+        assert (stats.successes, stats.failures, stats.removed) == (1, 3, 8)
 
     simulated(scenario)

@@ -179,10 +179,14 @@ class Compactor(TopicFeature):
         self._running = None
         self.stats.duration_ms = self._clock.now_ms() - started_ms
         if self.status == "RUNNING":
-            self.status, self.last_error = "ERROR", "compaction was stopped"
-            self.stats.failures += 1
+            self._failed("compaction was stopped")
         if not self._closed:
             self._sweep()
+
+    def _failed(self, why: str) -> None:
+        self.status, self.last_error = "ERROR", why
+        self.stats.failures += 1
+        self.stats.failed_ms = self._clock.now_ms()
 
     def begin_at(self, threshold: int, *, retain_keyless: bool, keep_index: bool = False) -> None:
         """Begin a run if more than so many bytes are not compacted yet."""
@@ -191,21 +195,18 @@ class Compactor(TopicFeature):
             self.begin(retain_keyless=retain_keyless, keep_index=keep_index)
 
     async def _run(self, work: Callable[[], Awaitable[int]]) -> None:
-        stats, clock = self.stats, self._clock
         try:
             removed = await work()
         except Exception as error:
             known = isinstance(error, MagnetarError)
             name, trace = self._log.name, None if known else error
             log.error("%s: compaction failed: %s", name, error, exc_info=trace, extra={"topic": name})
-            self.status, self.last_error = "ERROR", str(error)
-            stats.failures += 1
-            stats.failed_ms = clock.now_ms()
+            self._failed(str(error))
         else:
-            self.status = "SUCCESS"
+            stats, self.status = self.stats, "SUCCESS"
             stats.removed = removed
             stats.successes += 1
-            stats.succeeded_ms = clock.now_ms()
+            stats.succeeded_ms = self._clock.now_ms()
 
     async def _compact(self, retain_keyless: bool, keep_index: bool) -> int:
         topic_log, view, dispatch_rules = self._log, self.view, self._subscriptions.rules
