@@ -54,22 +54,19 @@ class DispatchRates(TopicFeature):
 
     def choose(self) -> None:
         """Choose the limits of every subscription by the policies and settings of now."""
-        before, rate = self._of_topic, self._policies.dispatch_rate
+        rate = self._policies.dispatch_rate
         if rate != self._topic_rate:
             self._topic_rate = rate
             self._of_topic = self._limit(rate, LimitLevel.TOPIC, "dispatchRate")
         for subscription in list(self._subscriptions.values()):
             self._equip(subscription)
-        if before is not None and before is not self._of_topic:
-            before.close()
 
     def _equip(self, subscription: Subscription) -> None:
         name = subscription.name
         rate = self._policies.dispatch_rate_of(name)
         known, own = self._of_subscriptions.get(name, (DispatchRate(), None))
-        old = None
         if rate != known:
-            old, own = own, self._limit(rate, LimitLevel.SUBSCRIPTION, "subscriptionDispatchRate")
+            own = self._limit(rate, LimitLevel.SUBSCRIPTION, "subscriptionDispatchRate")
             self._of_subscriptions[name] = rate, own
         limits = tuple(limit for limit in (own, self._of_topic) if limit is not None)
         limits += self._shared.dispatch(self._policies.resource_group)
@@ -82,8 +79,6 @@ class DispatchRates(TopicFeature):
         throttle.set_limits(
             limits, entries_for_messages=broker.entries_for_messages, also_caught_up=broker.also_caught_up
         )
-        if old is not None:
-            old.close()
 
     def _limit(self, rate: DispatchRate, level: LimitLevel, name: str) -> RateLimit | None:
         amounts = _amounts(rate)
