@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from magnetar.broker.topic.subscription.subscription import Subscription
-from magnetar.model.own_properties import OF_TOPICS
+from magnetar.model.own_properties import OF_TOPICS, REPLICATED, is_replicated
 from magnetar.testing.simloop import SimLoop, run_in
 from tests.support.loaded_topic import LoadedTopic
 
@@ -22,8 +22,11 @@ def simulated(scenario: Callable[[LoadedTopic], Awaitable[None]]) -> None:
     run_in(SimLoop(1), main())
 
 
-def opened(place: LoadedTopic, name: str, *, durable: bool = False) -> Subscription:
-    return place.topic.subscription(name, durable=durable, ordinal=lambda: 0, properties={}, done=lambda: None)
+def opened(
+    place: LoadedTopic, name: str, *, durable: bool = False, properties: dict[str, str] | None = None,
+    done: Callable[[], None] = lambda: None,
+) -> Subscription:  # fmt: skip
+    return place.topic.subscription(name, durable=durable, ordinal=lambda: 0, properties=properties or {}, done=done)
 
 
 def test_a_non_durable_subscription_goes_with_its_last_consumer_and_takes_no_other_along() -> None:
@@ -54,6 +57,27 @@ def test_properties_of_users_are_replaced_and_outlive_a_crash_and_the_brokers_ow
         place.kill()
         assert place.topic.properties() == {"a": "1"}
         assert place.topic.log.properties[own] == 1
+
+    simulated(scenario)
+
+
+def test_who_asks_for_replication_of_a_subscription_that_is_there_has_it_durably() -> None:
+    """Its other properties are those that it was made with, and who does not ask takes nothing back."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        kept = {"team": "billing"}
+        assert not is_replicated(opened(place, "s", durable=True, properties=kept).cursor.properties)
+        await place.durable()
+        answered: list[bool] = []
+        opened(place, "s", durable=True, properties={"team": "other", **REPLICATED}, done=lambda: answered.append(True))
+        assert not answered, "not before it is durable"
+        await place.durable()
+        assert answered
+        for _ in range(2):
+            place.kill()
+            assert place.topic.subscriptions["s"].cursor.properties == {**kept, **REPLICATED}
+            opened(place, "s", durable=True)
+            await place.durable()
 
     simulated(scenario)
 

@@ -84,15 +84,18 @@ class Kept:
         self.times: list[int] = []
         self.rng = rng
 
-    async def fill(self, count: int) -> None:
+    async def fill(self, count: int, *, together: bool = False) -> None:
+        """``together``: several are written, and so read, at once."""
         for _ in range(count):
             self.clock.ms += self.rng.choice((0, 1, 7))
             time = self.clock.ms + self.rng.choice((-900, -3, 0, 0, 5))
             entry = build_entry(EntryMetadata("p", 0, max(time, 1)), bytes(self.rng.choice((1, 10, 200))))
             self.log.append(entry, 1, None)
-            await self.store.journal.drain()
+            if not together or self.rng.random() < 0.3:
+                await self.store.journal.drain()
             self.sizes.append(len(entry))
             self.times.append(max(time, 1))
+        await self.store.journal.drain()
 
     def expected(self, rule: RetentionRule, consumed: int, now_ms: int) -> tuple[int, int]:
         at = self.log.first
@@ -115,7 +118,7 @@ def test_a_scan_stops_at_the_first_message_that_stays(seed: int) -> None:
     async def main() -> None:
         rng = random.Random(seed)
         kept = Kept(rng)
-        await kept.fill(rng.choice((1, 8, 9, 16, 40)))
+        await kept.fill(rng.choice((1, 8, 9, 16, 40)), together=True)
         total, now_ms = sum(kept.sizes), kept.clock.ms + rng.choice((0, 5))
         for _ in range(12):
             cutoff = rng.choice((None, rng.choice(kept.times), rng.choice(kept.times) + 1, now_ms + 1))

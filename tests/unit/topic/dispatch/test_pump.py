@@ -165,13 +165,15 @@ def test_cursor_behind_the_log_jumps() -> None:
     assert connection.ordinals[15:] == [52, 55, 56, 57, 58]
 
 
-def test_trimmed_before_the_first_read() -> None:
+@pytest.mark.parametrize("first", [1, 2, 30])
+def test_trimmed_before_the_first_read(first: int) -> None:
+    """However little was trimmed, it is no backlog any more."""
     stand = Stand()
     stand.log.append(*[1] * 100)
-    stand.log.first = 30
+    stand.log.first = first
     _, connection = stand.join(sub_type=SubType.Exclusive, permits=1000)
-    assert connection.ordinals == list(range(30, 100))
-    assert stand.cursor.jumps == 1
+    assert connection.ordinals == list(range(first, 100))
+    assert (stand.cursor.jumps, stand.cursor.mark_delete) == (1, first - 1)
 
 
 def test_full_socket_gets_nothing_until_resumed() -> None:
