@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -312,5 +313,31 @@ def test_what_one_wake_up_opens_is_for_all_subscriptions_together(
         await asyncio.sleep(2)
         assert connection.ordinals == list(range(110))
         assert (max(opened), sum(opened)) == (min(most, 110), 110)
+
+    simulated(main)
+
+
+def test_what_becomes_due_millisecond_after_millisecond_wakes_the_topic_every_ten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is early, and nothing is more than those 10 ms late."""
+    woken: list[tuple[float, int]] = []
+    let_through = Subscriptions.let_through
+
+    def noted(self: Subscriptions, ordinals: Sequence[int], rule: DispatchRule | None = None) -> None:
+        woken.append((asyncio.get_running_loop().time(), len(ordinals)))
+        let_through(self, ordinals, rule)
+
+    async def main() -> None:
+        bench = TopicBench(tmp_path)
+        await bench.join(SubType.Shared)
+        monkeypatch.setattr(Subscriptions, "let_through", noted)
+        bench.publish(*range(500, 600))
+        await bench.durable()
+        await asyncio.sleep(1)
+        assert sum(count for _, count in woken) == 100
+        gaps = [after - before for (before, _), (after, _) in pairwise(woken)]
+        assert min(gaps) >= 0.0099
+        assert max(gaps) <= 0.012
 
     simulated(main)
