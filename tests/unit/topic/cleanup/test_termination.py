@@ -1,4 +1,4 @@
-"""The end of a topic on a disk: what was answered holds for ever, and what the disk refused has not happened (4.7.1)."""
+"""The end of a topic on a disk: what was answered holds for ever, what the disk refused has not happened (4.7.1)."""
 
 from __future__ import annotations
 
