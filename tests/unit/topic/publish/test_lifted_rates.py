@@ -17,7 +17,7 @@ from magnetar.protocol.entries import EntryMetadata, build_entry
 from tests.support.loaded_topic import LoadedTopic
 from tests.support.topic_bench import OrdinalConnection, simulated
 
-SLOW_MS = 100_000
+SLOW_S = 100
 """About as long as the first limit would hold up who has used it up."""
 
 
@@ -45,7 +45,7 @@ def test_a_publisher_goes_on_when_its_limit_is_over(now: PublishRate) -> None:
         info = ProducerInfo(0, "p", True, 0, ProducerAccessMode.Shared, False, "a:1", "", "", {}, False)
         producer = Producer(info, topic.log, cast("Any", held))
         topic.add_producer(producer, None, lambda error: None)
-        for number in range(SLOW_MS // 1000):
+        for number in range(SLOW_S):
             entry = build_entry(EntryMetadata("p", number, 1), b"m")
             producer.publish(CommandSend(0, number, 1, None, False, None, False, None, entry))
         await asyncio.sleep(1)
@@ -60,22 +60,27 @@ def test_a_publisher_goes_on_when_its_limit_is_over(now: PublishRate) -> None:
     simulated(main)
 
 
-@pytest.mark.parametrize("policy", ["dispatch_rate", "subscription_dispatch_rate"])
+@pytest.mark.parametrize("whose", ["topic's", "subscription's"])
 @pytest.mark.parametrize("now", [DispatchRate(), DispatchRate(messages=1_000_000)], ids=["lifted", "raised"])
-def test_a_subscription_goes_on_when_its_limit_is_over(policy: str, now: DispatchRate) -> None:
+def test_a_subscription_goes_on_when_its_limit_is_over(whose: str, now: DispatchRate) -> None:
+    def policies(rate: DispatchRate) -> TopicPolicies:
+        if whose == "topic's":
+            return TopicPolicies(dispatch_rate=rate)
+        return TopicPolicies(subscription_dispatch_rate=rate)
+
     async def main() -> None:
         place = LoadedTopic()
         for i in range(20):
             place.append("k", str(i))
         await place.durable()
         topic, connection = place.topic, OrdinalConnection()
-        topic.set_policies(TopicPolicies(**{policy: DispatchRate(messages=1, period_s=SLOW_MS // 1000)}))
+        topic.set_policies(policies(DispatchRate(messages=1, period_s=SLOW_S)))
         topic.create_subscription("s", 0)
         consumer = topic.subscriptions["s"].add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Shared)
         topic.subscriptions["s"].flow(consumer, 1000)
         await asyncio.sleep(1)
         assert len(connection.ordinals) < 20
-        topic.set_policies(TopicPolicies(**{policy: now}))
+        topic.set_policies(policies(now))
         await asyncio.sleep(1)
         assert len(connection.ordinals) == 20
         topic.close()
