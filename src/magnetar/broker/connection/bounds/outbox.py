@@ -1,4 +1,5 @@
-"""Bytes that wait for one socket: all that is put in during one turn of the loop leaves in one write.
+"""Bytes that wait for one socket: all that is put in during one turn of the loop leaves in one write, after it or, when
+all sockets together were given much, a turn or more later.
 
 High water is reported both from here (what waits in this turn) and from the transport (what the socket did not take);
 ``writable`` is what the dispatchers look at before they give a consumer more.
@@ -73,14 +74,20 @@ class Outbox:
         self.size += len(data)
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self.flush)
+            self._loop.call_soon(self._turn)
 
     def grew(self, size: int) -> None:
         """``size`` bytes were appended to ``parts`` directly."""
         self.size += size
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self.flush)
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        if self._all.turn_left > 0:
+            self.flush()
+        else:
+            self._all.later(self.flush)
 
     def flush(self) -> None:
         """Hand everything to the socket."""

@@ -1,5 +1,9 @@
-"""Answers that clients do not take: one budget for the buffers of all connections together.
+"""Bytes on their way to sockets: how many go in one turn of the event loop, and those that clients do not take.
 
+In one turn of the loop all connections together are given a few megabytes, which a system call copies each; what one
+connection has ready goes as a whole, the others wait for the next turn.
+
+What clients do not take has one budget for the buffers of all connections together.
 The sockets' buffers are counted again whenever an eighth of the budget was written, so the sum is never wrong by more.
 Above the budget a connection gets more only if it holds little itself; above twice the budget those that hold most are
 closed.
@@ -8,6 +12,7 @@ closed.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
@@ -16,6 +21,11 @@ LITTLE: Final = 128 << 10
 ONE_MAX: Final = 32 << 20
 """Bytes that one connection may leave untaken. Only what is sent without a request, changes of topic lists, gets that
 far."""
+TURN_BYTES: Final = 4 << 20
+"""Bytes that sockets are given in one turn of the event loop: a millisecond for a kernel that has the memory at hand,
+ten or more for one that has to find it."""
+_WRITE_COST: Final = 16 << 10
+"""What one write costs besides its bytes: as much as so many of them."""
 _RECOUNT_SECONDS: Final = 0.1
 
 
@@ -42,6 +52,9 @@ class UnsentBytes:
     def __init__(self, most: int, takers: Callable[[], Iterable[Taker]]) -> None:
         self.most = most
         self.short = False
+        self.turn_left = TURN_BYTES
+        """Bytes that sockets may still be given in this turn of the loop; what is above it waits: :meth:`later`."""
+        self._writers: deque[Callable[[], None]] = deque()
         self._takers = takers
         self._counted = 0
         self._since = 0
@@ -54,8 +67,25 @@ class UnsentBytes:
         """The bytes held: an upper bound, exact after a count."""
         return self._counted + self._since
 
+    def later(self, write: Callable[[], None]) -> None:
+        """Call ``write`` in another turn of the loop, in the order of the calls: nothing is left of this one."""
+        self._writers.append(write)
+        if len(self._writers) == 1:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self.turn_left = TURN_BYTES
+        writers = self._writers
+        try:
+            while writers and self.turn_left > 0:
+                writers.popleft()()
+        finally:
+            if writers:
+                asyncio.get_running_loop().call_soon(self._next_turn)
+
     def written(self, size: int) -> None:
         """``size`` bytes were handed to a socket."""
+        self.turn_left -= size + _WRITE_COST
         self._since += size
         if self._since >= self._step:
             self.count()
