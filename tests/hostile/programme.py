@@ -90,6 +90,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     floods.topic_lists,
     floods.acknowledgements,
     floods.joins,
+    floods.subscriptions,
     numbers.batch_sizes,
     numbers.sticky_ranges,
     numbers.permits,

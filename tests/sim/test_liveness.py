@@ -69,7 +69,7 @@ def forget_requeued(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     """New entries wake no consumer, and neither does a FLOW."""
-    monkeypatch.setattr(Subscription, "entries_appended", lambda self: None)
+    monkeypatch.setattr(Subscription, "entries_appended", lambda self: 0)
 
     def flow(self: Subscription, consumer: Any, permits: int) -> None:
         assert self.dispatcher is not None

@@ -132,3 +132,40 @@ def joins(target: Target, scale: float) -> str:
         raw.say(command("PING"))
         raw.until(pb.BaseCommand.PONG)
     return f"{count:,} Key_Shared consumers joined and left"
+
+
+def subscriptions(target: Target, scale: float) -> str:
+    """Thousands of subscriptions on one topic, of both kinds, and messages for all of them."""
+    count = int(10_000 * scale)
+    sent = 0
+    for topic in (f"{TOPIC}flood-subscriptions", f"{TOPIC}flood-subscriptions".replace("persistent", "non-persistent")):
+        with Raw(target.broker_port, timeout=300.0) as reader, Raw(target.broker_port, timeout=300.0) as writer:
+            for start in range(0, count, 500):
+                numbers = range(start, min(start + 500, count))
+                reader.say(
+                    *(
+                        command(
+                            "SUBSCRIBE", topic=topic, subscription=f"s{n}", subType=pb.CommandSubscribe.Exclusive,
+                            consumer_id=n, request_id=n,
+                        )
+                        for n in numbers
+                    )
+                )  # fmt: skip
+                for _ in numbers:
+                    reader.until(pb.BaseCommand.SUCCESS)
+            reader.say(*(command("FLOW", consumer_id=n, messagePermits=100_000) for n in range(count)))
+            drain = threading.Thread(target=_drain, args=(reader,), daemon=True)
+            drain.start()
+            producer = writer.producer(topic)
+            for size in (1, 1, 50, 50, 200):
+                writer.publish(producer, size)
+                sent += size
+            reader.socket.shutdown(1)
+            drain.join(120.0)
+    return f"{count:,} subscriptions on a topic, twice, {sent} messages for each of them"
+
+
+def _drain(raw: Raw) -> None:
+    with contextlib.suppress(OSError):
+        while raw.socket.recv(_READ):
+            pass

@@ -11,6 +11,7 @@ import pytest
 
 from magnetar.broker.connection import listener
 from magnetar.broker.connection.bounds import turns, unfinished_frames, unsent_bytes, wide_reads
+from magnetar.broker.throttling import passes
 from magnetar.broker.topic.cleanup import retention
 from magnetar.protocol import codec, decoder, server, unparsed_commands
 from magnetar.storage.backends import reserve
@@ -22,6 +23,7 @@ from magnetar.transactions import coordinator
 DOCS: Final = Path(__file__).parents[3] / "docs"
 MANY_TOPICS, DISK = "decisions/060-many-topics.md", "disk.md"
 CONNECTIONS, GUARANTEES, SETTINGS = "decisions/018-fair-and-bounded-connections.md", "guarantees.md", "settings.md"
+PASSES: Final = "decisions/079-passes-over-subscriptions.md"
 KB, MB = 1 << 10, 1 << 20
 
 
@@ -43,6 +45,9 @@ KB, MB = 1 << 10, 1 << 20
         (CONNECTIONS, "two seconds to become whole", unfinished_frames.FRAME_SECONDS, 2),
         (CONNECTIONS, "What clients do not take shares 64 MB", listener.UNSENT_MAX, 64 * MB),
         (CONNECTIONS, "one alone is closed at 32 MB", unsent_bytes.ONE_MAX, 32 * MB),
+        (GUARANTEES, "all sockets together are given 4 MB in a turn", unsent_bytes.TURN_BYTES, 4 * MB),
+        (PASSES, "share 2,000 of them in one turn of the loop", passes.TURN, 2_000),
+        (PASSES, "24 for each and one for each entry", passes.EACH, 24),
         (GUARANTEES, "up to 4,096 frames at a time", decoder.SLICE_FRAMES, 4096),
         (GUARANTEES, "128 KB of an unfinished frame and of answers are each connection's own", unsent_bytes.LITTLE,
          128 * KB),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+from magnetar.broker.throttling.passes import Passes
 from magnetar.broker.throttling.rate_limit import LimitLevel, RateAmounts, RateLimit
 from magnetar.model.topic_policies import ResourceGroup
 
@@ -28,6 +29,8 @@ class SharedLimits:
 
     def __init__(self, rates: BrokerRates | None = None) -> None:
         self.rates = rates or BrokerRates()
+        self.passes = Passes()
+        """Passes over the subscriptions of topics."""
         self._broker_publish: RateLimit | None = None
         self._broker_dispatch: RateLimit | None = None
         self._of_groups: WeakValueDictionary[tuple[str, str, RateAmounts], RateLimit] = WeakValueDictionary()

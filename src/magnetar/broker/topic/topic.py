@@ -78,13 +78,14 @@ class Topic:
         self._birth: list[DurableAnswer] | None = []
         self.log = log = store.open_log(name.fqn, self._born, self._not_born)
         self.producers = Producers(name.fqn, LogEpoch(log))
-        self.subscriptions = Subscriptions(TopicIdentity(name.fqn, name.partition_index), log, self._settings, clock)
+        self._shared = shared or SharedLimits()
+        self.subscriptions = Subscriptions(
+            TopicIdentity(name.fqn, name.partition_index), log, self._settings, clock, self._shared.passes
+        )
         self.results = results = PublishResults(self.producers)
         log.on_durable, log.on_failed = results.durable, results.failed
         log.on_group = self.subscriptions.entries_appended
         log.on_counted = results.stored
-
-        self._shared = shared or SharedLimits()
         self.checks = PublishChecks(
             name.fqn, self.producers, policies, clock, publishing or PublishSettings(), log,
             self._shared,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
 from magnetar.broker.topic.nonpersistent.fan_out import GROUP_ENTRIES_MAX, FanOut, FanOutGroup, InFlight
+from magnetar.broker.topic.ports import Done
 from magnetar.broker.topic.publish.producer import PendingEntry
 
 
@@ -47,6 +49,16 @@ class Client:
         self.gone += count
 
 
+def taking(groups: list[FanOutGroup]) -> Callable[[FanOutGroup, Done], None]:
+    """Deliver at once."""
+
+    def deliver(group: FanOutGroup, done: Done) -> None:
+        groups.append(group)
+        done()
+
+    return deliver
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_each_group_goes_out_whole_and_everybody_is_answered_in_order(seed: int) -> None:
     """Against a list: what was over the limit of its connection is dropped and says so, the rest is delivered once."""
@@ -56,7 +68,7 @@ def test_each_group_goes_out_whole_and_everybody_is_answered_in_order(seed: int)
         groups: list[FanOutGroup] = []
         limit = rng.choice((0, 2, 10))
         flying = InFlight(limit)
-        out = FanOut("t", flying, groups.append)
+        out = FanOut("t", flying, taking(groups))
         clients = [Client("a"), Client("b"), Client("c")]
         sent = 0
         wanted: dict[str, list[tuple[int, bool]]] = {client.session: [] for client in clients}
@@ -101,7 +113,7 @@ def test_each_group_goes_out_whole_and_everybody_is_answered_in_order(seed: int)
 def test_a_full_group_does_not_wait_for_the_end_of_the_turn() -> None:
     async def main() -> None:
         groups: list[FanOutGroup] = []
-        out = FanOut("t", InFlight(1 << 30), groups.append)
+        out = FanOut("t", InFlight(1 << 30), taking(groups))
         client = Client("a")
         for i in range(GROUP_ENTRIES_MAX):
             assert not groups
@@ -117,5 +129,45 @@ def test_a_full_group_does_not_wait_for_the_end_of_the_turn() -> None:
         await asyncio.sleep(0)
         assert [len(group.entries) for group in groups] == [GROUP_ENTRIES_MAX, 2, 1], "closed: nothing passes any more"
         assert (client.msg_in, client.bytes_in) == (GROUP_ENTRIES_MAX + 4, GROUP_ENTRIES_MAX + (1 << 20) + 2)
+
+    asyncio.run(main())
+
+
+def test_behind_a_group_that_takes_its_time_everything_waits_in_order() -> None:
+    """With very many subscriptions: receipts follow their group, the next one begins after it, answers keep their
+    place, and what is too much meanwhile is dropped."""
+
+    async def main() -> None:
+        under_way: list[tuple[FanOutGroup, Done]] = []
+        out = FanOut("t", InFlight(1 << 30), lambda group, done: under_way.append((group, done)))
+        client, told = Client("a"), list[str]()
+
+        def send(number: int, size: int = 1) -> None:
+            out.append(bytes(size), 1, PendingEntry(cast("Any", client), number, 0))
+
+        send(0)
+        out.flush()
+        out.barrier(lambda: told.append("first"))
+        for number in range(1, GROUP_ENTRIES_MAX + 10):
+            send(number)
+        out.barrier(lambda: told.append("second"))
+        await asyncio.sleep(0)
+        assert (len(under_way), client.answered, told) == (1, [], [])
+        under_way.pop()[1]()
+        assert client.answered == [(0, False)], "no receipt before everybody had the message"
+        assert told == []
+        await asyncio.sleep(0)
+        [(group, done)] = under_way
+        under_way.clear()
+        assert len(group.entries) == GROUP_ENTRIES_MAX + 9
+        send(1_000, 16 << 20)
+        send(1_001)
+        out.close()
+        done()
+        assert client.answered[-1] == (GROUP_ENTRIES_MAX + 9, False)
+        assert told == ["first", "second"]
+        await asyncio.sleep(0)
+        assert client.answered[-2:] == [(1_000, False), (1_001, True)]
+        assert (under_way, len(out._in_flight)) == ([], 0)
 
     asyncio.run(main())

@@ -108,12 +108,12 @@ def test_a_subscription_goes_with_its_last_consumer_and_its_counters_stay_with_t
     first = place.subscription(topic)
     assert place.subscription(topic) is first, "whoever comes later joins"
     one, other = join(first, 3), join(first, 2)
-    topic._deliver(group(1, 2, 1, 1))
+    topic._deliver(group(1, 2, 1, 1), lambda: None)
     assert (topic.entries_in, topic.msg_in, topic.bytes_in) == (4, 5, 20)
     taken = topic.sent()
     assert taken.messages + first.dropped == 5
     assert topic.dropped() == first.dropped
-    topic._deliver(group(4, 4))
+    topic._deliver(group(4, 4), lambda: None)
     sent, dropped = topic.sent(), topic.dropped()
     assert sent.messages + dropped == 13
     assert topic.consumer_count() == 2
@@ -128,17 +128,17 @@ def test_a_subscription_goes_with_its_last_consumer_and_its_counters_stay_with_t
     topic.consumer_gone(first)
     assert topic.subscriptions == {"s": second}, "an earlier life of that name is not this one"
     join(second, 10)
-    topic._deliver(group(1, 1))
+    topic._deliver(group(1, 1), lambda: None)
     assert topic.sent() == SentTotals(sent.messages + 2, sent.bytes + 10)
     assert topic.dropped() == dropped
-    topic._deliver(group(20, 1))
+    topic._deliver(group(20, 1), lambda: None)
     assert (topic.sent().messages, topic.dropped()) == (sent.messages + 22, dropped + 1)
     done: list[int] = []
     topic.delete_subscription("s", lambda: done.append(1))
     assert (done, second.consumers, topic.subscriptions) == ([1], [], {})
     assert (topic.sent().messages, topic.dropped()) == (sent.messages + 22, dropped + 1)
     place.subscription(topic)
-    topic._deliver(group(3))
+    topic._deliver(group(3), lambda: None)
     assert topic.dropped() == dropped + 4, "without a consumer everything is dropped"
 
 

@@ -30,7 +30,7 @@ class ThrottledPump(Protocol):
     sender: EntrySender
     throttle: DispatchThrottle | None
 
-    def turn(self) -> None:
+    def turn(self) -> object:
         """Send what can be sent now."""
         ...
 

@@ -162,17 +162,17 @@ class Pump:
             self._next_turn.cancel()
             self._next_turn = None
 
-    def turn(self) -> None:
-        """Send what can be sent now."""
+    def turn(self) -> int:
+        """Send what can be sent now; the number of entries dealt with."""
         dispatcher = self.members.dispatcher
         if self._turning or self._closed or dispatcher is None or self._next_turn is not None:
-            return
-        if dispatcher.only_forward and self._pass_on(dispatcher):
-            return
+            return 0
+        if dispatcher.only_forward and (passed := self._pass_on(dispatcher)):
+            return passed
         self._turning = True
         dispatcher.new_turn()
+        most = left = self._settings.turn_entries_max
         try:
-            left = self._settings.turn_entries_max
             while (done := self._round(dispatcher) or self.reads.met_suspects()) > 0:
                 if (left := left - done) <= 0:
                     self._next_turn = asyncio.get_running_loop().call_soon(self._go_on)
@@ -181,9 +181,11 @@ class Pump:
             self._turning = False
             out = 0 if dispatcher.in_replay else self.read_at
             self.reads.let_go(out if self.consumers else self._log.end)
+        return most - left
 
-    def _pass_on(self, dispatcher: Dispatcher) -> bool:
-        """Send what has just become durable, in one piece, if nothing else is to be looked at; whether that was all.
+    def _pass_on(self, dispatcher: Dispatcher) -> int:
+        """Send what has just become durable, in one piece, if nothing else is to be looked at: how much, if that was
+        all.
 
         It decides what the rounds would decide, and is most of what a thousand topics in turn have to do for each. Only
         from the topic's own log: a compacted source remembers what it was asked for, even if no consumer takes it.
@@ -194,24 +196,24 @@ class Pump:
             or self.throttle is not None or source is not self._topic_log
             or sender.chunk_of is not None or sender.parts.has_partial_batches
         ):  # fmt: skip
-            return False
+            return 0
         run = source.cached(start, end - start, self._settings.dispatcher_max_read_size_bytes)
         if run is None or run.counts is not None:
-            return False
+            return 0
         entries = run.entries
         count = len(entries)
         stop = start + count
         if stop != end or cursor.next_unacknowledged(start) != start or cursor.next_acknowledged(start, stop) != stop:
-            return False
+            return 0
         active = dispatcher.take_all(count)
         if active is None:
-            return False
+            return 0
         self.read_at = stop
         consumer = self.consumers[active]
         consumer.connection.deliver(run, 0, count, consumer.epoch)
         size = len(entries[0]) if count == 1 else sum(map(len, entries))
         sender.sent(consumer, count, count, size, self._clock.now_ms())
-        return True
+        return count
 
     def _go_on(self) -> None:
         self._next_turn = None

@@ -4,16 +4,21 @@ Entries gather in a group that is delivered in the loop's next turn, or at once 
 messages of one wake-up leave in one write per socket, and no message costs a hop of its own. Publisher and consumers
 see the order of publishing.
 
+A group that goes to very many subscriptions takes several turns of the loop (:mod:`magnetar.broker.throttling.passes`).
+What comes meanwhile gathers behind it.
+
 To the connection this looks like a log with nothing in it (``first == end == 0``) but the place 0:0 that every message
 and receipt names (rules 13.3, 13.5). A connection may have ``limit`` entries more than one on their way; what goes
 beyond is dropped and its receipt says -1:-1. A full group leaves at once, so only limits below the size of a group, or
-several topics on one connection, ever drop anything.
+several topics on one connection, ever drop anything; or a topic with very many subscriptions, behind which more than
+``_HELD_BYTES_MAX`` gather as well.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar.broker.topic.ports import Done, EntryRun
@@ -25,6 +30,8 @@ from magnetar.storage.ledgers.ledger import Ledger, LedgerTable
 GROUP_ENTRIES_MAX: Final = 256
 _GROUP_BYTES_MAX: Final = 1 << 20
 """A few large messages fill a group as well: sockets are asked whether they take more once per group."""
+_HELD_BYTES_MAX: Final = 16 << 20
+"""Bytes that gather while the group before them is delivered."""
 
 
 class FanOutGroup(NamedTuple):
@@ -68,14 +75,14 @@ class InFlight:
 
 
 class FanOut:
-    """One topic's; on the event loop. ``deliver`` must not call back."""
+    """One topic's; on the event loop. ``deliver`` calls what it is given when every subscription has had the group."""
 
     __slots__ = (
-        "_bytes", "_counts", "_deliver", "_entries", "_in_flight", "_messages", "_scheduled", "_tags", "end", "first",
-        "name", "table",
+        "_bytes", "_counts", "_deliver", "_delivering", "_entries", "_in_flight", "_messages", "_scheduled", "_tags",
+        "_waiting", "end", "first", "name", "table",
     )  # fmt: skip
 
-    def __init__(self, name: str, in_flight: InFlight, deliver: Callable[[FanOutGroup], None]) -> None:
+    def __init__(self, name: str, in_flight: InFlight, deliver: Callable[[FanOutGroup, Done], None]) -> None:
         self.name = name
         self.first = 0
         self.end = 0
@@ -86,6 +93,7 @@ class FanOut:
         self._in_flight = in_flight
         self._deliver = deliver
         self._scheduled: asyncio.Handle | None = None
+        self._delivering = False
         self._start()
 
     def _start(self) -> None:
@@ -93,6 +101,8 @@ class FanOut:
         self._counts: list[int] = []
         self._tags: list[tuple[PendingEntry, int, int]] = []
         """Who is to have a receipt, with messages and bytes; bytes -1: dropped."""
+        self._waiting: list[Done] = []
+        """Called after these receipts."""
         self._messages = 0
         self._bytes = 0
 
@@ -100,7 +110,7 @@ class FanOut:
 
     def append(self, entry: bytes, messages: int, tag: PendingEntry) -> int:
         """Put ``entry`` into the group."""
-        if self._in_flight.enter(tag[0].connection.session):
+        if self._bytes < _HELD_BYTES_MAX and self._in_flight.enter(tag[0].connection.session):
             size = len(entry)
             self._entries.append(entry)
             self._counts.append(messages)
@@ -126,23 +136,32 @@ class FanOut:
         return 0
 
     def barrier(self, done: Done, failed: Callable[[PersistenceError], None] | None = None) -> None:
-        """Call ``done`` when everything appended before was delivered: now."""
+        """Call ``done`` when everything appended before was delivered: now, unless a group takes several turns."""
+        self._waiting.append(done)
         self.flush()
-        done()
 
     def flush(self) -> None:
-        """Deliver what is there, then the receipts (rule 13.2)."""
+        """Deliver what is there, then the receipts (rule 13.2); behind a group that is being delivered nothing yet."""
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
-        tags = self._tags
-        if not tags:
+        tags, waiting = self._tags, self._waiting
+        if self._delivering or not (tags or waiting):
             return
         entries, messages, size = self._entries, self._messages, self._bytes
         counts = self._counts if messages != len(entries) else None
         self._start()
+        delivered = partial(self._delivered, tags, waiting)
         if entries:
-            self._deliver(FanOutGroup(entries, counts, messages, size))
+            self._delivering = True
+            self._deliver(FanOutGroup(entries, counts, messages, size), delivered)
+        else:
+            delivered()
+
+    def _delivered(self, tags: list[tuple[PendingEntry, int, int]], waiting: list[Done]) -> None:
+        self._delivering = False
+        if (self._tags or self._waiting) and self._scheduled is None:
+            self._scheduled = asyncio.get_running_loop().call_soon(self.flush)
         start, n = 0, len(tags)
         while start < n:
             producer, dropped = tags[start][0].producer, tags[start][2] < 0
@@ -151,6 +170,8 @@ class FanOut:
                 stop += 1
             self._answer(tags[start:stop], dropped=dropped)
             start = stop
+        for done in waiting:
+            done()
 
     def close(self) -> None:
         """Deliver what is there; nothing passes any more."""
@@ -194,4 +215,5 @@ class FanOut:
         return 0 if position == (0, 0) else None
 
 
-def _nothing(group: FanOutGroup) -> None: ...
+def _nothing(group: FanOutGroup, done: Done) -> None:
+    done()

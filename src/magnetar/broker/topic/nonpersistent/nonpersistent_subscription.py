@@ -163,10 +163,10 @@ class NonPersistentSubscription:
     def resume(self, consumer: Consumer) -> None:
         """The socket takes more again: what comes from now on."""
 
-    def deliver(self, group: FanOutGroup) -> None:
-        """Messages pass."""
+    def deliver(self, group: FanOutGroup) -> int:
+        """Messages pass; how many entries consumers were given."""
         dispatcher, consumers = self._members.dispatcher, self._members.by_state
-        given = 0
+        given = entries_given = 0
         if dispatcher is not None and consumers:
             now = self._clock.now_ms()
             for piece in self._choose(dispatcher, group):
@@ -177,10 +177,12 @@ class NonPersistentSubscription:
                 messages = len(entries) if counts is None else sum([counts[at] for at in piece.ordinals])
                 consumer.sent(len(entries), messages, sum(map(len, entries)), now)
                 given += messages
+                entries_given += len(entries)
                 dispatcher.acknowledged(piece.consumer, piece.ordinals)
             if dispatcher.in_replay:
                 dispatcher.acknowledged_until(len(group.entries))
         self.dropped += group.messages - given
+        return entries_given
 
     def _choose(self, dispatcher: Dispatcher, group: FanOutGroup) -> list[Slice]:
         counts, stop = group.counts, len(group.entries)

@@ -8,6 +8,8 @@ broker ends; nothing of it is stored. Offers the connection what :class:`magneta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
 
 from magnetar.broker.throttling.shared_limits import SharedLimits
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
@@ -32,6 +34,10 @@ from magnetar.model.subscription_types import SubType
 from magnetar.model.topic_policies import TopicPolicies
 from magnetar.protocol.sticky_key import sticky_keys
 from magnetar.runtime.clock import Clock
+
+_AT_ONCE_MAX: Final = 16
+"""Up to so many subscriptions are given a group at once: what gathers behind a group that takes several turns of the
+loop can be too much and is dropped then."""
 
 
 class NonPersistentTopic:
@@ -66,6 +72,7 @@ class NonPersistentTopic:
         self._sent_before = SentTotals(0, 0)
         """What subscriptions that are gone had sent."""
         self._dropped_before = 0
+        self._passes = (shared or SharedLimits()).passes
         self.log = FanOut(name.fqn, in_flight, self._deliver)
 
     @property
@@ -77,12 +84,17 @@ class NonPersistentTopic:
         """There is nothing to wait for."""
         answer(None)
 
-    def _deliver(self, group: FanOutGroup) -> None:
+    def _deliver(self, group: FanOutGroup, done: Done) -> None:
         self.entries_in += len(group.entries)
         self.msg_in += group.messages
         self.bytes_in += group.bytes
-        for subscription in self.subscriptions.values():
-            subscription.deliver(group)
+        if len(self.subscriptions) <= _AT_ONCE_MAX:
+            for subscription in self.subscriptions.values():
+                subscription.deliver(group)
+            done()
+        else:
+            deliver = partial(NonPersistentSubscription.deliver, group=group)
+            self._passes.start(list(self.subscriptions.values()), deliver, done)
 
     # producers ---------------------------------------------------------------------------------------------------
 

@@ -197,9 +197,9 @@ class Subscription:
         if self._watch.terminated:
             self._watch.check_end()
 
-    def entries_appended(self) -> None:
-        """``log.end`` moved; call once per group of entries."""
-        self.pump.turn()
+    def entries_appended(self) -> int:
+        """``log.end`` moved; call once per group of entries. The number of entries that it dealt with."""
+        return self.pump.turn()
 
     # -- dispatch filter: what is not to be sent, or not yet -------------------------------------------------------
 
@@ -221,9 +221,9 @@ class Subscription:
             dispatch_filter.remove(rule, self.sub_type)
         self.pump.turn()
 
-    def dispatch_filter_changed(self) -> None:
-        """More may be read, or entries became dead."""
-        self.pump.turn()
+    def dispatch_filter_changed(self) -> int:
+        """More may be read, or entries became dead. The number of entries that it dealt with."""
+        return self.pump.turn()
 
     def let_through(self, ordinals: Iterable[int], rule: DispatchRule | None = None) -> None:
         """These entries are open now; see :meth:`Pump.let_through`."""

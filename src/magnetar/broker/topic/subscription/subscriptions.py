@@ -7,6 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from magnetar.broker.throttling.passes import Passes
 from magnetar.broker.topic.dispatch.dispatch_filter import DispatchRule
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
@@ -26,12 +27,17 @@ class Subscriptions(Mapping[str, Subscription]):
     """The subscriptions by name, in the order in which they were made."""
 
     __slots__ = (
-        "_by_name", "_chunks", "_clock", "_closed", "_log", "_sent_before", "_settings", "_topic", "added", "rules",
-        "terminated",
+        "_again", "_by_name", "_chunks", "_clock", "_closed", "_log", "_passes", "_passing", "_sent_before",
+        "_settings", "_topic", "added", "rules", "terminated",
     )  # fmt: skip
 
-    def __init__(self, topic: TopicIdentity, log: ManagedLedger, settings: DispatchSettings, clock: Clock) -> None:
+    def __init__(
+        self, topic: TopicIdentity, log: ManagedLedger, settings: DispatchSettings, clock: Clock, passes: Passes
+    ) -> None:
+        """``passes``: those of all topics of the broker."""
         self._topic = topic
+        self._passes = passes
+        self._passing = self._again = False
         self._log = log
         self._settings = settings
         self._clock = clock
@@ -135,9 +141,24 @@ class Subscriptions(Mapping[str, Subscription]):
     # what concerns all of them -----------------------------------------------------------------------------------
 
     def entries_appended(self) -> None:
-        """A group of entries is durable."""
-        for subscription in self._by_name.values():
-            subscription.entries_appended()
+        """A group of entries is durable: each subscription sends what it can, many of them in turns of the loop."""
+        by_name = self._by_name
+        if len(by_name) == 1:
+            for subscription in by_name.values():
+                subscription.entries_appended()
+        elif self._passing:
+            self._again = True
+        elif by_name:
+            self._pass()
+
+    def _pass(self) -> None:
+        self._passing, self._again = True, False
+        self._passes.start(list(self._by_name.values()), Subscription.entries_appended, self._passed)
+
+    def _passed(self) -> None:
+        self._passing = False
+        if self._again:
+            self._pass()
 
     def set_settings(self, settings: DispatchSettings) -> None:
         """A policy changed a limit."""
@@ -165,8 +186,7 @@ class Subscriptions(Mapping[str, Subscription]):
 
     def dispatch_filter_changed(self) -> None:
         """More may be read, or entries became dead."""
-        for subscription in list(self._by_name.values()):
-            subscription.dispatch_filter_changed()
+        self.entries_appended()
 
     def let_through(self, ordinals: Sequence[int], rule: DispatchRule | None = None) -> None:
         """Call :meth:`Subscription.let_through` of all of them: these entries are open now."""
