@@ -13,7 +13,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -31,6 +32,18 @@ def ending_signals() -> list[signal.Signals]:
     """Return what ends a program in order besides Ctrl-C: SIGTERM, and SIGHUP unless it is ignored, as by nohup."""
     hears = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     return [signal.SIGTERM, signal.SIGHUP] if hears else [signal.SIGTERM]
+
+
+@contextlib.contextmanager
+def ended_as_by_ctrl_c() -> Iterator[None]:
+    """Have those raise KeyboardInterrupt within, too, so that a command cleans up."""
+    numbers = ending_signals() if threading.current_thread() is threading.main_thread() else []
+    before = [(number, signal.signal(number, signal.default_int_handler)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def written(run: Callable[[], object]) -> None:

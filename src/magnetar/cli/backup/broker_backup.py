@@ -24,7 +24,13 @@ def back_up_broker(flags: ConnectionFlags, name: str) -> dict[str, Any]:
         while found["status"] == "RUNNING":
             _show(f"\r{found['bytes'] >> 20} of {max(found['totalBytes'], found['bytes']) >> 20} MB")
             time.sleep(_LOOK_SECONDS)
-            found = rest.ask("GET", _PATH)
+            try:
+                found = rest.ask("GET", _PATH)
+            except MagnetarError as error:
+                raise PersistenceError(
+                    f"{error}; it was writing backup {name}: if that is whole there is a manifest.json in it, if not "
+                    "the same command begins it again"
+                ) from None
             if (found["name"], found["taken"]) != (name, taken):
                 raise PersistenceError(
                     f"the broker writes backup {found['name']} by now; if {name} is whole there is a manifest.json in "

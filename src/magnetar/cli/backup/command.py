@@ -9,7 +9,7 @@ import typer
 
 from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, Token, Trust, WebUrl
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands, directory_name, found_from_here
+from magnetar.runtime.command_line import INTERRUPTED, commands, directory_name, ended_as_by_ctrl_c, found_from_here
 
 app = commands("Back a broker up.")
 
@@ -46,20 +46,25 @@ def backup(
         if data is not None:
             from magnetar.storage.backup.data_directories import back_up_directory
 
-            made = back_up_directory(data, found_from_here(to))
+            with ended_as_by_ctrl_c():
+                made = back_up_directory(data, found_from_here(to))
             result = {"name": to, "status": "SUCCESS", "bytes": made.bytes, "files": len(made.files)}
         else:
             from magnetar.cli.backup.broker_backup import back_up_broker
             from magnetar.contexts.broker_connection import ConnectionFlags
 
-            result = back_up_broker(
-                ConnectionFlags(
-                    context=context, client_conf=client_conf, web_url=admin_url, token=token, auth_plugin=auth_plugin,
-                    auth_params=auth_params, trust=trust,
-                ),
-                to,
+            flags = ConnectionFlags(
+                context=context, client_conf=client_conf, web_url=admin_url, token=token, auth_plugin=auth_plugin,
+                auth_params=auth_params, trust=trust,
             )  # fmt: skip
+            with ended_as_by_ctrl_c():
+                result = back_up_broker(flags, to)
     except (MagnetarError, OSError) as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        if data is None:
+            raise
+        typer.echo(f"magnetar: interrupted; nothing was left at {to}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     typer.echo(json.dumps(result) if as_json else f"backup {to} is whole: {result['bytes']} bytes")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, commands, found_from_here
+from magnetar.runtime.command_line import INTERRUPTED, commands, ended_as_by_ctrl_c, found_from_here
 
 app = commands("Make a backup a data directory again.")
 
@@ -27,7 +27,8 @@ def restore(
     from magnetar.storage.backup.data_directories import restore_directory
 
     try:
-        manifest = restore_directory(source, data)
+        with ended_as_by_ctrl_c():
+            manifest = restore_directory(source, data)
     except (MagnetarError, OSError) as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None

@@ -1,0 +1,44 @@
+"""``magnetar backup NAME`` waits for a broker that goes away meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from magnetar.cli.backup.broker_backup import back_up_broker
+from magnetar.contexts.broker_connection import ConnectionFlags
+from magnetar.model.errors import PersistenceError
+
+
+class _OneAnswer(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = json.dumps({"name": "monday", "status": "RUNNING", "taken": 1, "bytes": 0, "totalBytes": 9}).encode()
+        assert isinstance(self.server, HTTPServer)
+        self.server.socket.close()
+        self.send_response(202)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def test_a_broker_that_goes_away_says_what_may_be_there_and_what_next() -> None:
+    """It said "does not answer: Connection refused" and nothing of the backup."""
+    server = HTTPServer(("127.0.0.1", 0), _OneAnswer)
+    url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.handle_request)
+    thread.start()
+    with pytest.raises(PersistenceError) as refused:
+        back_up_broker(ConnectionFlags(web_url=url), "monday")
+    thread.join()
+    said = str(refused.value)
+    assert said.startswith(f"{url} does not answer: ")
+    assert "it was writing backup monday: if that is whole there is a manifest.json in it" in said
+    assert said.endswith("if not the same command begins it again")
