@@ -214,22 +214,21 @@ PASSED_ON: Final = {
 """Commands that bring commands of their own, and their packages: they get all arguments, so that none of it is imported
 before it is asked for."""
 _ADMIN: Final = "magnetar.cli.admin.command"
-_ALONE: Final[dict[str, list[str]]] = {"doctor": []}
-"""What a command gets that is called without arguments, if that is not ``--help``."""
 _ALL: Final = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
 def _pass_on(context: typer.Context) -> None:
-    found = importlib.import_module(f"magnetar.{PASSED_ON[context.info_name or '']}.command")
+    from magnetar.runtime.command_line import call_or_show_help
+
+    name = context.info_name or ""
+    found = importlib.import_module(f"magnetar.{PASSED_ON[name]}.command")
     try:
-        found.app(
-            context.args or _ALONE.get(context.info_name or "", ["--help"]), prog_name=f"magnetar {context.info_name}"
-        )
+        call_or_show_help(found.app, context.args, f"magnetar {name}", alone=name == "doctor")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "magnetar":
             raise
         print(
-            f"magnetar: {context.info_name} needs {error.name}, which is not installed: "
+            f"magnetar: {name} needs {error.name}, which is not installed: "
             "pip install 'magnetar[pipelines]', from a checkout pip install '.[pipelines]'",
             file=sys.stderr,
         )

@@ -206,6 +206,17 @@ def commands(help: str, group: type[PlainGroup] = PlainGroup, *, example: str = 
     )
 
 
+def call_or_show_help(app: typer.Typer, arguments: list[str], name: str, *, alone: bool) -> None:
+    """Call a command. One that is called without any argument, and does nothing ``alone``, shows its help and fails: a
+    variable that was to name something may not be set."""
+    if arguments or alone:
+        app(arguments, prog_name=name)
+        return
+    with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(SystemExit):
+        app(["--help"], prog_name=name)
+    raise typer.Exit(2)
+
+
 class HeadedGroup(PlainGroup):
     """A group whose help lists its commands under headings, each with its whole first sentence."""
 
