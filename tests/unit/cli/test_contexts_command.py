@@ -42,6 +42,14 @@ def test_from_adding_to_removing() -> None:
     assert "is not in" in _run("remove", "dev", exit_code=1)
 
 
+def test_addresses_have_the_flags_of_all_other_commands() -> None:
+    _run("add", "dev", "-u", "pulsar://dev:6650", "--admin-url", "http://dev:8080")
+    _run("add", "test", "--url", "pulsar://test:6650", "--web-url", "http://test:8080")
+    assert json.loads(_run("list", "--json"))["contexts"] == {
+        name: {"service_url": f"pulsar://{name}:6650", "web_url": f"http://{name}:8080"} for name in ("dev", "test")
+    }
+
+
 def test_a_secret_is_refused_and_not_shown() -> None:
     said = _run("add", "dev", "--token", "eyJhbGciOiJIUzI1NiJ9", exit_code=1)
     assert "reference" in said and "eyJ" not in said

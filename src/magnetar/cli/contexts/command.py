@@ -75,8 +75,13 @@ def remove(name: Name) -> None:
 @app.command()
 def add(
     name: Name,
-    service_url: Annotated[str, typer.Option(help="pulsar://host:6650, with TLS pulsar+ssl://host:6651.")] = "",
-    web_url: Annotated[str, typer.Option(help="http://host:8080, with TLS https://host:8443.")] = "",
+    service_url: Annotated[
+        str,
+        typer.Option("--service-url", "--url", "-u", help="pulsar://host:6650, with TLS pulsar+ssl://host:6651."),
+    ] = "",
+    web_url: Annotated[
+        str, typer.Option("--web-url", "--admin-url", help="http://host:8080, with TLS https://host:8443.")
+    ] = "",
     token: Annotated[str, typer.Option(help="A token: env:NAME, file:/path or command:PROGRAM.")] = "",
     auth_plugin: Annotated[str, typer.Option(help="The class of a login, as Pulsar names it.")] = "",
     auth_params: Annotated[str, typer.Option(help="Its parameters, with references for secrets.")] = "",
