@@ -29,6 +29,7 @@ from magnetar.config.settings import Settings
 from magnetar.model.errors import ConflictError, MagnetarError, PersistenceError, PreconditionFailedError
 from magnetar.model.ids import EARLIEST, Position
 from magnetar.model.names import TopicName
+from magnetar.model.topic_policies import TopicPolicies
 from magnetar.offload.digest import LedgerDigest
 from magnetar.offload.object_store import folder_of, require_name
 from magnetar.offload.parquet_archive import ParquetArchive
@@ -276,7 +277,7 @@ class Offloader:
             if topic.closed:
                 continue
             if self._url and self._may(topic.name.fqn) and self.status(topic.name).status != "RUNNING":
-                due = due_ledgers(topic, self._clock.now_ms())
+                due = due_ledgers(topic.log, topic.policies, self._clock.now_ms())
                 if due:
                     self._begin(topic, due)
             lag = topic.policies.offload_deletion_lag_ms
@@ -369,12 +370,11 @@ def candidates(managed: ManagedLedger) -> list[Ledger]:
     return found
 
 
-def due_ledgers(topic: Topic, now_ms: int) -> list[Ledger]:
+def due_ledgers(managed: ManagedLedger, policies: TopicPolicies, now_ms: int) -> list[Ledger]:
     """The ledgers that policies want copied now: those above the size that may stay, and those that are too old."""
-    size, seconds = topic.policies.offload_threshold, topic.policies.offload_threshold_s
+    size, seconds = policies.offload_threshold, policies.offload_threshold_s
     if size < 0 and seconds < 0:
         return []
-    managed = topic.log
     left = sum(ledger.bytes for ledger in managed.table.ledgers if ledger.offload is None)
     due = []
     for ledger in candidates(managed):

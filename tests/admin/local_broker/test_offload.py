@@ -98,6 +98,38 @@ def test_what_was_offloaded_is_read_in_order_also_after_a_restart_and_the_disk_i
     assert sum(len(data) for data in table["data"].to_pylist()) == sum(table["size"].to_pylist())
 
 
+def test_a_topic_that_nobody_uses_after_a_restart_is_offloaded_and_released(tmp_path: Path) -> None:
+    """It waited for somebody who used it, and its local entries stayed."""
+
+    async def used(broker: RealBroker) -> None:
+        await keep(broker)
+        await publish(broker, 0, 100)
+
+    async def copied(broker: RealBroker) -> None:
+        upkeep = broker.node.broker.upkeep
+        assert T not in broker.node.broker.service.topics
+        await upkeep.look_at_unused()
+        assert T in broker.node.broker.service.topics
+        await upkeep.offload()
+        assert (await finished(broker))["status"] == "SUCCESS"
+
+    async def freed(broker: RealBroker) -> None:
+        await broker.node.broker.upkeep.look_at_unused()
+        assert await broker.node.broker.upkeep.offload() == 5
+        assert await values(broker, 100) == [value(i) for i in range(100)]
+
+    async def at_rest(broker: RealBroker) -> None:
+        await broker.node.broker.upkeep.look_at_unused()
+        assert T not in broker.node.broker.service.topics
+
+    run(tmp_path, used)
+    run(tmp_path, at_rest, managedLedgerOffloadThresholdInSeconds=1 << 30)
+    run(tmp_path, at_rest, managedLedgerOffloadThresholdInSeconds=0, offloadUrl="")
+    run(tmp_path, copied, managedLedgerOffloadThresholdInSeconds=0, managedLedgerOffloadDeletionLagMs=-1)
+    run(tmp_path, freed, managedLedgerOffloadDeletionLagMs=0)
+    run(tmp_path, at_rest, managedLedgerOffloadDeletionLagMs=0, managedLedgerOffloadThresholdInSeconds=0)
+
+
 def test_trimming_deletes_the_copies_and_so_does_deleting_the_topic(tmp_path: Path) -> None:
     def copies() -> int:
         return len(list((tmp_path / "copies").rglob("*.parquet")))

@@ -4,13 +4,14 @@ A pass looks at some of all the topics that the store knows, and the next one co
 the table of ledgers, the durable cursors and the policies is done without loading the topic and without reading an
 entry: whole ledgers go from the front, by the same rules as of a loaded topic
 (:mod:`magnetar.broker.topic.cleanup.retention`). What needs more (messages older than their time to live, transactions,
-a first compaction) loads the topic; then it is one that is used.
+a first compaction, ledgers that are to be offloaded or released) loads the topic; then it is one that is used.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from magnetar.broker.offloader import due_ledgers
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.cleanup.retention import RetentionRule
 from magnetar.model.names import TopicName
@@ -53,13 +54,26 @@ class UnloadedTopics:
                 continue
             topic = TopicName.stored(name)
             policies = self._service.policies.of(topic)
-            if _needs_loading(managed, policies, self._service.clock.now_ms()):
+            now = self._service.clock.now_ms()
+            if _needs_loading(managed, policies, now) or self._offloading_waits(managed, policies, now):
                 if loaded < _LOADED:
                     self._service.find(topic)
                     loaded += 1
                 continue
             dropped += self._trim(managed, policies.retention)
         return dropped
+
+    def _offloading_waits(self, managed: ManagedLedger, policies: TopicPolicies, now_ms: int) -> bool:
+        """Whether ledgers are to be copied, or released after their lag, of a topic that is not deleted once loaded."""
+        inactive = policies.inactive_topics
+        kept = any(cursor.backlog() or not inactive.caught_up_is_enough for cursor in managed.cursors.values())
+        if inactive.delete and not kept:
+            return False
+        lag = policies.offload_deletion_lag_ms
+        copies = [ledger.offload for ledger in managed.table.ledgers if ledger.offload is not None]
+        if lag >= 0 and any(not copy.released and now_ms >= copy.recorded_ms + lag for copy in copies):
+            return True
+        return bool(self._service.offloader.url and due_ledgers(managed, policies, now_ms))
 
     def _trim(self, managed: ManagedLedger, retention: Retention) -> int:
         rule = RetentionRule.of(retention, self._service.clock.now_ms()) if retention != _NO_RETENTION else None
