@@ -15,20 +15,21 @@ from magnetar.client.read_position import START, ReadPosition
 from magnetar.protocol import commands as c
 from magnetar.protocol.entries import EntryMetadata, build_entry
 from tests.support.scripted_broker import TOPIC, Link, Script, lookups, scripted_broker
+from tests.support.told_silence import ToldSilence
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(range_reader, "_SILENCE", 0.1)
+def silence(monkeypatch: pytest.MonkeyPatch) -> ToldSilence:
     monkeypatch.setattr(range_reader, "_PAUSE", 0.01)
+    return ToldSilence(monkeypatch, range_reader)
 
 
 def entry(number: int) -> bytes:
     return build_entry(EntryMetadata("p", number, 1), b"%d" % number)
 
 
-def serving(*numbers: int, start: c.MessageIdData, last: int | None = None, ledger: int = 5) -> Script:
-    """A consumer placed at ``start`` that gets these entries; then perhaps the question for the last one."""
+def serving(*numbers: int, start: c.MessageIdData, last: tuple[ToldSilence, int] | None = None) -> Script:
+    """A consumer placed at ``start`` that gets these entries; then perhaps silence, and its question for the last."""
 
     def script(link: Link) -> None:
         link.greet()
@@ -36,10 +37,13 @@ def serving(*numbers: int, start: c.MessageIdData, last: int | None = None, ledg
         assert (asked.durable, asked.start_message_id, asked.force_topic_creation) == (False, start, False)
         link.send(c.CommandSuccess(asked.request_id))
         assert link.expect(c.CommandFlow).permits > 1_000_000
-        link.deliver(asked.consumer_id, *((ledger, number, entry(number)) for number in numbers))
+        link.deliver(asked.consumer_id, *((5, number, entry(number)) for number in numbers))
         if last is not None:
+            silence, answer = last
+            silence.begin()
             question = link.expect(c.CommandGetLastMessageId)
-            link.send(c.CommandGetLastMessageIdResponse(c.MessageIdData(ledger, last), question.request_id))
+            silence.end()
+            link.send(c.CommandGetLastMessageIdResponse(c.MessageIdData(5, answer), question.request_id))
         # A reader that leaves here reads until it sees that.
 
     return script
@@ -105,8 +109,8 @@ def test_goes_on_after_what_it_has_when_the_connection_breaks() -> None:
         assert read(url, START, ReadPosition(5, 4)) == [0, 1, 2, 3]
 
 
-def test_what_is_gone_is_an_error_or_the_end() -> None:
-    scripts = lookups(), serving(0, 1, start=EARLIEST, last=1)
+def test_what_is_gone_is_an_error_or_the_end(silence: ToldSilence) -> None:
+    scripts = lookups(), serving(0, 1, start=EARLIEST, last=(silence, 1))
     with (
         scripted_broker(*scripts) as url,
         pytest.raises(DataLossError, match=r"between 5:2:0 and 5:9:0.*failOnDataLoss"),
@@ -128,10 +132,10 @@ def test_a_damaged_entry_is_named() -> None:
         read(url, START, ReadPosition(5, 9))
 
 
-def test_a_range_that_brings_nothing_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_range_that_brings_nothing_times_out(monkeypatch: pytest.MonkeyPatch, silence: ToldSilence) -> None:
     seconds = itertools.count(0.0, 0.1)
     monkeypatch.setattr(range_reader, "steady_seconds", lambda: next(seconds))
-    scripts = lookups(3), *[serving(start=EARLIEST, last=8)] * 3
+    scripts = lookups(3), *[serving(start=EARLIEST, last=(silence, 8))] * 3
     patience = pytest.raises(ClientTimeoutError, match="no entry of -1:0:0 to 5:9:0")
     with scripted_broker(*scripts) as url, patience:
         read(url, START, ReadPosition(5, 9), poll_timeout=0.25)
