@@ -10,7 +10,9 @@ build is not tested by mistake.
 from __future__ import annotations
 
 import gc
+import importlib.util
 import signal
+import sys
 
 import pytest
 from hypothesis import settings
@@ -47,6 +49,9 @@ def pytest_configure() -> None:
     except NotAllowedError as error:
         raise pytest.UsageError(str(error)) from None
     leave_out_settings_of_the_user()
+    if importlib.util.find_spec("sniffio") is None:
+        # httpx looks for it at every request, in every directory of the path: more than a millisecond each
+        sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 
 def pytest_collection_finish() -> None:
