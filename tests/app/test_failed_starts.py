@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -94,16 +95,25 @@ async def lives(path: Path) -> None:
     await broker.stop()
 
 
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a broker has left; what it imports stays open from now on."""
+    path = tmp_path_factory.mktemp("lived")
+    asyncio.run(lives(path))
+    return path
+
+
 @pytest.mark.parametrize(("owner", "step"), STEPS, ids=[f"{getattr(o, '__name__', '')}.{s}" for o, s in STEPS])
 @pytest.mark.parametrize("error", [FaultError("a fault"), OSError(5, "the disk is broken"), asyncio.CancelledError()])
 def test_every_step_may_fail(
-    tmp_path: Path, owner: object, step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    lived: Path, tmp_path: Path, owner: object, step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copytree(lived, tmp_path, dirs_exist_ok=True)
+
     def fails(*_: object, **__: object) -> None:
         raise error
 
     async def run() -> None:
-        await lives(tmp_path)  # what it imports stays open, and the directory is one to recover from
         tasks, before = asyncio.all_tasks(), held()
         with monkeypatch.context() as patched:
             patched.setattr(owner, step, fails)

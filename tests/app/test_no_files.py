@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -24,16 +25,23 @@ from tests.support.real_broker import real_broker
 SETTINGS = Settings(brokerServicePort=0, webServicePort=0, bindAddress="127.0.0.1")
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with a message, whose broker has stopped."""
+    data = tmp_path_factory.mktemp("filled") / "data"
 
     async def fill() -> None:
-        async with real_broker(tmp_path / "data") as broker:
+        async with real_broker(data) as broker:
             await (await (await broker.client()).producer("persistent://public/default/t")).publish(b"m")
 
     asyncio.run(fill())
-    return tmp_path / "data"
+    return data
+
+
+@pytest.fixture
+def data(filled: Path, tmp_path: Path) -> Path:
+    """One of one's own."""
+    return shutil.copytree(filled, tmp_path / "data")
 
 
 def a_socket(path: Path) -> None:
