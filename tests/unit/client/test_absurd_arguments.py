@@ -172,7 +172,9 @@ async def _called(method: Callable[..., Any], given: tuple[Any, ...], named: dic
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[PulsarBroker]:
-    with PulsarBroker(settings={"transactionCoordinatorEnabled": True}) as broker, broker.client() as client:
+    # nobody is at its topics between two tests, and on a busy machine that is more than a minute
+    settings = {"transactionCoordinatorEnabled": True, "brokerDeleteInactiveTopicsEnabled": False}
+    with PulsarBroker(settings=settings) as broker, broker.client() as client:
         producer = client.create_producer("full", batching_enabled=True, block_if_queue_full=True)
         for number in range(3_000):
             producer.send_async(b"%d" % number, None)
