@@ -23,7 +23,8 @@ from magnetar.storage.replay.replayed_logs import NAMELESS
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.directory_image import Files, restored, snapshot
-from tests.support.store_lives import SMALL, append, disk, opened, read, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import SMALL, append, disk, opened, read, run
 
 
 class Durable(NamedTuple):

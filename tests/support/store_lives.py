@@ -15,6 +15,7 @@ from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.kit.virtual_loop import InlineExecutor
+from tests.support.loop_turns import settled
 
 T = TypeVar("T")
 
@@ -39,12 +40,6 @@ async def killed(store: LedgerStore, files: FaultFileSystem) -> FaultFileSystem:
     """The disk after kill -9 at a moment when nothing was being written."""
     await settled()
     return files.reopened()
-
-
-async def settled() -> None:
-    """Let everything happen that is due already."""
-    for _ in range(50):
-        await asyncio.sleep(0)
 
 
 async def append(store: LedgerStore, managed: ManagedLedger, *entries: bytes) -> None:

@@ -13,6 +13,7 @@ from magnetar.admin.local_broker.stats import acknowledged_stretches, managed_le
 from magnetar.admin.local_broker.stats.acknowledged_stretches import PER_TURN, stretches
 from magnetar.protocol import commands as c
 from magnetar.storage.ledgers.cursor import Cursor
+from tests.support.loop_turns import turns_of_others
 from tests.support.real_broker import RealBroker, run_on_broker
 from tests.support.subscription_fakes import FakeLog
 
@@ -44,19 +45,11 @@ def with_holes(count: int) -> Cursor:
 def test_others_have_a_turn_after_each_part() -> None:
     async def main() -> None:
         cursor = with_holes(5 * PER_TURN + 7)
-        turns, parts = 0, list[list[tuple[int, int]]]()
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        task = asyncio.ensure_future(others())
-        async for some in stretches(cursor):
-            assert turns >= len(parts)
-            parts.append(some)
-        task.cancel()
+        parts = list[list[tuple[int, int]]]()
+        with turns_of_others() as turns:
+            async for some in stretches(cursor):
+                assert turns.count >= len(parts)
+                parts.append(some)
         assert [len(part) for part in parts] == [PER_TURN] * 5 + [7]
         assert [one for part in parts for one in part] == list(cursor.acknowledged_ranges())
 
@@ -67,20 +60,11 @@ def test_others_have_a_turn_after_many_that_fill_no_part() -> None:
     """Thousands of subscriptions may each have a little less than a part."""
 
     async def main() -> None:
-        turns = 0
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        task = asyncio.ensure_future(others())
-        for number in range(10):
-            cursor = with_holes(PER_TURN - 1)
-            assert [len(part) async for part in stretches(cursor)] == [PER_TURN - 1]
-            assert turns > number
-        task.cancel()
+        with turns_of_others() as turns:
+            for number in range(10):
+                cursor = with_holes(PER_TURN - 1)
+                assert [len(part) async for part in stretches(cursor)] == [PER_TURN - 1]
+                assert turns.count > number
 
     asyncio.run(main())
 

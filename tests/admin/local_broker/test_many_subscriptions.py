@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from magnetar.admin.local_broker.stats.topic_stats import topic_stats
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.topic.throughput import UNSEEN
 from magnetar.broker.topic.topic import Topic
+from tests.support.loop_turns import turns_of_others
 from tests.support.topic_bench import TopicBench, simulated
 
 SUBSCRIPTIONS = 1_000
@@ -42,12 +42,9 @@ def test_others_have_turns_between_subscriptions(
         for number in range(SUBSCRIPTIONS):
             bench.topic.create_subscription(f"s{number}", 0)
         await bench.durable()
-        asking = asyncio.ensure_future(ask(bench.topic))
-        turns = 0
-        while not asking.done():
-            turns += 1
-            await asyncio.sleep(0)
-        assert len((await asking)[member]) == SUBSCRIPTIONS
-        assert turns >= SUBSCRIPTIONS // 50
+        with turns_of_others() as turns:
+            found = await ask(bench.topic)
+        assert len(found[member]) == SUBSCRIPTIONS
+        assert turns.count >= SUBSCRIPTIONS // 50
 
     simulated(main)

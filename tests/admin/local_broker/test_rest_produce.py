@@ -15,6 +15,7 @@ from magnetar.admin.routes.produce import MESSAGES_MAX
 from magnetar.model.errors import InvalidValueError
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import payload_of
+from tests.support.loop_turns import turns_of_others
 from tests.support.real_broker import RealBroker, message_over_rest, run_on_broker
 
 P = "/admin/v2/persistent/public/default/"
@@ -203,24 +204,14 @@ def test_a_request_of_many_messages_shares_the_loop(tmp_path: Path) -> None:
         status, found = await broker.ask("POST", T + "t", body(*[{"payload": ""}] * (MESSAGES_MAX + 1)))
         assert (status, found["reason"]) == (413, "10001 messages in one request; 10000 are the most: send several")
         assert (await broker.stats("t"))["msgInCounter"] == 0
-        turns = 0
-
-        async def turn() -> None:
-            nonlocal turns
-            while True:
-                await asyncio.sleep(0)
-                turns += 1
-
-        others = asyncio.create_task(turn())
         sent: list[int] = []
 
         def refused(*_: object) -> InvalidValueError:
-            sent.append(turns)
+            sent.append(turns.count)
             return InvalidValueError("no")
 
-        with patch("magnetar.admin.routes.produce._send", refused):
+        with turns_of_others() as turns, patch("magnetar.admin.routes.produce._send", refused):
             status, found = await broker.ask("POST", T + "t", body(*[{"payload": ""}] * 1000))
-        others.cancel()
         assert (status, len(sent)) == (200, 1000)
         assert len(set(sent)) >= 1000 // 50
 

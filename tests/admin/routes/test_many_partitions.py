@@ -18,6 +18,7 @@ from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 from tests.support.at_once import at_once
+from tests.support.loop_turns import turns_of_others
 
 PT = "/admin/v2/persistent/ref/main/pt"
 PARENT = TopicName.parse("ref/main/pt")
@@ -85,23 +86,15 @@ def test_the_first_error_is_raised_when_those_that_began_have_ended() -> None:
 @pytest.mark.parametrize("given", [True, False])
 def test_many_members_come_in_pieces(members: int, given: bool) -> None:
     whole = {f"n{i}é": {"i": i, "text": '"}\ud800' if i == 3 else "}"} for i in range(members)}
-    turns = 0
 
-    async def run() -> bytes:
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                await asyncio.sleep(0)
-                turns += 1
-
-        task = asyncio.get_running_loop().create_task(others())
+    async def run() -> None:
         made = with_many({"a": 1, "parts": whole, "m": "é"}, "parts", whole if given else None)
-        sent = b"".join([bytes(piece) async for piece in made.pieces]) if isinstance(made, Streamed) else made.body  # type: ignore[arg-type]
-        task.cancel()
-        return bytes(sent)
+        with turns_of_others() as turns:
+            sent = b"".join([bytes(piece) async for piece in made.pieces]) if isinstance(made, Streamed) else made.body  # type: ignore[arg-type]
+        assert json.loads(bytes(sent)) == {"a": 1, "m": "é", "parts": whole}
+        assert turns.count >= members // 20 - 1
 
-    assert json.loads(asyncio.run(run())) == {"a": 1, "m": "é", "parts": whole}
-    assert turns >= members // 20 - 1
+    asyncio.run(run())
 
 
 def test_a_subscription_is_made_where_some_partitions_have_it() -> None:

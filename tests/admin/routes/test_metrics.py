@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.conftest import world
 from tests.admin.fake_broker import FakeBroker
 from tests.support.at_once import at_once
+from tests.support.loop_turns import turns_of_others
 
 
 def counters(name: str, number: int, subscriptions: int) -> TopicCounters:
@@ -116,22 +118,15 @@ def test_others_have_a_turn_between_pieces_that_are_small() -> None:
     resources = Resources(MemoryMetadataStore(), Settings())
     at_once(resources.ensure_defaults())
     broker = Many(resources)
-    turns: list[int] = []
-
-    async def others() -> None:
-        before = 0
-        while True:
-            await asyncio.sleep(0)
-            turns.append(broker.asked - before)
-            before = broker.asked
+    asked: list[int] = []
 
     async def run() -> None:
-        task = asyncio.get_running_loop().create_task(others())
-        pieces = [piece async for piece in scrape(broker, resources, Settings())]
-        task.cancel()
+        with turns_of_others(lambda: asked.append(broker.asked)):
+            pieces = [piece async for piece in scrape(broker, resources, Settings())]
         assert max(piece.count("\n") for piece in pieces) <= LINES_PER_PIECE + 2
-        assert max(turns[1:]) <= 51, "topics asked between two turns of others"
-        assert len(turns) >= 10_000 / 50 + 15 * 10_000 / LINES_PER_PIECE
+        between = [after - before for before, after in pairwise(asked)]
+        assert max(between[1:]) <= 51, "topics asked between two turns of others"
+        assert len(between) >= 10_000 / 50 + 15 * 10_000 / LINES_PER_PIECE
 
     asyncio.run(run())
 

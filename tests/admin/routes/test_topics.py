@@ -19,6 +19,7 @@ from tests.admin.conftest import World, world
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import RestClient
 from tests.support.at_once import at_once
+from tests.support.loop_turns import turns_of_others
 from tests.support.partitioned_record import left_behind
 
 T = "/admin/v2/persistent/ref/main/"
@@ -364,20 +365,11 @@ def test_a_long_list_comes_in_pieces() -> None:
     sent: list[str] = []
 
     async def run() -> int:
-        turns = 0
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                await asyncio.sleep(0)
-                turns += 1
-
-        task = asyncio.get_running_loop().create_task(others())
         answer = listed([*pieces, []])
         assert isinstance(answer, Streamed)
-        sent.extend([str(part) async for part in answer.pieces])
-        task.cancel()
-        return turns
+        with turns_of_others() as turns:
+            sent.extend([str(part) async for part in answer.pieces])
+        return turns.count
 
     assert asyncio.run(run()) >= 3
     assert json.loads("".join(sent)) == [name for piece in pieces for name in piece]

@@ -15,6 +15,7 @@ from magnetar.model.policies import JsonObject
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.admin.fake_broker import FakeBroker
 from tests.admin.rest_client import asked
+from tests.support.loop_turns import turns_of_others
 
 TOPIC = TopicName.parse("persistent://public/default/p")
 PATH = "/admin/v2/persistent/public/default/p"
@@ -51,13 +52,10 @@ def test_others_have_turns_between_partitions(method: str, path: str, body: obje
         for part in TOPIC.partitions(PARTITIONS):
             await broker.create_subscription(part, "s", EARLIEST, {}, replicated=False)
         app = create_app(broker.ports(), resources, settings)
-        asking = asyncio.create_task(asked(app, method, PATH + path, body))
-        turns = 0
-        while not asking.done():
-            turns += 1
-            await asyncio.sleep(0)
-        assert (await asking)[0] in (200, 204)
-        assert turns >= PARTITIONS // 50
+        with turns_of_others() as turns:
+            status, _ = await asked(app, method, PATH + path, body)
+        assert status in (200, 204)
+        assert turns.count >= PARTITIONS // 50
 
     asyncio.run(run())
 
@@ -78,12 +76,9 @@ def test_an_answer_about_many_subscriptions_is_sent_in_pieces(path: str, monkeyp
         await resources.ensure_defaults()
         broker = FakeBroker(resources, settings)
         broker.topics[TOPIC] = {}
-        asking = asyncio.create_task(asked(create_app(broker.ports(), resources, settings), "GET", PATH + path, None))
-        turns = 0
-        while not asking.done():
-            turns += 1
-            await asyncio.sleep(0)
-        assert await asking == (200, many)
-        assert turns >= 2_000 // 20
+        app = create_app(broker.ports(), resources, settings)
+        with turns_of_others() as turns:
+            assert await asked(app, "GET", PATH + path, None) == (200, many)
+        assert turns.count >= 2_000 // 20
 
     asyncio.run(run())

@@ -13,6 +13,7 @@ from magnetar.admin.websocket.producer_socket import ProducerSocket
 from magnetar.admin.websocket.upgrade import SocketGoneError
 from magnetar.client.machines.message_id import MessageId
 from tests.support.connections import until
+from tests.support.loop_turns import settled
 
 FRAME = json.dumps({"payload": base64.b64encode(b"x" * 600).decode()})
 SIZE = len(FRAME)
@@ -54,41 +55,35 @@ class Peer:
         self.receipts[index].set_result(MessageId(0, index))
 
 
-async def rest() -> None:
-    """Turns of the loop in which everything that can go on goes on."""
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
 def test_frames_wait_for_what_others_have_under_way_and_go_on_in_turn() -> None:
     async def scenario() -> None:
         memory = ProduceMemory(5 * SIZE)
         first = Peer(memory, 9)
         await until(lambda: len(first.receipts) == 5)
         second, third = Peer(memory, 3), Peer(memory, 3)
-        await rest()
+        await settled()
         assert [len(one.receipts) for one in (first, second, third)] == [5, 1, 1], "each has one under way at least"
         assert memory.held == 7 * SIZE
         first.store(0)
         first.store(1)
-        await rest()
+        await settled()
         assert memory.held == 5 * SIZE, "no room yet"
         first.store(2)
-        await rest()
+        await settled()
         assert [len(one.receipts) for one in (first, second, third)] == [6, 1, 1], "it asked first"
         first.store(3)
-        await rest()
+        await settled()
         assert [len(one.receipts) for one in (first, second, third)] == [6, 2, 1]
         third.store(0)
-        await rest()
+        await settled()
         assert [len(one.receipts) for one in (first, second, third)] == [6, 2, 2], "none of its own was under way"
         assert (len(first.answers), len(third.answers)) == (4, 1)
         for one in (first, second, third):
             one.serving.cancel()
-        await rest()
+        await settled()
         assert memory.held == 0
         second.store(0)  # the receipt comes when nobody is there
-        await rest()
+        await settled()
         assert memory.held == 0
 
     asyncio.run(scenario())
@@ -98,18 +93,18 @@ def test_room_is_not_given_to_one_that_went_on_without() -> None:
     async def scenario() -> None:
         memory = ProduceMemory(3 * SIZE)
         first, second, _ = peers = [Peer(memory, frames) for frames in (9, 2, 9)]
-        await rest()
+        await settled()
         assert [len(one.receipts) for one in peers] == [3, 1, 1], "they wait in this order"
         second.store(0)
-        await rest()
+        await settled()
         assert [len(one.receipts) for one in peers] == [3, 2, 1], "none of its own was under way"
         for index in range(4):
             first.store(index)
-            await rest()
+            await settled()
         assert [len(one.receipts) for one in peers] == [5, 2, 2], "the third has what the second did not need"
         for one in peers:
             one.serving.cancel()
-        await rest()
+        await settled()
 
     asyncio.run(scenario())
 
@@ -118,17 +113,17 @@ def test_a_socket_that_ends_makes_room() -> None:
     async def scenario() -> None:
         memory = ProduceMemory(3 * SIZE)
         first, second = Peer(memory, 3), Peer(memory, 5)
-        await rest()
+        await settled()
         assert [len(one.receipts) for one in (first, second)] == [3, 1]
         waiting = Peer(memory, 2)  # it leaves from the line
-        await rest()
+        await settled()
         waiting.serving.cancel()
         first.gone.set()
         await first.serving
         await until(lambda: len(second.receipts) == 3)
         assert memory.held == 3 * SIZE
         second.serving.cancel()
-        await rest()
+        await settled()
         assert memory.held == 0
 
     asyncio.run(scenario())

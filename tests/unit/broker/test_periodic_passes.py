@@ -12,7 +12,8 @@ from magnetar.broker.upkeep.periodic_passes import Upkeep
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
-from tests.support.store_lives import SMALL, disk, numbered, opened, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import SMALL, disk, numbered, opened
 
 
 def test_a_topic_that_has_closed_is_left_out_and_nothing_is_begun_for_it() -> None:

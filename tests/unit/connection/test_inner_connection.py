@@ -9,6 +9,7 @@ import pytest
 
 from magnetar.broker.connection import inner_connection
 from magnetar.broker.connection.inner_connection import InnerTransport
+from tests.support.loop_turns import settled
 
 
 class Peer(asyncio.Protocol):
@@ -45,18 +46,13 @@ def pair() -> tuple[Peer, Peer]:
     return peers
 
 
-async def turns(count: int = 20) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 def test_bytes_come_in_order_and_in_pieces() -> None:
     async def scenario() -> None:
         here, there = pair()
         sent = bytes(range(256)) * 4096
         here.transport.write(sent[:10])
         here.transport.writelines([sent[10:500_000], b"", sent[500_000:]])
-        await turns()
+        await settled()
         assert bytes(there.got) == sent
         assert max(there.pieces) <= 256 << 10
         assert here.transport.get_write_buffer_size() == 0
@@ -74,10 +70,10 @@ def test_an_end_that_does_not_read_holds_the_writer_up() -> None:
         here.transport.set_write_buffer_limits(100, 50)
         there.transport.pause_reading()
         here.transport.write(b"x" * 101)
-        await turns()
+        await settled()
         assert (bytes(there.got), here.paused, here.transport.get_write_buffer_size()) == (b"", [True], 101)
         there.transport.resume_reading()
-        await turns()
+        await settled()
         assert (len(there.got), here.paused) == (101, [True, False])
 
     asyncio.run(scenario())
@@ -96,7 +92,7 @@ def test_the_writer_goes_on_at_the_low_water_mark_and_not_above_it() -> None:
             here.transport.write(bytes((256 << 10) + left))
             await asyncio.sleep(0)
             assert (here.transport.get_write_buffer_size(), here.paused) == (left, paused)
-            await turns()
+            await settled()
             assert (len(there.got), here.paused) == ((256 << 10) + left, [True, False])
 
     asyncio.run(scenario())
@@ -109,11 +105,11 @@ def test_closing_hands_over_what_was_written_and_ends_both() -> None:
         here.transport.close()
         here.transport.close()
         here.transport.write(b"too late")
-        await turns()
+        await settled()
         assert (bytes(there.got), here.lost, there.lost) == (b"last words", 1, 1)
         there.transport.write(b"nobody is there")
         there.transport.abort()
-        await turns()
+        await settled()
         assert (bytes(here.got), here.lost, there.lost) == (b"", 1, 1)
 
     asyncio.run(scenario())
@@ -125,7 +121,7 @@ def test_aborting_drops_what_was_written() -> None:
         here.transport.write(b"x")
         there.transport.abort()
         assert here.transport.get_write_buffer_size() == 0
-        await turns()
+        await settled()
         assert (bytes(there.got), here.lost, there.lost) == (b"", 1, 1)
         assert here.transport.is_closing() and there.transport.is_closing()
 
@@ -141,7 +137,7 @@ def test_an_end_that_never_reads_does_not_keep_a_closed_connection(monkeypatch: 
         here.transport.write(b"what nobody reads")
         here.transport.close()
         await asyncio.sleep(0.01)
-        await turns()
+        await settled()
         assert (here.lost, there.lost, bytes(there.got)) == (1, 1, b"")
 
     asyncio.run(scenario())
@@ -159,7 +155,7 @@ def test_nor_does_one_that_stops_in_the_midst_of_the_last_words(monkeypatch: pyt
         there.transport.pause_reading()
         assert len(there.got) == inner_connection._PIECE
         await asyncio.sleep(0.01)
-        await turns()
+        await settled()
         assert (here.lost, there.lost, len(there.got)) == (1, 1, inner_connection._PIECE)
 
     asyncio.run(scenario())
@@ -176,7 +172,7 @@ def test_the_high_water_mark_is_asyncios_where_none_is_given(limits: dict[str, i
         here.transport.write(b"x")
         assert here.paused == [True]
         there.transport.resume_reading()
-        await turns()
+        await settled()
         assert here.paused == [True, False]
         assert len(there.got) == high + 1
 

@@ -24,6 +24,7 @@ from magnetar.protocol import commands as c
 from magnetar.protocol.server import GREETING_MAX
 from magnetar.testing.simloop import SimLoop
 from tests.support.connections import FakeTransport, connected, fake_service, hang_up
+from tests.support.loop_turns import settled
 
 PING = codec.encode(c.CommandPing())
 MB = 1 << 20
@@ -41,11 +42,6 @@ def simulate(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
         loop.run_until_complete(scenario())
     finally:
         loop.close()
-
-
-async def turns(count: int = 50) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 def answering(size: int, handled: list[int]) -> Callable[[Session, c.CommandLookupTopic], None]:
@@ -68,19 +64,19 @@ def test_commands_of_one_who_takes_nothing_wait_until_it_does(monkeypatch: pytes
     async def scenario() -> None:
         flood, transport = connected(Connections(), deaf=True)
         flood.data_received(b"".join(codec.encode(c.CommandLookupTopic("t", i)) for i in range(1_000)))
-        await turns(100)
+        await settled(100)
         assert len(handled) < 50
         assert transport.unsent < 5 * MB
         assert not transport.reading
         while len(handled) < 1_000:
             before = len(handled)
             transport.take()
-            await turns(100)
+            await settled(100)
             assert len(handled) > before
             assert transport.unsent < 5 * MB
         assert handled == list(range(1_000))
         transport.take()
-        await turns()
+        await settled()
         assert transport.reading
         hang_up(flood)
 
@@ -102,17 +98,17 @@ def test_what_nobody_answers_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) 
     async def scenario() -> None:
         flood, transport = connected(Connections(), deaf=True)
         flood.data_received(codec.encode(c.CommandLookupTopic("t", 1)))
-        await turns()
+        await settled()
         for i in range(1, 400):
             flood.data_received(codec.encode(c.CommandFlow(1, i)))
-            await turns(2)
+            await settled(2)
         assert flows == list(range(1, 400))
         assert transport.reading
         flood.data_received(PING + codec.encode(c.CommandFlow(1, 400)))
-        await turns()
+        await settled()
         assert len(flows) == 399
         transport.take()
-        await turns()
+        await settled()
         assert len(flows) == 400
         hang_up(flood)
 
@@ -132,14 +128,14 @@ def test_an_ack_that_wants_an_answer_waits_too(monkeypatch: pytest.MonkeyPatch) 
     async def scenario() -> None:
         flood, transport = connected(Connections(), deaf=True)
         flood.data_received(codec.encode(c.CommandLookupTopic("t", 1)))
-        await turns()
+        await settled()
         one = (c.MessageIdData(1, 1),)
         for request_id in (None, 5, None):
             flood.data_received(codec.encode(c.CommandAck(1, c.AckType.Individual, one, request_id=request_id)))
-        await turns()
+        await settled()
         assert acks == [None]
         transport.take()
-        await turns()
+        await settled()
         assert acks == [None, 5, None]
         hang_up(flood)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,11 +39,6 @@ async def append(store: LedgerStore, log: ManagedLedger, sent: Sequence[bytes], 
         for entry in sent[at : at + group]:
             log.append(entry, 1, None)
         await store.journal.drain()
-
-
-async def settled() -> None:
-    for _ in range(50):
-        await asyncio.sleep(0)
 
 
 def stored(access: Access, found: Sequence[Unit]) -> tuple[list[tuple[int, int, bytes]], list[Missing]]:

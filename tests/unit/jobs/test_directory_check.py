@@ -12,7 +12,8 @@ from magnetar.client.read_position import ReadPosition
 from magnetar.jobs.reader import unit_reader
 from magnetar.jobs.reader.unit_reader import Access, Entries, Missing, Unit, check_directory, entries, units
 from magnetar.model.errors import InvalidValueError
-from tests.unit.jobs.stores import T, append, message, open_store, settled
+from tests.support.loop_turns import settled
+from tests.unit.jobs.stores import T, append, message, open_store
 
 
 async def store_of(directory: Path, sent: Sequence[bytes]) -> None:

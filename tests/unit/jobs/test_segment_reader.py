@@ -24,7 +24,8 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.transactions.feature_state import TRANSACTIONS, TransactionFeatureState
-from tests.unit.jobs.stores import T, append, message, open_store, settled, stored
+from tests.support.loop_turns import settled
+from tests.unit.jobs.stores import T, append, message, open_store, stored
 
 
 def expected(log: ManagedLedger, sent: list[bytes], first: int = 0) -> list[tuple[int, int, bytes]]:

@@ -14,6 +14,7 @@ from magnetar.metadata.collection import Collection, Key
 from magnetar.model.errors import BadVersionError, ConflictError, MetadataError
 from magnetar.model.policies import JsonObject
 from magnetar.testing.memory_metadata import MemoryMetadataStore
+from tests.support.loop_turns import turns_of_others
 
 KEY = ("a", "b c")
 PATH = "/things/a/b%20c"
@@ -82,15 +83,6 @@ def test_a_hundred_tries_are_enough_and_others_are_served_between_them() -> None
         store = Contested()
         collection = Collection(store, "/things", 2)
         store.rivals = 1000
-        turns = 0
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        beside = asyncio.ensure_future(others())
         calls = 0
 
         def changed(record: JsonObject | None) -> JsonObject:
@@ -98,11 +90,10 @@ def test_a_hundred_tries_are_enough_and_others_are_served_between_them() -> None
             calls += 1
             return {}
 
-        with pytest.raises(BadVersionError):
+        with turns_of_others() as turns, pytest.raises(BadVersionError):
             await collection.change(KEY, changed)
-        beside.cancel()
         assert (calls, store.rivals) == (100, 900)
-        assert turns >= 99
+        assert turns.count >= 99
         assert collection.get(*KEY) == {"rival": 900}, "what the others wrote is known"
 
     run(main())

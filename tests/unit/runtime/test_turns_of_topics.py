@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from magnetar.runtime.tasks import in_turns
+from tests.support.loop_turns import turns_of_others
 
 
 def slow(things: int, seconds: float) -> Iterator[int]:
@@ -32,19 +33,7 @@ def test_others_have_a_turn_after_each_that_takes_long() -> None:
 
 async def turns_beside(things: Iterator[int], per_turn: int) -> int:
     """Return how often another task ran between the first and the last of ``things``."""
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    beside = asyncio.create_task(other())
-    await asyncio.sleep(0)
-    before = turns
-    found = [one async for one in in_turns(things, per_turn)]
-    after = turns
-    beside.cancel()
+    with turns_of_others() as turns:
+        found = [one async for one in in_turns(things, per_turn)]
     assert found == list(range(len(found)))
-    return after - before
+    return turns.count

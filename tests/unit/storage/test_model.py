@@ -23,8 +23,9 @@ from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
+from tests.support.loop_turns import settled
 from tests.support.store_audit import audit
-from tests.support.store_lives import disk, opened, read, settled
+from tests.support.store_lives import disk, opened, read
 
 SETTINGS = StoreSettings(
     segment_bytes=6_000, aligned_bytes_min=300, cache_bytes=700, ledger_entries_max=4, ledger_min_rollover_ms=0,

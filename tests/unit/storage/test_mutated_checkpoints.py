@@ -17,8 +17,9 @@ from magnetar.storage.log import checkpoint, log_image, records
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.directory_image import Files, restored, snapshot
+from tests.support.loop_turns import settled
 from tests.support.mutations import U64S, mutated
-from tests.support.store_lives import append, disk, numbered, opened, read, run, settled
+from tests.support.store_lives import append, disk, numbered, opened, read, run
 
 SET_ASIDE = "; a start sets it aside"
 CASES = 300

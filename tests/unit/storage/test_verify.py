@@ -21,7 +21,8 @@ from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log import records
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.support.store_lives import SMALL, append, disk, killed, numbered, opened, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import SMALL, append, disk, killed, numbered, opened, run
 
 
 def filled(*, close: bool = True) -> FaultFileSystem:

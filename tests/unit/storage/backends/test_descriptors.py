@@ -15,8 +15,9 @@ from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.log.segment_scan import SegmentScan
+from tests.support.loop_turns import settled
 from tests.support.segment_bytes import block, segment
-from tests.support.store_lives import append, numbered, run, settled
+from tests.support.store_lives import append, numbered, run
 from tests.support.store_lives import opened as opened_in_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")

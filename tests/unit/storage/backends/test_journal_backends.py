@@ -22,7 +22,8 @@ from magnetar.storage.store_threads import StoreThreads
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.kit.virtual_loop import InlineExecutor
 from magnetar.testing.memory_journal import MemoryJournal
-from tests.support.store_lives import append, numbered, read, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import append, numbered, read
 
 SMALL: Final = StoreSettings(segment_bytes=2048, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
 

@@ -15,7 +15,8 @@ from magnetar.storage.ledgers.feature_state import StateChange
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
-from tests.support.store_lives import SMALL, disk, killed, opened, read, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import SMALL, disk, killed, opened, read, run
 
 
 class Lengths:

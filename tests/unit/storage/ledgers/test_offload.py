@@ -17,7 +17,8 @@ from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.kit.virtual_loop import InlineExecutor
-from tests.support.store_lives import SMALL, append, disk, killed, numbered, read, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import SMALL, append, disk, killed, numbered, read, run
 
 
 class Copies:

@@ -12,6 +12,7 @@ from magnetar.runtime.clock import SystemClock
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent
 from magnetar.testing.kit.virtual_loop import InlineExecutor
+from tests.support.loop_turns import settled
 from tests.support.simulated_store import Disk, publish, simulated
 from tests.support.store_lives import (
     SMALL,
@@ -22,7 +23,6 @@ from tests.support.store_lives import (
     opened,
     read,
     run,
-    settled,
 )
 
 

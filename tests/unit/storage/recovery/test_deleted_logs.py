@@ -8,7 +8,8 @@ from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.verify import verify
 from tests.support.directory_image import snapshot
-from tests.support.store_lives import append, disk, killed, numbered, opened, read, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import append, disk, killed, numbered, opened, read, run
 
 
 def names(store: LedgerStore) -> list[str]:

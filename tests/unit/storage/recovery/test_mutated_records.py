@@ -21,8 +21,9 @@ from magnetar.storage.store_settings import StoreSettings
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.directory_image import Files, restored, snapshot
+from tests.support.loop_turns import settled
 from tests.support.mutations import U64S, mutated
-from tests.support.store_lives import append, disk, numbered, opened, read, run, settled
+from tests.support.store_lives import append, disk, numbered, opened, read, run
 
 LARGE = StoreSettings(segment_bytes=1 << 20, cache_bytes=1, ledger_entries_max=10, ledger_min_rollover_ms=0)
 T = "persistent://public/default/t{}"

@@ -6,7 +6,8 @@ import pytest
 
 from magnetar.model.errors import PersistenceError
 from magnetar.storage.backends.journal_backend import index_name, segment_name
-from tests.support.store_lives import append, disk, killed, numbered, opened, read, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import append, disk, killed, numbered, opened, read, run
 from tests.support.whole_files import content
 
 

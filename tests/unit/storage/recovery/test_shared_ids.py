@@ -10,7 +10,8 @@ from magnetar.storage.backends.files import write_atomically
 from magnetar.storage.log import checkpoint, cursor_records, log_image, records
 from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.support.store_lives import append, disk, numbered, opened, read, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import append, disk, numbered, opened, read, run
 
 A, B = "persistent://public/default/a", "persistent://public/default/b"
 

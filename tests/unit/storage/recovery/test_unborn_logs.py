@@ -13,7 +13,8 @@ from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.store import LedgerStore
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.directory_image import snapshot
-from tests.support.store_lives import append, disk, killed, numbered, opened, read, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import append, disk, killed, numbered, opened, read, run
 
 
 async def killed_while(

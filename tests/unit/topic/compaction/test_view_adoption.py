@@ -12,6 +12,7 @@ import pytest
 from magnetar.broker.topic.compaction.view_adoption import adopt
 from magnetar.compaction.view_entries import pack
 from magnetar.model.errors import ConflictError
+from tests.support.loop_turns import turns_of_others
 
 LOG = cast(
     "Any",
@@ -37,19 +38,11 @@ async def one_piece(*ordinals: int, ledger: int = 1) -> AsyncIterator[tuple[list
 
 def test_others_have_their_turn_while_a_large_piece_is_taken_over() -> None:
     async def main() -> None:
-        writer, turns = Writer(), 0
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                await asyncio.sleep(0)
-                turns += 1
-
-        beside = asyncio.create_task(others())
-        await adopt(LOG, None, 10_000, one_piece(*range(10_000)), cast("Any", writer))
-        beside.cancel()
+        writer = Writer()
+        with turns_of_others() as turns:
+            await adopt(LOG, None, 10_000, one_piece(*range(10_000)), cast("Any", writer))
         assert len(writer.written) == 10_000
-        assert turns >= 40
+        assert turns.count >= 40
 
     asyncio.run(main())
 
