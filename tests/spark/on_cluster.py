@@ -14,6 +14,7 @@ from typing import Any
 from examples.demo import flights, run
 from rich.console import Console
 
+from magnetar.spark.java.options import option
 from magnetar.spark.session import end_session, local_session
 
 FLIGHTS = 2_000
@@ -51,6 +52,24 @@ def copy(spark: Any, url: str, directory: Path) -> tuple[int, int]:
     return copied.count(), copied.distinct().count()
 
 
+def processes(directory: Path) -> tuple[int, int]:
+    """How many processes of Java workers and executors are, and how many of them have mapped the archive of classes."""
+    archive = option().partition("=")[2].split(" ")[0]
+    found, mapped = 0, 0
+    for one in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (one / "cmdline").read_text().split("\0")
+            worker = "--work-dir" in words and Path(words[words.index("--work-dir") + 1]).is_relative_to(directory)
+            executor = words[0].endswith("java") and (one / "cwd").resolve().is_relative_to(directory)
+            if not (worker or executor):
+                continue
+            found += 1
+            mapped += archive in (one / "maps").read_text()
+        except OSError:
+            continue  # another's, or ended meanwhile
+    return found, mapped
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("master", "url", "directory"):
@@ -61,6 +80,7 @@ def main() -> None:
     spark = local_session("cluster", brief=True, memory="512m", settings=settings)
     found = [f"demo {run_demo(spark, arguments.url, directory)}"]
     found.append("copy {} {}".format(*copy(spark, arguments.url, directory)))
+    found.append("processes {}, with the archive {}".format(*processes(directory)))
     found.append(f"executors {spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1}")
     sys.stdout.write("\n".join(found) + "\n")
     end_session(spark)

@@ -27,4 +27,6 @@ def test_the_demo_and_a_stream_run_on_two_workers(broker: LiveBroker, tmp_path: 
             cwd=Path(__file__).parents[2],
         )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.splitlines()[-3:] == ["demo True", f"copy {FLIGHTS} {FLIGHTS}", "executors 2"]
+    assert done.stdout.splitlines()[-4:] == [
+        "demo True", f"copy {FLIGHTS} {FLIGHTS}", "processes 4, with the archive 4", "executors 2"
+    ]  # fmt: skip

@@ -21,6 +21,7 @@ from magnetar.model.errors import ServiceNotReadyError
 from magnetar.runtime.clock import steady_seconds
 from magnetar.spark.interpreter import of_session
 from magnetar.spark.java.installation import check_java
+from magnetar.spark.java.options import with_archive
 from magnetar.spark.process import await_end
 
 _HOST: Final = "127.0.0.1"
@@ -59,7 +60,7 @@ def _running(command: list[str], log: Path, ready: str) -> Iterator[None]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": _HOST,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": with_archive("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
         "PYSPARK_PYTHON": of_session(),
         # Executors work in directories of their own, where a relative path leads elsewhere.
         "PYTHONPATH": os.pathsep.join(os.path.abspath(str(path)) for path in (_PACKAGES, *_python_path())),

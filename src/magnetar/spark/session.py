@@ -47,11 +47,13 @@ SETTINGS: Final[dict[str, str]] = {
 }
 
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
+_CLUSTER_HERE: Final = "spark://127.0.0.1:"
 
 BRIEF: Final[dict[str, str]] = {
     # Java's optimising compiler pays off after a minute or two and takes a third of the CPU until then.
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    _EXECUTOR_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "ERROR",
 }
 
@@ -132,6 +134,8 @@ def local_session(
     require_memory(chosen["spark.driver.memory"])
     if SparkContext._gateway is None:
         chosen[JAVA_OPTIONS] = with_archive(chosen.get(JAVA_OPTIONS, ""))
+        if chosen["spark.master"].startswith(_CLUSTER_HERE):
+            chosen[_EXECUTOR_OPTIONS] = with_archive(chosen.get(_EXECUTOR_OPTIONS, ""))
     if chosen["spark.master"].startswith("local") and os.environ["PYSPARK_PYTHON"] == of_session():
         # Java takes two seconds to start, and Python has something to import meanwhile.
         started(of_session())
