@@ -12,7 +12,7 @@ from magnetar.storage.space.segment_sweep import LivingExtent, SegmentSweep
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from magnetar.testing.faultfiles import FaultFileSystem
-from tests.support.simulated_store import Disk, read_all
+from tests.support.simulated_store import Disk, publish, read_all
 
 SMALL = StoreSettings(
     segment_bytes=4_000,
@@ -88,6 +88,15 @@ async def roll(store: LedgerStore) -> None:
     store.journal.roll(lambda: None, lambda error: None)
     await store.journal.drain()
     await asyncio.sleep(1)
+
+
+async def complete_segment(disk: Disk, entries: int) -> tuple[LedgerStore, ManagedLedger]:
+    """A store, and a log whose entries are all in a segment to which nothing is written any more."""
+    store = small(disk).open()
+    log = store.open_log("a")
+    await publish(store, log, 0, entries)
+    await roll(store)
+    return store, log
 
 
 async def run_at(log: ManagedLedger, start: int) -> StoredRun:

@@ -23,6 +23,7 @@ from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.loop_turns import settled
 from tests.support.store_lives import SMALL, append, disk, killed, numbered, opened, run
+from tests.support.whole_files import content
 
 
 def filled(*, close: bool = True) -> FaultFileSystem:
@@ -43,23 +44,19 @@ def filled(*, close: bool = True) -> FaultFileSystem:
     return run(main())
 
 
-def content(files: FaultFileSystem) -> dict[str, bytes]:
-    out = {}
-    for name in files.names():
-        file = files.open(name)
-        out[name] = file.read(0, file.size())
-    return out
+def all_files(files: FaultFileSystem) -> dict[str, bytes]:
+    return {name: content(files, name) for name in files.names()}
 
 
 @pytest.mark.parametrize("close", [True, False])
 def test_a_whole_directory_is_whole_and_stays_as_it_is(close: bool) -> None:
     files = filled(close=close)
-    before = content(files)
+    before = all_files(files)
     report = verify(files)
     assert report.damage == []
     assert any("entries of" in line for line in report.lines)
     assert not any(line.startswith(NEWEST) for line in report.lines)
-    assert content(files) == before
+    assert all_files(files) == before
 
 
 def test_an_unreadable_note_of_the_newest_segment_is_said_and_is_no_damage() -> None:
@@ -94,7 +91,7 @@ def test_what_was_let_go_after_the_newest_checkpoint_is_no_damage_after_a_kill(d
 def test_a_flipped_bit_anywhere_that_counts_is_found() -> None:
     files = filled()
     checked = 0
-    for name, data in content(files).items():
+    for name, data in all_files(files).items():
         if name == NEWEST:
             continue  # what cannot be read of it says nothing
         for at in range(0, len(data), 13):
@@ -112,7 +109,7 @@ def test_missing_and_exchanged_files_are_found() -> None:
         files.remove(name)
         assert verify(files).damage
     files = filled()
-    other = content(files)[segment_name(4)]
+    other = content(files, segment_name(4))
     file = files.open(segment_name(3))
     file.truncate(0)
     file.append([other])
@@ -122,7 +119,7 @@ def test_missing_and_exchanged_files_are_found() -> None:
 def test_what_a_kill_leaves_is_no_damage() -> None:
     files = filled(close=False)
     newest = [n for n in files.names() if n.startswith("segment") and not n.endswith("index")][-1]
-    secret = records.parse_segment_header(content(files)[newest]).secret
+    secret = records.parse_segment_header(content(files, newest)).secret
     files.open(newest).append([records.block_header(3, 500, 1 << 40, secret), b"half of it"])
     files.open("checkpoint-0000000000000099.new", create=True).append([b"half"])
     files.remove(next(n for n in files.names() if n.endswith(".index")))

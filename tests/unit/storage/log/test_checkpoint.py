@@ -7,20 +7,13 @@ import random
 
 import pytest
 
-from magnetar.storage.backends.files import FileSystem, write_atomically
+from magnetar.storage.backends.files import write_atomically
 from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.log.checkpoint import KEPT, save
 from magnetar.testing.faultfiles import FaultFileSystem, Operation
+from tests.support.whole_files import content
 
 NAME = "facts"
-
-
-def content(files: FileSystem) -> bytes:
-    file = files.open(NAME)
-    try:
-        return file.read(0, file.size())
-    finally:
-        file.close()
 
 
 def disk() -> FaultFileSystem:
@@ -37,11 +30,11 @@ def test_a_refusal_reaches_the_caller_and_the_file_is_one_of_the_two(operation: 
     with pytest.raises(OSError, match=r"\[Errno") as refused:
         write_atomically(files, NAME, b"a longer new one")
     assert refused.value.errno == code
-    assert content(files) == (b"a longer new one" if operation == "sync_directory" else b"old")
+    assert content(files, NAME) == (b"a longer new one" if operation == "sync_directory" else b"old")
     if operation != "rename":
         assert files.names() == [NAME], "no half file takes room"
     write_atomically(files, NAME, b"x")
-    assert content(files) == b"x", "nothing of a longer one before stays behind it"
+    assert content(files, NAME) == b"x", "nothing of a longer one before stays behind it"
     assert files.names() == [NAME]
 
 
@@ -52,14 +45,14 @@ def test_the_first_refusal_is_told_although_cleaning_up_is_refused_as_well() -> 
     with pytest.raises(OSError, match=r"\[Errno") as refused:
         write_atomically(files, NAME, b"new")
     assert refused.value.errno == errno.ENOSPC
-    assert content(files) == b"old"
+    assert content(files, NAME) == b"old"
 
 
 def test_what_was_written_outlives_a_power_cut() -> None:
     for seed in range(20):
         files = disk()
         write_atomically(files, NAME, b"new")
-        assert content(files.crash(random.Random(seed))) == b"new"
+        assert content(files.crash(random.Random(seed)), NAME) == b"new"
 
 
 def test_so_many_checkpoints_are_kept() -> None:

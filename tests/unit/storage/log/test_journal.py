@@ -11,6 +11,7 @@ import pytest
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem
+from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log.write_group import PendingExtent, WriteTimes
 from magnetar.storage.store_settings import StoreSettings
@@ -201,15 +202,20 @@ def test_what_was_not_written_when_it_was_closed_is_never_written(tmp_path: Path
     asyncio.run(main())
 
 
+async def with_an_entry(path: Path) -> tuple[LocalLedgerStore, ManagedLedger]:
+    store = LocalLedgerStore(OsFileSystem(str(path)), SystemClock())
+    store.open()
+    managed = store.open_log("a")
+    managed.append(b"x", 1, None)
+    await store.journal.drain()
+    return store, managed
+
+
 def test_a_group_of_which_all_is_refused_is_no_group(tmp_path: Path) -> None:
     """On a full disk each entry would cost a block without anything in it."""
 
     async def main() -> None:
-        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
-        store.open()
-        managed = store.open_log("a")
-        managed.append(b"x", 1, None)
-        await store.journal.drain()
+        store, managed = await with_an_entry(tmp_path)
         refused: list[object] = []
         managed.on_failed = lambda extent, error: refused.append(error)
         writes, store.journal.full = store.journal.writes, PersistenceError("full")
@@ -231,11 +237,7 @@ def test_what_is_published_again_at_a_refusal_is_refused_in_its_turn(tmp_path: P
     """Nothing is written of it while the disk is full."""
 
     async def main() -> None:
-        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
-        store.open()
-        managed = store.open_log("a")
-        managed.append(b"x", 1, None)
-        await store.journal.drain()
+        store, managed = await with_an_entry(tmp_path)
         refused: list[object] = []
 
         def again(extent: PendingExtent, error: PersistenceError) -> None:

@@ -14,6 +14,7 @@ from magnetar.storage.verify import verify
 from magnetar.testing.faultfiles import FaultFileSystem
 from magnetar.testing.kit.virtual_loop import InlineExecutor
 from tests.support.store_lives import SMALL, append, disk, killed, numbered, opened, read, run
+from tests.support.whole_files import content, replace
 
 Numbers = tuple[int, int, int]
 
@@ -42,20 +43,6 @@ async def filled(files: FaultFileSystem) -> tuple[FaultFileSystem, dict[int, lis
     return files, numbers, newest
 
 
-def overwritten(files: FaultFileSystem, number: int, content: bytes) -> None:
-    file = files.open(segment_name(number), create=True)
-    file.truncate(0)
-    file.append([content])
-    file.sync()
-    file.close()
-    files.sync()
-
-
-def content(files: FaultFileSystem, number: int) -> bytes:
-    file = files.open(segment_name(number))
-    return file.read(0, file.size())
-
-
 async def none_is_given_again(files: FaultFileSystem, numbers: dict[int, list[Numbers]]) -> None:
     checked = verify(files)
     assert checked.damage
@@ -72,14 +59,14 @@ async def none_is_given_again(files: FaultFileSystem, numbers: dict[int, list[Nu
 def test_a_segment_between_others_is_hollow(left: int | str) -> None:
     async def main() -> None:
         files, numbers, newest = await filled(disk())
-        whole = content(files, newest - 1)
+        whole = content(files, segment_name(newest - 1))
         hollow = {
             "zeros": bytes(len(whole)),
             "header and zeros": whole[: records.SEGMENT_HEADER_SIZE].ljust(len(whole), b"\0"),
         }.get(str(left), whole[: left if isinstance(left, int) else 0])
         # what came later is of older logs only: nothing there says which numbers were given
-        overwritten(files, newest, content(files, newest)[: records.SEGMENT_HEADER_SIZE])
-        overwritten(files, newest - 1, hollow)
+        replace(files, segment_name(newest), content(files, segment_name(newest))[: records.SEGMENT_HEADER_SIZE])
+        replace(files, segment_name(newest - 1), hollow)
         await none_is_given_again(files, numbers)
 
     run(main())
@@ -88,10 +75,10 @@ def test_a_segment_between_others_is_hollow(left: int | str) -> None:
 def test_a_block_is_damaged_in_which_logs_were_born() -> None:
     async def main() -> None:
         files, numbers, newest = await filled(disk())
-        data = bytearray(content(files, newest))
+        data = bytearray(content(files, segment_name(newest)))
         last = data.rfind(records.BLOCK_MAGIC.to_bytes(4, "little"))
         data[records.SEGMENT_HEADER_SIZE + 40 : last] = b"\xff" * (last - records.SEGMENT_HEADER_SIZE - 40)
-        overwritten(files, newest, bytes(data))
+        replace(files, segment_name(newest), bytes(data))
         await none_is_given_again(files, numbers)
 
     run(main())
@@ -105,8 +92,8 @@ def test_the_newest_that_was_begun_is_hollow_and_another_has_no_head_yet(hollow:
     async def main() -> None:
         files, numbers, newest = await filled(disk())
         assert newest == segment_numbers(files.names())[-1]
-        overwritten(files, newest, hollow)
-        overwritten(files, newest + 1, begun)
+        replace(files, segment_name(newest), hollow)
+        replace(files, segment_name(newest + 1), begun)
         await none_is_given_again(files, numbers)
 
     run(main())
@@ -117,9 +104,9 @@ def test_a_hollow_segment_stands_before_one_whose_head_is_damaged() -> None:
 
     async def main() -> None:
         files, numbers, newest = await filled(disk())
-        overwritten(files, newest - 1, b"")
-        data = content(files, newest)
-        overwritten(files, newest, bytes(8) + data[8:])
+        replace(files, segment_name(newest - 1), b"")
+        data = content(files, segment_name(newest))
+        replace(files, segment_name(newest), bytes(8) + data[8:])
         words = segment_name(newest - 1)
         lost = f"{words} ends before the segment after it begins"
         assert any(lost in one for one in verify(files).damage), verify(files).damage
@@ -136,7 +123,7 @@ def test_ids_go_on_two_to_the_24th_further_where_blocks_are_lost() -> None:
 
     async def main() -> None:
         files, numbers, newest = await filled(disk())
-        overwritten(files, newest - 1, b"")
+        replace(files, segment_name(newest - 1), b"")
         kept = [one for segment, each in numbers.items() if segment != newest - 1 for one in each]
         store = opened(files)
         new = await born(store, "new")
@@ -153,15 +140,15 @@ def test_numbers_that_an_earlier_start_skipped_are_no_lost_blocks() -> None:
 
     async def main() -> None:
         files, _, newest = await filled(disk())
-        overwritten(files, newest, b"")
+        replace(files, segment_name(newest), b"")
         store = opened(files)
         assert store.damage
         await append(store, store.open_log("a"), b"more")
         files = await killed(store, files)
         for name in checkpoint_names(files.names()):
             files.remove(name)
-        data = content(files, newest + 1)
-        overwritten(files, newest + 1, bytes(8) + data[8:])
+        data = content(files, segment_name(newest + 1))
+        replace(files, segment_name(newest + 1), bytes(8) + data[8:])
         said = verify(files).damage
         store = opened(files)
         for texts in (said, store.damage):
@@ -194,14 +181,14 @@ def test_where_it_is_not_known_how_many_blocks_are_lost_more_are_skipped_than_th
 
     async def main() -> None:
         files, _, newest = await filled(disk())
-        data = content(files, newest)
+        data = content(files, segment_name(newest))
         if what == "a block":
             damaged = bytearray(data)
             last = data.rfind(records.BLOCK_MAGIC.to_bytes(4, "little"))
             damaged[records.SEGMENT_HEADER_SIZE + 40 : last] = b"\xff" * (last - records.SEGMENT_HEADER_SIZE - 40)
-            overwritten(files, newest, bytes(damaged))
+            replace(files, segment_name(newest), bytes(damaged))
         elif what == "all blocks":
-            overwritten(files, newest, bytes(len(data)))
+            replace(files, segment_name(newest), bytes(len(data)))
         elif what == "the file":
             files.remove(segment_name(newest))
             files.sync()
@@ -237,7 +224,7 @@ def test_a_segment_of_another_brokers_directory_is_named_also_where_no_checkpoin
         for name in checkpoint_names(own.names()):
             own.remove(name)
         if whose != "its own":
-            overwritten(own, 1, content(other, 1))
+            replace(own, segment_name(1), content(other, segment_name(1)))
         store = of_a_broker(own, 111)
         found = await read(store.open_log("a"))
         if whose == "its own":

@@ -17,17 +17,14 @@ from magnetar.storage.space.extent_mover import ExtentMover, MovedSlice
 from magnetar.storage.space.segment_sweep import LivingExtent, SegmentSweep
 from magnetar.storage.verify import verify
 from tests.support.simulated_store import Disk, publish, read_all, simulated
-from tests.support.sparse_segments import SMALL, copy_of_disk, emptied, living_of, roll, run_at, small
+from tests.support.sparse_segments import SMALL, complete_segment, copy_of_disk, emptied, living_of, roll, run_at, small
 
 
 @simulated
 async def test_moved_twice_and_replayed_from_the_older_checkpoint(disk: Disk) -> None:
-    store = small(disk).open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 30)
+    store, log = await complete_segment(disk, 30)
     spans = list(log.spans)
     first = spans[0].segment
-    await roll(store)
     await emptied(store, first)
     moved_to = log.spans.holding(0)
     assert moved_to is not None
@@ -121,10 +118,7 @@ async def _while_moving(disk: Disk, act: str) -> None:
 
 @simulated
 async def test_a_log_whose_deletion_was_durable_before_the_move_keeps_nothing(disk: Disk) -> None:
-    store = small(disk).open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 5)
-    await roll(store)
+    store, log = await complete_segment(disk, 5)
     (span,) = log.spans
     found = await living_of(store, span)
     moved = MovedSlice(store.journal, found, {log.id: log})
@@ -137,10 +131,7 @@ async def test_a_log_whose_deletion_was_durable_before_the_move_keeps_nothing(di
 @simulated
 async def test_what_was_let_go_after_it_was_read_is_not_written_again(disk: Disk) -> None:
     """Also where an extent's last entry is the last that was let go."""
-    store = small(disk).open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 6)
-    await roll(store)
+    store, log = await complete_segment(disk, 6)
     (span,) = log.spans
     found = await living_of(store, span)
     log.trim(3, sum(len(b"entry %d" % i) for i in range(3)))
@@ -156,10 +147,7 @@ async def test_what_was_let_go_after_it_was_read_is_not_written_again(disk: Disk
 
 @simulated
 async def test_what_was_let_go_before_it_is_read_is_not_read(disk: Disk) -> None:
-    store = small(disk).open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 6)
-    await roll(store)
+    store, log = await complete_segment(disk, 6)
     (span,) = log.spans
     first = 0
     sweep = SegmentSweep(span.segment, store.reader, lambda span: first)
@@ -187,10 +175,7 @@ class OneRead:
 
 @simulated
 async def test_of_a_span_that_was_cut_only_its_own_extents_are_read(disk: Disk) -> None:
-    store = small(disk).open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 9)
-    await roll(store)
+    store, log = await complete_segment(disk, 9)
     log.spans.move(ExtentPlace(99, log.table.ledgers[-1].id, 3, 6, 48, 100), 0)
     before, _, after = log.spans
     for span, first, end in ((before, 0, 3), (after, 6, 9)):
@@ -215,10 +200,7 @@ async def test_offloaded_while_it_is_moved(disk: Disk) -> None:
 
 @simulated
 async def test_a_moved_extent_that_rots_is_damage_like_any_other(disk: Disk) -> None:
-    store = small(disk).open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 5)
-    await roll(store)
+    store, log = await complete_segment(disk, 5)
     await emptied(store, 1)
     for _ in range(3):
         await roll(store)
@@ -235,10 +217,7 @@ async def test_a_moved_extent_that_rots_is_damage_like_any_other(disk: Disk) -> 
 @simulated
 async def test_an_index_that_is_lost_is_made_anew_where_moved_extents_lie(disk: Disk) -> None:
     """Older ordinals stand after younger ones there."""
-    store = small(disk).open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 8)
-    await roll(store)
+    store, log = await complete_segment(disk, 8)
     await publish(store, log, 8, 12)
     for span in [span for span in log.spans if span.segment < store.journal.segment]:
         await emptied(store, span.segment)

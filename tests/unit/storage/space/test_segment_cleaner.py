@@ -22,6 +22,7 @@ from tests.support.sparse_segments import (
     LIVING,
     SMALL,
     check,
+    complete_segment,
     copy_of_disk,
     emptied,
     filled,
@@ -241,10 +242,7 @@ async def test_a_segment_that_cannot_be_read_is_named_once(disk: Disk) -> None:
 @simulated
 async def test_a_hole_in_what_a_span_promises_is_not_moved_over(disk: Disk) -> None:
     """What was damaged before the newest start: the entries before it and after it stay where they are."""
-    store = small(disk).open()
-    log = store.open_log("a")
-    await publish(store, log, 0, 6)
-    await roll(store)
+    store, log = await complete_segment(disk, 6)
     span = next(iter(log.spans))
     places = store._reader.places(span)
     for where in (places.find(2), places.find(5)):
