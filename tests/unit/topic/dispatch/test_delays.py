@@ -277,14 +277,25 @@ def test_only_the_field_counts() -> None:
     assert deliver_at(build_entry(EntryMetadata("p", 1, 1, deliver_at_time=-5), b"m")) == 0
 
 
-def test_delays_is_a_reason_only_while_something_waits(tmp_path: Path) -> None:
+def test_delays_is_a_reason_and_takes_memory_only_while_something_waits(tmp_path: Path) -> None:
+    """delayedMessageIndexSizeInBytes is what waits; 0 if nothing does."""
+
     async def main() -> None:
         bench = TopicBench(tmp_path)
-        assert isinstance(bench.topic.delays, Delays)
+        delays = bench.topic.delays
+        assert isinstance(delays, Delays)
         bench.publish(0, 0)
         await bench.durable()
         assert not bench.topic.dispatch_rules
         assert not bench.topic.log.feature_states
+        assert delays.memory_bytes == 0
+        bench.publish(500)
+        await bench.durable()
+        assert bench.topic.dispatch_rules
+        assert delays.memory_bytes > 0
+        await asyncio.sleep(1)
+        assert not bench.topic.dispatch_rules
+        assert delays.memory_bytes == 0
 
     simulated(main)
 

@@ -36,7 +36,7 @@ class TransactionalAcks:
         kept = {ordinal: counts[ordinal] for ordinal in (*whole, *(o for o, _ in parts)) if ordinal in counts}
         freed = dispatcher.acknowledged(consumer.state, whole)
         for ordinal, left in parts:
-            freed |= left > 0 and dispatcher.partly_acknowledged(consumer.state, ordinal, left)
+            freed |= dispatcher.partly_acknowledged(consumer.state, ordinal, left)
         counts.update(kept)
         if freed:
             self._pump.turn()
