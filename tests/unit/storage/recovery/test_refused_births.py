@@ -8,7 +8,8 @@ import pytest
 
 from magnetar.storage.ledgers.feature_state import StateChange
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-from tests.support.store_lives import disk, opened, run, settled
+from tests.support.loop_turns import settled
+from tests.support.store_lives import disk, opened, run
 
 
 class Nothing:
