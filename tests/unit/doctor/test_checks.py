@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from pathlib import Path
@@ -118,3 +119,24 @@ def test_an_unknown_check_is_refused() -> None:
     """The refusal lists the names that there are."""
     done = RUN.invoke(app, ["--only", "brain"])
     assert done.exit_code == 2 and "descriptors" in done.output
+
+
+def test_a_broker_that_asks_for_a_login_and_one_that_refuses_it(tmp_path: Path) -> None:
+    """A login that does not work was "ok", with exit code 0."""
+    key = base64.b64encode(bytes(32)).decode()
+    secured = {
+        "authenticationEnabled": True,
+        "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
+        "tokenSecretKey": f"data:;base64,{key}",
+    }
+    (tmp_path / "token").write_text("a.b.c")
+    web = free_port()
+    asked = ["--only", "broker", "--admin-url", f"http://{HOST}:{web}"]
+    with live_broker(tmp_path, webServicePort=web, **secured):
+        open_ = RUN.invoke(app, asked)
+        refused = RUN.invoke(app, [*asked, "--token", f"file:{tmp_path}/token"])
+    assert open_.exit_code == 0 and "answers and asks for a login" in open_.output
+    assert refused.exit_code == 1
+    said = " ".join(refused.output.split())
+    assert "answers and refuses the login: " in said and f"the token from file:{tmp_path}/token" in said
+    assert "→ --token, --client-conf or --context" in said

@@ -120,6 +120,10 @@ class ThisMachine:
         try:
             answer = self._rest.exchange("GET", "/admin/v2/brokers/ready")
         except RestRefusedError as refused:
+            if refused.http_status == 401 and self._rest.credentials.method is not None:
+                words = f"{url} answers and refuses the login: {refused}"
+                yield Symptom("broker", Level.FAILURE, words, "--token, --client-conf or --context is another login")
+                return
             if refused.http_status in (401, 403):
                 yield Symptom("broker", Level.OK, f"{url} answers and asks for a login")
                 return

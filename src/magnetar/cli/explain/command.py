@@ -132,6 +132,8 @@ def _next_step(status: int | None, said: str, topic: TopicName) -> str:
     """Return which command shows the names that there are, after a 404; else nothing."""
     if status != 404:
         return ""
+    if said.lower().startswith("tenant does"):
+        return "; which there are: magnetar admin tenants list"
     if said.lower().startswith(("namespace", "tenant")):
         return f"; which there are: magnetar admin namespaces list {topic.namespace.tenant}"
     if "ubscription" in said:

@@ -64,6 +64,8 @@ def test_pooled_messages_mean_nothing_here(capsys: pytest.CaptureFixture[str]) -
             "magnetar admin topics subscriptions persistent://a/b/t",
         ),
         ("Namespace not found", "magnetar admin namespaces list a"),
+        ("Tenant does not exist", "magnetar admin tenants list"),
+        ("Tenant or namespace or topic does not exist: a/b", "magnetar admin namespaces list a"),
     ],
 )
 def test_what_is_not_there_leads_to_what_is(said: str, command: str) -> None:
