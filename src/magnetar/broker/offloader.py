@@ -89,7 +89,9 @@ class Offloader:
         self.counters = _Counters()
 
     async def close(self) -> None:
-        """Stop the copy under way; what was written of it is deleted after the next start."""
+        """Stop the copy under way, and delete what was written of it."""
+        for name in [one for one, status in self._statuses.items() if status.status == "RUNNING"]:
+            log.warning("%s: offloading was given up: the broker stops", name, extra={"topic": name})
         await self._tasks.close()
 
     # on demand ---------------------------------------------------------------------------------------------------

@@ -130,6 +130,28 @@ def test_a_topic_that_nobody_uses_after_a_restart_is_offloaded_and_released(tmp_
     run(tmp_path, at_rest, managedLedgerOffloadDeletionLagMs=0, managedLedgerOffloadThresholdInSeconds=0)
 
 
+def test_a_stop_in_the_middle_is_logged_and_the_same_request_completes_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """GET says NOT_RUN after the start: nobody could see that the request was not done."""
+
+    async def stopped(broker: RealBroker) -> None:
+        await keep(broker)
+        await publish(broker, 0, 60)
+        await broker.node.broker.service.offloader._one.acquire()  # the first copy does not end
+        assert (await broker.ask("PUT", f"{URL}/offload", ALL))[0] == 204
+
+    async def again(broker: RealBroker) -> None:
+        assert (await broker.ask("GET", f"{URL}/offload"))[1]["status"] == "NOT_RUN"
+        assert (await offloaded(broker))["status"] == "SUCCESS"
+        assert await values(broker, 60) == [value(i) for i in range(60)]
+
+    run(tmp_path, stopped, again)
+    said = [record.getMessage() for record in caplog.records if record.name == "magnetar.broker.offloader"]
+    assert said[0] == f"{T}: offloading was given up: the broker stops"
+    assert sum("given up" in one for one in said) == 1
+
+
 def test_trimming_deletes_the_copies_and_so_does_deleting_the_topic(tmp_path: Path) -> None:
     def copies() -> int:
         return len(list((tmp_path / "copies").rglob("*.parquet")))
