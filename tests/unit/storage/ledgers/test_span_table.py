@@ -304,3 +304,14 @@ def test_whose_end_was_moved_is_smaller_by_what_was_moved() -> None:
 
 TestSpanTable = SpanMachine.TestCase
 TestSpanTable.settings = settings(max_examples=300, stateful_step_count=40, deadline=None, derandomize=True)
+
+
+def test_of_a_span_that_is_hidden_in_part_the_rest_lives_wherever_it_begins() -> None:
+    """Both have ten entries, and three of each are let go, one after the other."""
+    home, spans = table()
+    spans.place(1, 1, 0, 10, 48, 10 * ENTRY)
+    spans.place(2, 2, 10, 10, 48, 10 * ENTRY)
+    spans.hide_before(3)
+    assert (home.occupancy.living(1), home.occupancy.living(2)) == (7 * ENTRY, 10 * ENTRY)
+    spans.drop_before(13)
+    assert (home.occupancy.living(1), home.occupancy.living(2)) == (0, 7 * ENTRY)
