@@ -41,12 +41,11 @@ def page(topic: str = "persistent://a/b/t", /, **settings: Any) -> str:
         clients=[ConsumerCounters("c", 3, 1.0, 2.0, 0.0, 0.0, 5, 1, 9, 4, 40)], cursor=CursorCounters(21, 22, 23, 24),
     )  # fmt: skip
     series = TopicSeries(Settings(clusterName="c", **settings), "host", lambda counters: "0x0_0xf")
-    series.add(
-        TopicCounters(
-            TopicName.parse(topic), 1, 1, 5, 10, 2.0, 1.0, 30.0, 3.0, 2, 20, 40, [subscription], writes=WRITES,
-            stored=STORED, clients=[ProducerCounters("p", 8, 2.0, 30.0)],
-        )
+    counters = TopicCounters(
+        TopicName.parse(topic), 1, 1, 5, 10, 2.0, 1.0, 30.0, 3.0, 2, 20, 40, [subscription], writes=WRITES,
+        stored=STORED, clients=[ProducerCounters("p", 8, 2.0, 30.0)],
     )  # fmt: skip
+    list(series.add(counters))
     return "".join(series.lines())
 
 

@@ -86,8 +86,8 @@ def test_sums_of_namespaces_are_those_of_their_topics() -> None:
         TopicSeries(Settings(clusterName="c", exposeTopicLevelMetricsInPrometheus=False)),
     )
     for topic in topics:
-        every.add(topic)
-        sums.add(topic)
+        list(every.add(topic))
+        list(sums.add(topic))
     assert every.sums.all.topics == sums.sums.all.topics == 30
     shown, summed = "".join(every.lines()), "".join(sums.lines())
     assert 'pulsar_in_messages_total{cluster="c",namespace="a/b0",topic="persistent://a/b0/t4"} 4\n' in shown
@@ -129,6 +129,16 @@ def test_others_have_a_turn_between_pieces_that_are_small() -> None:
         assert len(between) >= 10_000 / 50 + 15 * 10_000 / LINES_PER_PIECE
 
     asyncio.run(run())
+
+
+def test_a_topic_with_very_many_subscriptions_is_added_in_steps() -> None:
+    series = TopicSeries(Settings(clusterName="c"))
+
+    def added() -> int:
+        return "".join(series.lines()).count("\npulsar_subscription_back_log{")
+
+    steps = [added() for _ in series.add(counters("a/b/t", 1, 1_000))]
+    assert [*steps, added()] == [0, 200, 400, 600, 800, 1_000]
 
 
 def test_a_setting_leaves_out_the_series_of_topics() -> None:

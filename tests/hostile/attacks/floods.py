@@ -135,8 +135,8 @@ def joins(target: Target, scale: float) -> str:
 
 
 def subscriptions(target: Target, scale: float) -> str:
-    """Thousands of subscriptions on one topic, of both kinds, and messages for all of them."""
-    count = int(10_000 * scale)
+    """Thousands of subscriptions on one topic, of both kinds, messages for all of them, and statistics."""
+    count = int(5_000 * scale)
     sent = 0
     for topic in (f"{TOPIC}flood-subscriptions", f"{TOPIC}flood-subscriptions".replace("persistent", "non-persistent")):
         with Raw(target.broker_port, timeout=300.0) as reader, Raw(target.broker_port, timeout=300.0) as writer:
@@ -160,6 +160,9 @@ def subscriptions(target: Target, scale: float) -> str:
             for size in (1, 1, 50, 50, 200):
                 writer.publish(producer, size)
                 sent += size
+            name = topic.replace("://", "/")
+            for path in (f"/admin/v2/{name}/stats", f"/admin/v2/{name}/internalStats", "/metrics"):
+                target.rest("GET", path)
             reader.socket.shutdown(1)
             drain.join(120.0)
     return f"{count:,} subscriptions on a topic, twice, {sent} messages for each of them"

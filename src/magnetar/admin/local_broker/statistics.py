@@ -37,7 +37,7 @@ class LocalStatistics:
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> JsonObject:
         if not topic.persistent:
-            return nonpersistent_topic_stats(
+            return await nonpersistent_topic_stats(
                 self._loaded.nonpersistent(topic), self._rates, options, self._service.broker_id
             )
         stats = await topic_stats(self._loaded.topic(topic), self._rates, options, self._service.broker_id)

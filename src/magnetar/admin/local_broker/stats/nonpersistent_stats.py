@@ -14,19 +14,28 @@ from magnetar.admin.local_broker.stats.subscription_stats import (
     delivered,
     throttled_shown,
 )
-from magnetar.admin.local_broker.stats.topic_stats import average, epoch_shown, publisher_shown
+from magnetar.admin.local_broker.stats.topic_stats import (
+    SUBSCRIPTIONS_PER_TURN,
+    average,
+    epoch_shown,
+    publisher_shown,
+)
 from magnetar.admin.ports import StatsOptions
 from magnetar.admin.values.counters import CounterOptions, SubscriptionCounters, TopicCounters
 from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.policies import Json, JsonObject
+from magnetar.runtime.tasks import in_turns
 
 
-def nonpersistent_topic_stats(
+async def nonpersistent_topic_stats(
     topic: NonPersistentTopic, rates: Rates, options: StatsOptions, broker_id: str
 ) -> JsonObject:
     """The answer to ``GET .../stats``."""
+    subscriptions: JsonObject = {}
+    async for name, subscription in in_turns(list(topic.subscriptions.items()), SUBSCRIPTIONS_PER_TURN):
+        subscriptions[name] = _subscription(subscription, rates, options)
     rate, sent = rates.of(topic), topic.sent()
     publishers: list[Json] = []
     if not options.exclude_publishers:
@@ -57,9 +66,7 @@ def nonpersistent_topic_stats(
         "ownerBroker": broker_id,
         "msgDropRate": sum((rates.of(producer).dropped for producer in topic.producers), 0.0),
         "publishers": publishers,
-        "subscriptions": {
-            name: _subscription(subscription, rates, options) for name, subscription in topic.subscriptions.items()
-        },
+        "subscriptions": subscriptions,
         "replication": {},
     }
 

@@ -21,7 +21,7 @@ from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.policies import Json, JsonObject
 from magnetar.runtime.tasks import in_turns
 
-_SUBSCRIPTIONS_PER_TURN: Final = 50
+SUBSCRIPTIONS_PER_TURN: Final = 50
 """Statistics of so many are made before others have a turn: a topic may have ten thousand readers."""
 
 
@@ -31,7 +31,7 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
     # before anything is read: the topic may be unloaded meanwhile
     slowest = topic.slowest()
     subscriptions: JsonObject = {}
-    async for name, subscription in in_turns(list(topic.subscriptions.items()), _SUBSCRIPTIONS_PER_TURN):
+    async for name, subscription in in_turns(list(topic.subscriptions.items()), SUBSCRIPTIONS_PER_TURN):
         subscriptions[name] = await subscription_stats(subscription, topic.log, rates, options)
     holes = {
         name: sum(_integer(s, name) for s in subscriptions.values())

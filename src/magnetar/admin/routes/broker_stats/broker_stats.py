@@ -45,8 +45,7 @@ def routes(broker: BrokerPort, statistics: StatisticsPort, resources: Resources,
 
     async def sums() -> TopicSeries:
         series = TopicSeries(summed, "", lambda counters: bundle(counters.topic))
-        async for counters in in_turns(broker.counters(CounterOptions()), _TOPICS_PER_TURN):
-            series.add(counters)
+        await series.add_all(broker.counters(CounterOptions()))
         return series
 
     @router.get("/metrics")

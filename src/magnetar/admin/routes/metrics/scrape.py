@@ -25,9 +25,7 @@ from magnetar.admin.routes.metrics.topic_series import TopicSeries, counter_opti
 from magnetar.admin.routes.namespaces.bundles import bundle_of
 from magnetar.config.settings import Settings
 from magnetar.metadata.resources import Resources
-from magnetar.runtime.tasks import in_turns
 
-_TOPICS_PER_TURN: Final = 50
 _CREATED: Final = "_created"
 _TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ENCODED: Final = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
@@ -56,8 +54,7 @@ async def scrape(broker: BrokerPort, resources: Resources, settings: Settings) -
     """The whole text in pieces; others have a turn after each."""
     host = broker.broker_id().rpartition(":")[0]
     series = TopicSeries(settings, host, lambda counters: bundle_of(resources, counters.topic))
-    async for counters in in_turns(broker.counters(counter_options(settings)), _TOPICS_PER_TURN):
-        series.add(counters)
+    await series.add_all(broker.counters(counter_options(settings)))
     for piece in _all(broker, settings, series):
         if piece:
             yield piece

@@ -6,9 +6,10 @@ The text format requires all lines of a family together, so the numbers of all t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from magnetar.admin.routes.metrics import topic_families as families
 from magnetar.admin.routes.metrics.family import Family
@@ -22,8 +23,12 @@ from magnetar.admin.values.counters import (
     WriteCounters,
 )
 from magnetar.config.settings import Settings
+from magnetar.runtime.tasks import in_turns
 
 _PARTITION = "-partition-"
+_TOPICS_PER_TURN: Final = 50
+_STEP: Final = 200
+"""Subscriptions of one topic that are added in one step."""
 
 
 def counter_options(settings: Settings) -> CounterOptions:
@@ -84,8 +89,15 @@ class TopicSeries:
             found = self._groups[word] = Group(made)
         return found
 
-    def add(self, counters: TopicCounters) -> None:
-        """Add one topic's numbers."""
+    async def add_all(self, counted: Iterable[TopicCounters]) -> None:
+        """Add the numbers of all topics; others have turns meanwhile."""
+        async for counters in in_turns(counted, _TOPICS_PER_TURN):
+            for step, _ in enumerate(self.add(counters)):
+                if step:
+                    await asyncio.sleep(0)
+
+    def add(self, counters: TopicCounters) -> Iterator[None]:
+        """Add one topic's numbers, in steps: others may have a turn after each."""
         numbers = topic_numbers(counters)
         self.sums.add(counters, numbers)
         if not self._per_topic:
@@ -110,7 +122,9 @@ class TopicSeries:
                 f'{labels},producer_name={quoted(producer.name)},producer_id="{producer.id}"',
                 (producer.rate_in, producer.throughput_in, average),
             )
-        for subscription in counters.subscriptions:
+        for number, subscription in enumerate(counters.subscriptions):
+            if number % _STEP == 0:
+                yield
             self._subscription(counters, labels, subscription)
 
     def _labels(self, counters: TopicCounters) -> str:

@@ -129,8 +129,9 @@ class NonPersistentTopic:
     def policies_changed(self) -> None:
         """What holds now is for producers that are there, and for consumers that come."""
         self.checks.set_policies(self.policies)
+        settings = self._settings_now()
         for subscription in self.subscriptions.values():
-            subscription.settings = self._settings_now()
+            subscription.settings = settings
 
     def check_consumer(self, sub_type: SubType) -> None:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""
