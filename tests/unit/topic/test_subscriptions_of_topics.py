@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.model.own_properties import OF_TOPICS, REPLICATED, is_replicated
 from magnetar.testing.simloop import SimLoop, run_in
 from tests.support.loaded_topic import LoadedTopic
@@ -78,6 +81,24 @@ def test_who_asks_for_replication_of_a_subscription_that_is_there_has_it_durably
             assert place.topic.subscriptions["s"].cursor.properties == {**kept, **REPLICATED}
             opened(place, "s", durable=True)
             await place.durable()
+
+    simulated(scenario)
+
+
+def test_a_trim_that_lets_go_of_nothing_looks_at_no_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each topic is trimmed every few seconds, and may have thousands of readers."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        topic, told = place.topic, list[int]()
+        monkeypatch.setattr(Subscriptions, "trimmed", lambda subscriptions: told.append(topic.log.first))
+        held = opened(place, "s", durable=True)
+        for number in range(24):
+            place.append("k", f"{number}")
+        await place.durable()
+        assert (topic.trim(), told) == (0, [])
+        held.skip_until(19)
+        assert topic.trim() > 0
+        assert told == [topic.log.first]
 
     simulated(scenario)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 import pytest
+from crc32c import crc32c
 
 from magnetar.storage.metadata_log.metadata_scan import (
     COPIES,
@@ -55,6 +56,18 @@ def test_whatever_a_fact_holds_the_file_is_lines_of_text(data: bytes) -> None:
     assert line.endswith(b"\n") and line[:-1].decode().isprintable()
     found = read_copy(A, head_line(Head(INSTANCE, 0, 0, None)) + line, INSTANCE)
     assert found.changes == {1: written}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"1 put64 0 /path aG\xc3\xa9k", b"1 put64 0 /path a!G!k!=", b"1 put32 0 /path x", b"one put 0 /path x", b"1 put"],
+)
+def test_what_says_no_change_is_unreadable_whatever_its_checksum(body: bytes) -> None:
+    """Another program's line, or one that was written wrongly: it is named as damage, not read as something like it."""
+    good = change_line(change(6), INSTANCE)
+    line = b"%08x %s\n" % (crc32c(body, INSTANCE), body)
+    found = read_copy(A, head_line(Head(INSTANCE, 0, 0, None)) + line + good, INSTANCE)
+    assert found.changes == {6: change(6)}
 
 
 def joined(one: bytes, other: bytes) -> JoinedCopies:
