@@ -126,7 +126,7 @@ def test_a_handshake_has_ten_seconds(authority: Authority, monkeypatch: pytest.M
 def test_others_are_served_beside_more_silent_handshakes_than_there_may_be(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handshakes_module, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(handshakes_module, "PATIENCE_SECONDS", 1.0)  # the others need some of it on a busy machine
 
     async def scenario(door: Door) -> None:
         door.doors.handshakes._most = 50
