@@ -9,10 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from magnetar.broker.topic.publish.producer import PendingEntry
-from magnetar.broker.topic.publish.producers import Producers
+from magnetar.broker.topic.publish.producer import PendingEntry, Producer, ProducerInfo
+from magnetar.broker.topic.publish.producers import ProducerLimits, Producers
 from magnetar.broker.topic.publish.publish_results import PublishResults
+from magnetar.broker.topic.publish.topic_epoch import MemoryEpoch
 from magnetar.model.errors import PersistenceError
+from magnetar.protocol.commands import ProducerAccessMode
 from magnetar.storage.log.write_group import PendingExtent
 
 LEDGER, FIRST = 7, 40
@@ -26,6 +28,9 @@ class Connection:
         """Sequence id and number of the entry."""
         self.uncounted = 0
         self.refused: list[int] = []
+        self.session = self
+
+    def close(self) -> None: ...
 
     def receipts(self, ledger: int, entry: int, results: Sequence[PendingEntry]) -> None:
         assert ledger == LEDGER
@@ -43,45 +48,56 @@ class Written:
 
     def __init__(self, seed: int) -> None:
         rng = Random(seed)
-        self.producers = [
-            SimpleNamespace(open=rng.random() < 0.6, msg_in=0, bytes_in=0, connection=Connection()) for _ in range(3)
-        ]
+        self.open = Producers("t", MemoryEpoch())
+        self.producers = [self._producer(number, there=rng.random() < 0.6) for number in range(3)]
         size = rng.choice((1, 2, 5, 12))
         self.by = [rng.choice(self.producers[: rng.randint(1, 3)]) for _ in range(size)]
         self.sizes = [rng.randint(1, 9) for _ in self.by]
         self.messages = [rng.randint(1, 4) for _ in self.by] if rng.random() < 0.5 else None
-        extent = SimpleNamespace(
-            ledger=LEDGER, entry=FIRST, entries=[bytes(n) for n in self.sizes], size=sum(self.sizes),
-            counts=self.messages, tags=[PendingEntry(cast("Any", who), i, 0) for i, who in enumerate(self.by)],
-        )  # fmt: skip
-        self.extent = cast("PendingExtent", extent)
-        self.closed: list[bool] = []
-        self.results = PublishResults(cast("Producers", SimpleNamespace(close_all=lambda: self.closed.append(True))))
+        self.extent = extent = PendingExtent(cast("Any", None), LEDGER, FIRST, 0, 0, 0)
+        extent.entries, extent.size = [bytes(n) for n in self.sizes], sum(self.sizes)
+        extent.counts, extent.tags = self.messages, [PendingEntry(who, i, 0) for i, who in enumerate(self.by)]
+        self.results = PublishResults(self.open)
+
+    def _producer(self, number: int, *, there: bool) -> Producer:
+        info = ProducerInfo(number, f"p{number}", False, 0, ProducerAccessMode.Shared, False, "", "", "", {}, False)
+        producer = Producer(info, cast("Any", SimpleNamespace(append=None)), cast("Any", Connection()))
+        if there:
+            self.open.admit(producer, None, ProducerLimits(), lambda error: None)
+        else:
+            producer.close()
+        return producer
+
+    @property
+    def there(self) -> list[bool]:
+        """Which of the producers are open."""
+        return [producer.open for producer in self.producers]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_durable_is_receipted_to_who_is_there_and_counted_for_all(seed: int) -> None:
     written = Written(seed)
-    results, counts = written.results, written.messages or [1] * len(written.by)
+    results, counts, there = written.results, written.messages or [1] * len(written.by), written.there
     results.durable(written.extent)
     assert (results.msg_in, results.bytes_in) == (sum(counts), sum(written.sizes))
     for producer in written.producers:
         mine = [i for i, who in enumerate(written.by) if who is producer]
-        heard = producer.connection
+        heard: Any = producer.connection
         assert producer.msg_in == sum(counts[i] for i in mine)
         assert producer.bytes_in == sum(written.sizes[i] for i in mine)
         assert heard.receipted == ([(i, FIRST + i) for i in mine] if producer.open else [])
         assert heard.uncounted == (0 if producer.open else len(mine)), "or its connection waits for ever"
-    assert not written.closed
+    assert written.there == there
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_the_disk_refused_is_an_error_to_who_is_there_and_all_have_to_come_again(seed: int) -> None:
     written = Written(seed)
+    there = written.there
     written.results.failed(written.extent, PersistenceError("refused"))
-    for producer in written.producers:
-        mine = [i for i, who in enumerate(written.by) if who is producer]
-        assert producer.connection.refused == (mine if producer.open else [])
-        assert producer.connection.uncounted == (0 if producer.open else len(mine))
+    for producer, was_open in zip(written.producers, there, strict=True):
+        mine, heard = [i for i, who in enumerate(written.by) if who is producer], cast("Any", producer.connection)
+        assert heard.refused == (mine if was_open else [])
+        assert heard.uncounted == (0 if was_open else len(mine))
         assert (producer.msg_in, producer.bytes_in) == (0, 0)
-    assert (written.closed, written.results.msg_in) == ([True], 0)
+    assert (written.there, len(written.open), written.results.msg_in) == ([False] * 3, 0, 0)
