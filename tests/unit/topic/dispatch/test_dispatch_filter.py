@@ -40,7 +40,7 @@ def test_readable_end(sub_type: SubType) -> None:
     assert connection.ordinals == list(range(7))
     assert stand.cursor.backlog() == 20
     reason.end = 12
-    stand.subscription.dispatch_filter_changed()
+    stand.subscription.entries_appended()
     stand.append_many(1)
     assert connection.ordinals == list(range(12))
 
@@ -327,7 +327,7 @@ class GatedChurn(Churn):
         luck = self.rng.random()
         if luck < 0.1:
             self.dispatch_rules[0].end = min(self.log.end, self.dispatch_rules[0].end + self.rng.randint(0, 30))
-            self.subscription.dispatch_filter_changed()
+            self.subscription.entries_appended()
         elif luck < 0.15:
             self.open_some(0.3)
         else:

@@ -91,7 +91,7 @@ def test_what_holds_up_one_consumer_is_no_obstacle_while_another_takes_all() -> 
     found = texts(stand)
     assert found.keys() == {"gate"}
     assert found["gate"][0].startswith("Entries from 0:3 on may not be read yet: ")
-    stand.subscription.dispatch_filter_changed()
+    stand.subscription.entries_appended()
 
 
 @pytest.mark.parametrize("sub_type", [SubType.Exclusive, SubType.Failover])

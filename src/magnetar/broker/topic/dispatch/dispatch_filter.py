@@ -17,8 +17,8 @@ Replays are asked too: an entry that was closed while it was out is taken from t
 To use it: subclass :class:`DispatchRule`, override what you need, hand it to ``Subscriptions.add_dispatch_rule`` (all
 subscriptions, also later ones) or ``Subscription.add_dispatch_rule`` (one), and report what changes:
 
-* the readable end moved, entries became dead: ``dispatch_filter_changed()`` of the topic or the subscription, once per
-  group;
+* the readable end moved, entries became dead: ``Subscriptions.dispatch_filter_changed()``, or ``entries_appended()`` of
+  the one subscription, once per group;
 * entries opened that may have been passed over: ``let_through(ordinals)``, in the order in which they are to go out;
   with the rule if it does not hold for all types: the others have had those entries at once.
 """

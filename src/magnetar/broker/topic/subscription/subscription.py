@@ -221,10 +221,6 @@ class Subscription:
             dispatch_filter.remove(rule, self.sub_type)
         self.pump.turn()
 
-    def dispatch_filter_changed(self) -> int:
-        """More may be read, or entries became dead. The number of entries that it dealt with."""
-        return self.pump.turn()
-
     def let_through(self, ordinals: Iterable[int], rule: DispatchRule | None = None) -> None:
         """These entries are open now; see :meth:`Pump.let_through`."""
         self.pump.let_through(ordinals, rule)
