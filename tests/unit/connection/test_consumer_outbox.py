@@ -14,7 +14,8 @@ from magnetar.protocol.decoder import Decoder
 from magnetar.storage.ledgers.stored_run import NO_INDEX, StoredRun
 from magnetar.testing.rawclient import make_entry
 
-ENTRIES = [make_entry(b"x" * (number + 1), producer="p", sequence_id=number) for number in range(5)]
+ENTRIES = [make_entry(b"x" * (300 + number), producer="p", sequence_id=number) for number in range(5)]
+"""Far larger than what stands before them, so that no estimate is right that forgets either."""
 RUN = StoredRun(100, 7, 20, ENTRIES, None)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from typing_extensions import override
 
+from magnetar.broker.topic.ports import EntryRun
 from magnetar.model.subscription_types import SubType
 from magnetar.storage.ledgers.stored_run import StoredRun
-from tests.support.subscription_fakes import FakeLog
+from tests.support.subscription_fakes import FakeConnection, FakeLog
 from tests.support.subscription_stand import Stand
 
 
@@ -47,6 +49,34 @@ def test_a_single_active_read_is_sent_whole_however_storage_cuts_it() -> None:
     assert len(connection.ordinals) == 15
     stand.subscription.flow(consumer, 1)
     assert connection.ordinals == list(range(40, 56))
+
+
+class Impatient(FakeConnection):
+    """Whose taking anything is at once one more reason to look for what can be sent."""
+
+    stand: Stand
+
+    @override
+    def deliver(self, run: EntryRun, start: int, stop: int, epoch: int | None) -> None:
+        super().deliver(run, start, stop, epoch)
+        self.stand.subscription.pump.turn()
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+def test_a_turn_within_a_turn_leaves_everything_to_the_outer_one(sub_type: SubType) -> None:
+    """Otherwise it would send once more what is being sent."""
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    stand.log.append(*[1] * 120)
+    connection = Impatient()
+    connection.stand = stand
+    consumer = stand.subscription.add_consumer(
+        connection, name="c", consumer_id=7, sub_type=sub_type, priority=0, key_shared=None, epoch=None
+    )
+    stand.subscription.flow(consumer, 1000)
+    assert connection.ordinals == list(range(120))
+    assert consumer.state.permits == 880
+    stand.append_many(3)
+    assert connection.ordinals == list(range(123))
 
 
 def test_nothing_before_it_is_durable() -> None:
