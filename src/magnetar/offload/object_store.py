@@ -2,7 +2,8 @@
 
     file:///path or /path            a directory of this machine, or of a file system that all machines share
     s3://bucket/prefix  gs://  az://   through obstore, which takes credentials and endpoints from the usual variables
-                                     (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, GOOGLE_SERVICE_ACCOUNT, AZURE_STORAGE_...)
+                                     (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, GOOGLE_SERVICE_ACCOUNT, AZURE_STORAGE_...);
+                                     without any, `require_bucket_login` refuses
 
 A file is written beside its final name (in a directory) or into a local temporary file (for a bucket), and gets its
 name only when it is whole: by a rename after fsync, or by one conditional PUT. A name is never written twice.
@@ -26,6 +27,7 @@ from typing_extensions import override
 
 from magnetar.model.errors import InvalidValueError, PersistenceError
 from magnetar.model.names import TopicName
+from magnetar.security.credentials.bucket_login import require_bucket_login
 from magnetar.storage.backends.directory import make_directory
 from magnetar.storage.backends.files import OsFileSystem
 
@@ -96,6 +98,7 @@ def require_place(url: str) -> None:
     for package, extra in needed.items():
         if find_spec(package) is None:
             raise InvalidValueError(f"{url!r} needs {package}: pip install 'magnetar[{extra}]'")
+    require_bucket_login(url, {})
     if isinstance(place, DirectoryObjectStore):
         place.require()
 
@@ -266,6 +269,7 @@ def _store(url: str) -> Any:
         from obstore.store import from_url
     except ImportError:
         raise PersistenceError(f"{url} needs obstore: pip install 'magnetar[pipelines]'") from None
+    require_bucket_login(url, {})
     return _raising(lambda: from_url(url))
 
 

@@ -20,6 +20,7 @@ from obstore.store import LocalStore, from_url
 
 from magnetar.lakehouse.model.library_reason import reason_of
 from magnetar.model.errors import InvalidValueError
+from magnetar.security.credentials.bucket_login import require_bucket_login
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
@@ -57,6 +58,7 @@ class FileStore:
         if directory is not None:
             self._store = LocalStore(directory, mkdir=True)
             return
+        require_bucket_login(path, options)
         try:
             self._store = from_url(_url(path), config=dict(options))  # type: ignore[call-overload]  # any keys; it checks them
         except Exception as error:

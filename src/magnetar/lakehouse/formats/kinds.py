@@ -5,6 +5,7 @@ from __future__ import annotations
 from magnetar.lakehouse.formats.table import Table
 from magnetar.lakehouse.model.options import LakeOptions, TableKind
 from magnetar.model.errors import InvalidValueError
+from magnetar.security.credentials.bucket_login import require_bucket_login
 
 
 def open_table(options: LakeOptions) -> Table:
@@ -16,6 +17,7 @@ def open_table(options: LakeOptions) -> Table:
 
                 return ParquetTable(options)
             case TableKind.DELTA:
+                require_bucket_login(options.path, options.storage)  # its library opens the address itself
                 from magnetar.lakehouse.formats.delta_table import LakeDelta
 
                 return LakeDelta(options)
