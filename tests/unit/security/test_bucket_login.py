@@ -13,7 +13,7 @@ from magnetar.lakehouse.lake import open_lake
 from magnetar.lakehouse.model.options import TableKind, lake_options
 from magnetar.model.errors import InvalidValueError
 from magnetar.offload.object_store import object_store_at, require_place
-from magnetar.security.credentials.bucket_login import require_bucket_login
+from magnetar.security.credentials.bucket_login import leave_machine_out, require_bucket_login
 
 _S3 = ("s3://b/t", "s3a://b/t", "https://b.s3.eu-west-1.amazonaws.com/t", "https://x.r2.cloudflarestorage.com/b")
 _GOOGLE = ("gs://b/t",)
@@ -85,3 +85,28 @@ def test_tables_and_offloading_refuse_before_anything_is_sent(kind: str | None) 
     for open_place in (require_place, object_store_at):
         with pytest.raises(InvalidValueError, match="nothing says how"):
             open_place("s3://b/t")
+
+
+def test_amazons_libraries_leave_the_machine_out_unless_it_was_asked_for() -> None:
+    """delta-rs asked 169.254.169.254 for a region although there were a login and a region."""
+    for options, before, after in (
+        ({"aws_access_key_id": "a"}, {}, "true"),
+        ({"aws_access_key_id": "a"}, {"AWS_EC2_METADATA_DISABLED": "false"}, "false"),
+        ({"aws_metadata_endpoint": "http://localhost:1"}, {}, None),
+        ({}, {"AWS_METADATA_ENDPOINT": "http://localhost:1"}, None),
+    ):
+        environment = dict(before)
+        leave_machine_out("s3://b/t", options, environment)
+        assert environment.get("AWS_EC2_METADATA_DISABLED") == after
+    nothing: dict[str, str] = {}
+    for url in ("/lake/t", "gs://b/t", "az://b/t"):
+        leave_machine_out(url, {}, nothing)
+    assert not nothing
+
+
+def test_every_table_of_amazons_leaves_the_machine_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "")
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    options = {"path": "s3://b/t", "storage.aws_access_key_id": "a", "storage.aws_secret_access_key": "b"}
+    open_table(lake_options(TableKind.DELTA, options))
+    assert os.environ["AWS_EC2_METADATA_DISABLED"] == "true"

@@ -9,9 +9,10 @@ power it has what the file system or the object store guarantees.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlparse
 
 import obstore
@@ -24,6 +25,16 @@ from magnetar.security.credentials.bucket_login import require_bucket_login
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # publishes no types
+
+_PREFIX: Final = re.compile("^(aws|google|azure_storage|azure)_")
+_OF_CLIENT: Final = frozenset(
+    (
+        *("allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only"),
+        *("http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "http2_only"),
+        *("pool_idle_timeout", "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url"),
+        *("randomize_addresses", "read_timeout", "root_certificate", "timeout", "user_agent"),
+    )
+)
 
 
 def local_path(path: str) -> str | None:
@@ -48,6 +59,18 @@ def _url(path: str) -> str:
     return path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
 
 
+def _parted(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Options of a store, and those of its HTTP client, which the library takes apart and panics about otherwise."""
+    config, client = {}, {}
+    for key, value in options.items():
+        name = _PREFIX.sub("", key.lower())
+        if name in _OF_CLIENT:
+            client[name] = value
+        else:
+            config[key] = value
+    return config, client
+
+
 class FileStore:
     """All files below one directory or URL. It cannot be pickled: make it in the process that uses it."""
 
@@ -59,8 +82,9 @@ class FileStore:
             self._store = LocalStore(directory, mkdir=True)
             return
         require_bucket_login(path, options)
+        config, client = _parted(options)
         try:
-            self._store = from_url(_url(path), config=dict(options))  # type: ignore[call-overload]  # any keys; it checks them
+            self._store = from_url(_url(path), config=config, client_options=client)  # type: ignore[call-overload]  # any keys; it checks them
         except Exception as error:
             raise InvalidValueError(f"{path} cannot be opened: {reason_of(error)}; see options storage.*") from error
 

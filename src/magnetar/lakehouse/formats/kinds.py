@@ -5,11 +5,12 @@ from __future__ import annotations
 from magnetar.lakehouse.formats.table import Table
 from magnetar.lakehouse.model.options import LakeOptions, TableKind
 from magnetar.model.errors import InvalidValueError
-from magnetar.security.credentials.bucket_login import require_bucket_login
+from magnetar.security.credentials.bucket_login import leave_machine_out, require_bucket_login
 
 
 def open_table(options: LakeOptions) -> Table:
     """Open a table. Raises InvalidValueError with what to install if the library of its kind is missing."""
+    leave_machine_out(options.path, options.storage)
     try:
         match options.kind:
             case TableKind.PARQUET:

@@ -8,7 +8,7 @@ them says so, with the library's own names.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -94,6 +94,17 @@ def require_bucket_login(
         f"{url}: nothing says how to log in there, and the credentials of this machine are not asked for by "
         f"themselves: {cloud.advice}; options of a table have the same names, such as storage.{_example(cloud)}"
     )
+
+
+def leave_machine_out(url: str, options: Mapping[str, str], environment: MutableMapping[str, str] = os.environ) -> None:
+    """Have Amazon's own libraries, which Delta and Iceberg bring, leave the metadata address alone as well.
+
+    They ask it for a region even where there is a login, and know one switch, a variable of the process. One that is
+    set already stays.
+    """
+    settings = {name.lower().removeprefix("aws_") for name in options}
+    if _cloud(url) is _S3 and "metadata_endpoint" not in settings and not environment.get("AWS_METADATA_ENDPOINT"):
+        environment.setdefault("AWS_EC2_METADATA_DISABLED", "true")
 
 
 def _cloud(url: str) -> _Cloud | None:
