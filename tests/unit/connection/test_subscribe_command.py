@@ -11,7 +11,7 @@ from magnetar.model.errors import ServerError
 from magnetar.protocol import commands as c
 from magnetar.testing.rawclient import RawClient, RawClientError, RawConsumer, make_entry
 from tests.sim.world import T, World
-from tests.support.conversations import connected, stats, talk
+from tests.support.conversations import again, connected, stats, talk
 
 EARLIEST = c.InitialPosition.Earliest
 
@@ -119,3 +119,23 @@ def test_where_no_subscription_is_made_by_itself_those_that_are_there_can_be_joi
         assert set((await stats(world))["subscriptions"]) == {"there"}
 
     talk(simulation, Settings(allowAutoSubscriptionCreation=False))
+
+
+@pytest.mark.parametrize("topic", [T, "non-persistent://public/default/t"])
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_new_subscription_has_the_name_of_a_path_where_that_is_asked_for(topic: str, durable: bool) -> None:
+    """strictlyVerifySubscriptionName: one refusal, nothing is left, and the same client may come with another name."""
+
+    async def simulation(world: World) -> None:
+        client = await connected()
+        await client.subscribe(topic, "-=:._1a", durable=durable)
+        with pytest.raises(RawClientError, match="the current value is") as refused:
+            await client.subscribe(topic, "a/b", durable=durable)
+        assert refused.value.code is ServerError.ProducerBusy
+        await again(client)
+        assert not client.heard(c.CommandError) and not client.heard(c.CommandSuccess)
+        service = world.machine.broker.service
+        found = {**service.topics, **service.nonpersistent_topics.by_name}[topic]
+        assert set(found.subscriptions) == {"-=:._1a"}
+
+    talk(simulation, Settings(strictlyVerifySubscriptionName=True))
