@@ -196,3 +196,22 @@ def test_deadlines_are_up_to_a_thousand_more_than_twice_those_that_are_open(many
         real.end(begun[0], commit=True)
         real.ended(begun[0].least)
     assert max(counts) == 2 * (many + 1) + 1_000
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_what_is_ending_takes_nothing_more(commit: bool) -> None:
+    """From the decision on, although the end is not durable yet (rule 9.6)."""
+    real = Coordinator(OpenTransactions(0))
+    begun = real.begin(0, 1000, "ann")
+    assert begun is not None
+    txn = begun[0]
+    assert real.require_open(txn, "ann").id == txn
+    real.end(txn, commit=commit)
+    with pytest.raises(InvalidTxnStatusError):
+        real.require_open(txn, "ann")
+    for add in (real.add_partitions, lambda txn, topics: real.add_subscriptions(txn, [(topics[0], "s")])):
+        with pytest.raises(InvalidTxnStatusError):
+            add(txn, ["t"])
+    real.ended(txn.least)
+    with pytest.raises(TransactionNotFoundError):
+        real.require_open(txn, "ann")

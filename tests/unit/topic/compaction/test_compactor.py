@@ -12,6 +12,7 @@ from magnetar.broker.topic.compaction.compaction_run import CompactionRun
 from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.compaction.messages import MarkerEntry
+from magnetar.model.errors import ServiceNotReadyError
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
@@ -55,6 +56,17 @@ def test_a_run_begins_above_the_threshold_and_not_at_it() -> None:
             compactor.begin_at(threshold, retain_keyless=False)
             assert compactor.running == begins, threshold
             await compactor.wait()
+
+    simulated(scenario)
+
+
+def test_a_topic_that_was_let_go_gets_no_compaction_cursor() -> None:
+    async def scenario(place: LoadedTopic) -> None:
+        compactor = place.topic.compaction()
+        compactor.close()
+        with pytest.raises(ServiceNotReadyError):
+            compactor.prepare()
+        assert COMPACTION_SUBSCRIPTION not in place.topic.log.cursors
 
     simulated(scenario)
 

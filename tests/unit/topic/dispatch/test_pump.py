@@ -10,6 +10,7 @@ from typing_extensions import override
 from magnetar.broker.topic.ports import EntryRun
 from magnetar.model.subscription_types import SubType
 from magnetar.storage.ledgers.stored_run import StoredRun
+from tests.support.fake_dispatch_rule import FakeRule
 from tests.support.subscription_fakes import FakeConnection, FakeLog
 from tests.support.subscription_stand import Stand
 
@@ -204,6 +205,36 @@ def test_trimmed_before_the_first_read(first: int) -> None:
     _, connection = stand.join(sub_type=SubType.Exclusive, permits=1000)
     assert connection.ordinals == list(range(first, 100))
     assert (stand.cursor.jumps, stand.cursor.mark_delete) == (1, first - 1)
+
+
+@pytest.mark.parametrize("sub_type", list(SubType))
+@pytest.mark.parametrize("first", [1, 2, 4, 5])
+def test_trimmed_before_the_first_read_where_a_rule_holds_some_back(sub_type: SubType, first: int) -> None:
+    """What is gone is neither asked for nor held back; what the rule closes still is."""
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    rule = FakeRule(shut=[0, 1, 3, 7])
+    stand.subscription.add_dispatch_rule(rule)
+    stand.append_many(10)
+    stand.log.first = first
+    _, connection = stand.join(sub_type=sub_type, permits=100)
+    assert connection.ordinals == [ordinal for ordinal in range(first, 10) if ordinal not in rule.shut]
+    assert (stand.cursor.jumps, stand.cursor.mark_delete) == (1, first - 1)
+
+
+def test_a_restart_between_two_turns_leaves_one_of_them() -> None:
+    """What was put off is done at once; the turn that was to do it has nothing left."""
+
+    async def run() -> None:
+        stand = Stand(turn_entries_max=50)
+        stand.log.append(*[1] * 150)
+        _, connection = stand.join(permits=1000)
+        assert len(connection.got) == 50
+        stand.subscription.pump.restart()
+        assert len(connection.got) == 100
+        await asyncio.sleep(0)
+        assert connection.ordinals == list(range(150)), "one turn was left to come, and took what remains"
+
+    asyncio.run(run())
 
 
 def test_full_socket_gets_nothing_until_resumed() -> None:
