@@ -135,7 +135,7 @@ def test_a_new_subscription_has_the_name_of_a_path_where_that_is_asked_for(topic
         await again(client)
         assert not client.heard(c.CommandError) and not client.heard(c.CommandSuccess)
         service = world.machine.broker.service
-        found = {**service.topics, **service.nonpersistent_topics.by_name}[topic]
+        found: Any = service.topics.get(topic) or service.nonpersistent_topics.by_name[topic]
         assert set(found.subscriptions) == {"-=:._1a"}
 
     talk(simulation, Settings(strictlyVerifySubscriptionName=True))
