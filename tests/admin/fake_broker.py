@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import cast
 
 from magnetar.admin.ports import BrokerPorts, LookupAnswer, OffloadsPort, StatsOptions, TransactionsPort
@@ -307,9 +307,7 @@ class FakeBroker:
             yield Measured("pulsar_authentication_success_total", successes, labels)
             yield Measured("pulsar_authentication_failures_total", failures, labels)
 
-    def counters(self, options: CounterOptions) -> Iterable[TopicCounters]:
+    async def counters(self, options: CounterOptions) -> AsyncIterator[TopicCounters]:
         subscription = SubscriptionCounters("s", 2, 8, 7, 1, 60, 700, 0.5, 5.5, 0.1, 0.2)
-        return [
-            TopicCounters(topic, 1, 2, 40, 500, 2.0, 0.5, 25.0, 5.5, 8, 99, 900, [subscription])
-            for topic in self.topics
-        ]
+        for topic in self.topics:
+            yield TopicCounters(topic, 1, 2, 40, 500, 2.0, 0.5, 25.0, 5.5, 8, 99, 900, [subscription])

@@ -295,8 +295,8 @@ class BrokerPort(Protocol):
         """The numbers of the broker as a whole at this moment."""
         ...
 
-    def counters(self, options: CounterOptions) -> Iterable[TopicCounters]:
-        """The numbers of every loaded topic, each counted when it is reached."""
+    def counters(self, options: CounterOptions) -> AsyncIterator[TopicCounters]:
+        """The numbers of every loaded topic, each counted when it is reached; others have turns meanwhile."""
         ...
 
 

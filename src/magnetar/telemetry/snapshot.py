@@ -7,12 +7,10 @@ from typing import Final
 
 from magnetar.admin.ports import BrokerPort
 from magnetar.admin.values.counters import CounterOptions, TopicCounters
-from magnetar.runtime.tasks import in_turns
 from magnetar.telemetry.instruments import MEASURED
 
 TOPICS_MAX: Final = 10_000
 """So many topics have series of their own; the numbers of the others are added up, marked as an overflow."""
-_TOPICS_PER_TURN: Final = 50
 _PARTITION: Final = "-partition-"
 Attributes = tuple[tuple[str, str | int | bool], ...]
 Snapshot = Mapping[str, Mapping[Attributes, float]]
@@ -29,7 +27,7 @@ async def snapshot(broker: BrokerPort, topics_max: int = TOPICS_MAX) -> Snapshot
         of_one[attributes] = of_one.get(attributes, 0) + value
 
     topics = ledgers = 0
-    async for counters in in_turns(broker.counters(CounterOptions()), _TOPICS_PER_TURN):
+    async for counters in broker.counters(CounterOptions()):
         topics += 1
         ledgers += counters.stored is not None
         attributes = _attributes(counters) if topics <= topics_max else _OVERFLOW

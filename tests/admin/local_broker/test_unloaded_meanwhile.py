@@ -96,11 +96,11 @@ def test_counters_leave_out_topics_that_are_gone_by_their_turn(tmp_path: Path) -
         for name in (*stored, nonpersistent):
             await client.producer(name.fqn)
         ports = local_ports(service, broker.node.broker.rates, broker.node.broker.connections)
-        counted = iter(ports.broker.counters(CounterOptions(cursors=True)))
-        first = next(counted)
+        counted = ports.broker.counters(CounterOptions(cursors=True))
+        first = await anext(counted)
         for name in stored:
             service.unload(name)
         service.nonpersistent_topics.remove(nonpersistent)
-        assert [first.topic, *[one.topic for one in counted]] == [first.topic]
+        assert [first.topic, *[one.topic async for one in counted]] == [first.topic]
 
     run_on_broker(tmp_path, scenario)

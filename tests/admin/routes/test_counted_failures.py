@@ -154,7 +154,7 @@ def test_a_disk_that_refuses_is_counted_for_the_topic_and_its_cursor() -> None:
         await asyncio.sleep(0.001)
         await broker.rates.look()
         ports = local_ports(broker.service, broker.rates, broker.connections)
-        (counted,) = ports.broker.counters(CounterOptions(cursors=True))
+        (counted,) = [one async for one in ports.broker.counters(CounterOptions(cursors=True))]
         assert counted.writes is not None
         assert counted.writes.failed == 1
         cursor = counted.subscriptions[0].cursor

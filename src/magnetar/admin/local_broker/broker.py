@@ -5,8 +5,8 @@ Everything runs on the broker's event loop. Methods that change something return
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
 
 from magnetar.admin.local_broker.control import LocalControl
 from magnetar.admin.local_broker.inner_clients import InnerClients
@@ -28,6 +28,9 @@ from magnetar.broker.service import BrokerService
 from magnetar.broker.upkeep.health_check import HealthCheck
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.names import TopicName
+from magnetar.runtime.tasks import in_turns
+
+_TOPICS_PER_TURN: Final = 50
 
 
 def local_ports(service: BrokerService, rates: Rates, connections: Connections) -> BrokerPorts:
@@ -77,12 +80,14 @@ class LocalBroker:
     def measurements(self) -> Iterable[Measured]:
         return measurements(self._service, self._rates, self._connections)
 
-    def counters(self, options: CounterOptions) -> Iterable[TopicCounters]:
+    async def counters(self, options: CounterOptions) -> AsyncIterator[TopicCounters]:
         rates = self._rates
         stored = list(self._service.topics.values())
         nonpersistent = list(self._service.nonpersistent_topics.by_name.values())
-        # who asks takes many turns of the loop for it; a topic may be gone when it comes to it
-        return chain(
-            (topic_counters(topic, rates, options) for topic in stored if not topic.closed),
-            (nonpersistent_counters(topic, rates, options) for topic in nonpersistent if not topic.closed),
-        )
+        # this takes many turns of the loop: a topic may be gone when it comes to it
+        async for topic in in_turns(stored, _TOPICS_PER_TURN):
+            if not topic.closed and (counted := await topic_counters(topic, rates, options)) is not None:
+                yield counted
+        async for unstored in in_turns(nonpersistent, _TOPICS_PER_TURN):
+            if not unstored.closed and (counted := await nonpersistent_counters(unstored, rates, options)) is not None:
+                yield counted

@@ -8,11 +8,12 @@ What is younger than the last look has a rate of 0, as in Apache Pulsar.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.dispatch.consumer import Consumer
+from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import Totals
@@ -81,20 +82,18 @@ class Rates:
             *self._service.topics.values(),
             *self._service.nonpersistent_topics.by_name.values(),
         ]
-        async for topic in in_turns(topics):
-            if isinstance(topic, Topic) and topic.results.written is not None:
-                topic.results.written.turn()
-            group = topic.policies.resource_group
-            for thing, flow in _flows(topic):
-                before, rate = thing.pace
-                if flow != before:
-                    thing.pace = Pace(flow, Throughput(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)]))
-                    if group is not None and thing is topic:
-                        used = [int(a - b) for a, b in zip(flow[:4], before[:4], strict=True)]
-                        self._service.policies.groups.use(group.name, "Publish", used[0], used[1])
-                        self._service.policies.groups.use(group.name, "Dispatch", used[2], used[3])
-                elif rate is not UNSEEN.rate:
-                    thing.pace = Pace(flow)
+        # one topic may have as much to look at as all others together
+        async for topic, thing, flow in in_turns(_flows(topics)):
+            before, rate = thing.pace
+            if flow != before:
+                thing.pace = Pace(flow, Throughput(*[(a - b) / seconds for a, b in zip(flow, before, strict=True)]))
+                group = topic.policies.resource_group if thing is topic else None
+                if group is not None:
+                    used = [int(a - b) for a, b in zip(flow[:4], before[:4], strict=True)]
+                    self._service.policies.groups.use(group.name, "Publish", used[0], used[1])
+                    self._service.policies.groups.use(group.name, "Dispatch", used[2], used[3])
+            elif rate is not UNSEEN.rate:
+                thing.pace = Pace(flow)
 
     def _end_period(self, seconds: float) -> None:
         service = self._service
@@ -110,20 +109,27 @@ class Rates:
         }
 
 
-def _flows(topic: Topic | NonPersistentTopic) -> Iterator[tuple[Paced, Throughput]]:
-    sent = topic.sent()
-    entries = topic.log.entries_added if isinstance(topic, Topic) else topic.entries_in
-    yield topic, Throughput(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes, entries_in=entries)
-    for producer in topic.producers:
-        yield (
-            producer,
-            Throughput(producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped, chunks=producer.chunks_in),
-        )
-    for subscription in topic.subscriptions.values():
-        marks = subscription.cursor.times_written if isinstance(subscription, Subscription) else 0
-        yield subscription, _delivered(subscription.counters(), subscription.dropped, marks)
-        for consumer in subscription.consumers:
-            yield consumer, _delivered(consumer)
+def _flows(
+    topics: Iterable[Topic | NonPersistentTopic],
+) -> Iterator[tuple[Topic | NonPersistentTopic, Paced, Throughput]]:
+    """All that has rates, with its topic and its counters; whoever is gone when it comes to them is there no more."""
+    for topic in topics:
+        if isinstance(topic, Topic) and topic.results.written is not None:
+            topic.results.written.turn()
+        sent = topic.sent()
+        entries = topic.log.entries_added if isinstance(topic, Topic) else topic.entries_in
+        yield topic, topic, Throughput(topic.msg_in, topic.bytes_in, sent.messages, sent.bytes, entries_in=entries)
+        for producer in topic.producers:
+            counted = Throughput(
+                producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped, chunks=producer.chunks_in
+            )
+            yield topic, producer, counted
+        subscriptions: list[Subscription | NonPersistentSubscription] = [*topic.subscriptions.values()]
+        for subscription in subscriptions:
+            marks = subscription.cursor.times_written if isinstance(subscription, Subscription) else 0
+            yield topic, subscription, _delivered(subscription.counters(), subscription.dropped, marks)
+            for consumer in list(subscription.consumers):
+                yield topic, consumer, _delivered(consumer)
 
 
 def _delivered(counted: Totals | Consumer, dropped: int = 0, marks: int = 0) -> Throughput:

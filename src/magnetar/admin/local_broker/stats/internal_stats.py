@@ -7,9 +7,9 @@ are kept in the journal here and have no ledgers of their own, hence the -1.
 from __future__ import annotations
 
 import datetime
-from typing import Final
 
 from magnetar.admin.local_broker.stats.acknowledged_stretches import stretches
+from magnetar.admin.local_broker.stats.subscription_stats import SUBSCRIPTIONS_PER_TURN
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.compaction.compaction_cursor import VIEW_PROPERTY, ViewFacts
@@ -18,8 +18,6 @@ from magnetar.model.policies import JsonObject
 from magnetar.runtime.tasks import in_turns
 from magnetar.storage.ledgers.ledger import Ledger
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
-
-SUBSCRIPTIONS_PER_TURN: Final = 50
 
 
 async def internal_stats(topic: Topic) -> JsonObject:

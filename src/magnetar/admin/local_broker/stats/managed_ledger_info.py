@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.admin.local_broker.stats.acknowledged_stretches import stretches
-from magnetar.admin.local_broker.stats.internal_stats import SUBSCRIPTIONS_PER_TURN, instant
+from magnetar.admin.local_broker.stats.internal_stats import instant
+from magnetar.admin.local_broker.stats.subscription_stats import SUBSCRIPTIONS_PER_TURN
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.topic import Topic
 from magnetar.model.policies import JsonObject

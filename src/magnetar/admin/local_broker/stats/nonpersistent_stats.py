@@ -7,15 +7,17 @@ the topic the sum of its publishers.
 
 from __future__ import annotations
 
+import asyncio
+
 from magnetar.admin.local_broker.stats.client_counters import consumer_counters, producer_counters
 from magnetar.admin.local_broker.stats.subscription_stats import (
     NEVER_COUNTED,
+    SUBSCRIPTIONS_PER_TURN,
     consumer_shown,
     delivered,
     throttled_shown,
 )
 from magnetar.admin.local_broker.stats.topic_stats import (
-    SUBSCRIPTIONS_PER_TURN,
     average,
     epoch_shown,
     publisher_shown,
@@ -171,13 +173,24 @@ def nonpersistent_internal_stats(topic: NonPersistentTopic) -> JsonObject:
     }
 
 
-def nonpersistent_counters(topic: NonPersistentTopic, rates: Rates, options: CounterOptions) -> TopicCounters:
-    """The numbers that /metrics shows."""
+async def nonpersistent_counters(
+    topic: NonPersistentTopic, rates: Rates, options: CounterOptions
+) -> TopicCounters | None:
+    """The numbers that /metrics shows; see :func:`topic_counters`."""
+    subscriptions: list[SubscriptionCounters] = []
+    everyone = list(topic.subscriptions.values())
+    for start in range(0, len(everyone), SUBSCRIPTIONS_PER_TURN):
+        if start:
+            await asyncio.sleep(0)
+        some = everyone[start : start + SUBSCRIPTIONS_PER_TURN]
+        subscriptions += [_subscription_counters(subscription, rates, options) for subscription in some]
+    if topic.closed:
+        return None
     rate, sent = rates.of(topic), topic.sent()
     return TopicCounters(
         topic=topic.name,
         producers=len(topic.producers),
-        consumers=topic.consumer_count(),
+        consumers=sum([counted.consumers for counted in subscriptions]),
         messages_in=topic.msg_in,
         bytes_in=topic.bytes_in,
         rate_in=rate.messages_in,
@@ -187,7 +200,7 @@ def nonpersistent_counters(topic: NonPersistentTopic, rates: Rates, options: Cou
         backlog=0,
         backlog_bytes=0,
         storage_bytes=0,
-        subscriptions=[_subscription_counters(each, rates, options) for each in topic.subscriptions.values()],
+        subscriptions=subscriptions,
         clients=producer_counters(topic, rates) if options.producers else (),
         messages_out=sent.messages,
         bytes_out=sent.bytes,

@@ -18,6 +18,8 @@ from magnetar.model.own_properties import OF_SUBSCRIPTIONS, is_replicated
 from magnetar.model.policies import Json, JsonObject
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
+SUBSCRIPTIONS_PER_TURN: Final = 50
+"""Statistics of so many are made before others have a turn: a topic may have ten thousand readers."""
 _RANGE_BYTES: Final = 16
 """What a range of acknowledged entries takes in the record of a cursor: two ordinals."""
 

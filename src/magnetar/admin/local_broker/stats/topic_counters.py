@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from magnetar.admin.local_broker.stats.client_counters import consumer_counters, producer_counters
-from magnetar.admin.local_broker.stats.subscription_stats import throttled
+from magnetar.admin.local_broker.stats.subscription_stats import SUBSCRIPTIONS_PER_TURN, throttled
 from magnetar.admin.values.counters import (
     CompactionCounters,
     CounterOptions,
@@ -21,22 +23,34 @@ from magnetar.broker.topic.throughput import Throughput
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.system_topics import is_system_topic
-from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _MEGABYTE = 1 << 20
 
 
-def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) -> TopicCounters:
-    """The numbers of one loaded topic at this moment."""
-    rate, sent = rates.of(topic), topic.sent()
+async def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) -> TopicCounters | None:
+    """The numbers of one loaded topic; others have turns where it has many subscriptions.
+
+    None if the topic is closed meanwhile.
+    """
     log = topic.log
-    subscriptions = [_subscription(subscription, log, rates, options) for subscription in topic.subscriptions.values()]
+    subscriptions: list[SubscriptionCounters] = []
+    paces: list[Throughput] = []
+    everyone = list(topic.subscriptions.values())
+    for start in range(0, len(everyone), SUBSCRIPTIONS_PER_TURN):
+        if start:
+            await asyncio.sleep(0)
+        some = everyone[start : start + SUBSCRIPTIONS_PER_TURN]
+        subscriptions += [_subscription(subscription, log, rates, options) for subscription in some]
+        paces += [rates.of(subscription) for subscription in some]
+    if topic.closed:
+        return None
+    rate, sent = rates.of(topic), topic.sent()
     written = topic.results.written
     return TopicCounters(
         topic=topic.name,
         producers=len(topic.producers),
-        consumers=topic.consumer_count(),
+        consumers=sum([counted.consumers for counted in subscriptions]),
         messages_in=topic.msg_in,
         bytes_in=topic.bytes_in,
         rate_in=rate.messages_in,
@@ -49,7 +63,7 @@ def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) -> Topic
         subscriptions=subscriptions,
         compaction=None if topic.compactor is None else _compaction(topic.compactor),
         writes=None if written is None else WriteCounters(*written.last),
-        stored=_stored(topic, rate, rates),
+        stored=_stored(topic, rate, rates, paces),
         transactions=_transactions(topic),
         clients=producer_counters(topic, rates) if options.producers else (),
         messages_out=sent.messages,
@@ -59,14 +73,9 @@ def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) -> Topic
     )
 
 
-def _stored(topic: Topic, rate: Throughput, rates: Rates) -> StoredCounters:
+def _stored(topic: Topic, rate: Throughput, rates: Rates, paces: list[Throughput]) -> StoredCounters:
     quotas, policies, missed = topic.quotas, topic.policies, rates.missed(topic.log.id)
     oldest = quotas.oldest_published_ms
-    read = marks = 0.0
-    for subscription in topic.subscriptions.values():
-        of_one = rates.of(subscription)
-        read += of_one.entries_out
-        marks += of_one.marks
     return StoredCounters(
         offloaded_bytes=sum([ledger.bytes for ledger in topic.log.table.ledgers if ledger.offload is not None]),
         quota_bytes=policies.size_quota.limit,
@@ -76,14 +85,14 @@ def _stored(topic: Topic, rate: Throughput, rates: Rates) -> StoredCounters:
         evictions_time=quotas.evictions["time"],
         write_rate=rate.entries_in,
         write_bytes_rate=rate.bytes_in,
-        read_rate=read,
+        read_rate=sum([pace.entries_out for pace in paces]),
         read_bytes_rate=rate.bytes_out,
         missed_rate=missed.entries,
         missed_bytes_rate=missed.bytes,
         read_failures=missed.failures,
         reads=missed.reads,
         delayed_index_bytes=topic.delays.memory_bytes,
-        mark_rate=marks,
+        mark_rate=sum([pace.marks for pace in paces]),
     )
 
 
@@ -137,10 +146,13 @@ def _subscription(
         last_mark_ms=counted.last_mark_delete_advanced_ms,
         backlog_bytes=bytes_behind(log, cursor.mark_delete) if options.subscription_backlog else 0,
         clients=consumer_counters(subscription, rates) if options.consumers else (),
-        cursor=_cursor(log.cursors[subscription.name]) if options.cursors and subscription.durable else None,
+        cursor=_cursor(log, subscription) if options.cursors and subscription.durable else None,
         throttled=() if subscription.pump.throttle is None else throttled(subscription.pump.throttle),
     )
 
 
-def _cursor(cursor: Cursor) -> CursorCounters:
+def _cursor(log: ManagedLedger, subscription: Subscription) -> CursorCounters | None:
+    cursor = log.cursors.get(subscription.name)
+    if cursor is None:
+        return None  # it was deleted meanwhile
     return CursorCounters(cursor.times_written, cursor.times_lost, cursor.bytes_written, cursor.acknowledged_stretches)

@@ -7,10 +7,8 @@ shows for a feature that is not used.
 
 from __future__ import annotations
 
-from typing import Final
-
 from magnetar.admin.local_broker.entries import publish_time_at
-from magnetar.admin.local_broker.stats.subscription_stats import subscription_stats
+from magnetar.admin.local_broker.stats.subscription_stats import SUBSCRIPTIONS_PER_TURN, subscription_stats
 from magnetar.admin.ports import StatsOptions
 from magnetar.broker.topic.compaction.compaction_stats import CompactionStats
 from magnetar.broker.topic.publish.producer import Producer
@@ -20,9 +18,6 @@ from magnetar.broker.topic.topic import Topic
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.policies import Json, JsonObject
 from magnetar.runtime.tasks import in_turns
-
-SUBSCRIPTIONS_PER_TURN: Final = 50
-"""Statistics of so many are made before others have a turn: a topic may have ten thousand readers."""
 
 
 async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_id: str) -> JsonObject:

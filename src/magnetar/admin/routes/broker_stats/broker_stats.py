@@ -25,9 +25,7 @@ from magnetar.model.errors import ConflictError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.runtime.clock import SystemClock
 from magnetar.runtime.host_load import HostLoad
-from magnetar.runtime.tasks import in_turns
 
-_TOPICS_PER_TURN: Final = 50
 _JSON: Final = "application/json"
 
 
@@ -54,8 +52,7 @@ def routes(broker: BrokerPort, statistics: StatisticsPort, resources: Resources,
 
     @router.get("/topics")
     async def topics() -> Response:
-        counted = in_turns(broker.counters(CounterOptions()), _TOPICS_PER_TURN)
-        names = [counters.topic async for counters in counted]
+        names = [counters.topic async for counters in broker.counters(CounterOptions())]
         pieces = topics_json(names, bundle, statistics, publishers=settings.exposePublisherStats)
         return Streamed(pieces, media_type=_JSON)
 

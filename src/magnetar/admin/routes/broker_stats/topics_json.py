@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Final
 
 from magnetar.admin.ports import StatisticsPort, StatsOptions
@@ -26,6 +27,7 @@ _CONSUMER: Final = (
     "msgRateRedeliver", "avgMessagesPerEntry", "messageAckRate", "clientVersion", "metadata",
 )  # fmt: skip
 _CONSUMER_UNACKNOWLEDGED: Final = ("unackedMessages", "blockedConsumerOnUnackedMsgs")
+_SUBSCRIPTIONS_PER_PIECE: Final = 50
 _OF_LOG: Final = ("storageSize", "backlogSize", "pendingAddEntriesCount")
 
 
@@ -40,10 +42,13 @@ async def topics_json(
     yield "{"
     for namespace, bundle, domain, fqn, name in places:
         try:
-            shown = _topic(name, await statistics.topic_stats(name, options))
+            stats = await statistics.topic_stats(name, options)
         except MagnetarError:
             continue
-        yield _between(here, (namespace, bundle, domain)) + f"{json.dumps(fqn)}:{json.dumps(shown)}"
+        yield _between(here, (namespace, bundle, domain)) + f"{json.dumps(fqn)}:"
+        for piece in _topic(name, stats):
+            yield piece
+            await asyncio.sleep(0)
         here = (namespace, bundle, domain)
     yield "}" if here is None else "}}}}"
 
@@ -61,16 +66,18 @@ def _between(before: tuple[str, str, str] | None, now: tuple[str, str, str]) -> 
     return text + "".join(f"{json.dumps(word)}:{{" for word in now[same:])
 
 
-def _topic(name: TopicName, stats: JsonObject) -> JsonObject:
+def _topic(name: TopicName, stats: JsonObject) -> Iterator[str]:
+    """One topic's object, in pieces of so many subscriptions."""
     publishers, subscriptions = stats.get("publishers"), stats.get("subscriptions")
     shown_publishers: list[Json] = [_chosen(one, _PUBLISHER) for one in _objects(publishers)]
-    shown_subscriptions: JsonObject = {}
+    text = f'{{"publishers":{json.dumps(shown_publishers)},"replication":{{}},"subscriptions":{{'
     if isinstance(subscriptions, dict):
-        shown_subscriptions = {word: _subscription(one, name) for word, one in subscriptions.items()}
-    return {
-        "publishers": shown_publishers,
-        "replication": {},
-        "subscriptions": shown_subscriptions,
+        for number, (word, one) in enumerate(subscriptions.items()):
+            if number and number % _SUBSCRIPTIONS_PER_PIECE == 0:
+                yield text
+                text = ""
+            text += f"{',' if number else ''}{json.dumps(word)}:{json.dumps(_subscription(one, name))}"
+    rest: JsonObject = {
         "producerCount": len(shown_publishers),
         **{word: stats[word] for word in _RATES},
         "msgInCount": stats["msgInCounter"],
@@ -80,6 +87,7 @@ def _topic(name: TopicName, stats: JsonObject) -> JsonObject:
         **({word: stats[word] for word in _OF_LOG} if name.persistent else {}),
         "filteredEntriesCount": 0,
     }
+    yield text + "}," + json.dumps(rest)[1:]
 
 
 def _subscription(found: Json, name: TopicName) -> JsonObject:

@@ -7,7 +7,7 @@ The text format requires all lines of a family together, so the numbers of all t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -23,10 +23,8 @@ from magnetar.admin.values.counters import (
     WriteCounters,
 )
 from magnetar.config.settings import Settings
-from magnetar.runtime.tasks import in_turns
 
 _PARTITION = "-partition-"
-_TOPICS_PER_TURN: Final = 50
 _STEP: Final = 200
 """Subscriptions of one topic that are added in one step."""
 
@@ -89,9 +87,9 @@ class TopicSeries:
             found = self._groups[word] = Group(made)
         return found
 
-    async def add_all(self, counted: Iterable[TopicCounters]) -> None:
+    async def add_all(self, counted: AsyncIterator[TopicCounters]) -> None:
         """Add the numbers of all topics; others have turns meanwhile."""
-        async for counters in in_turns(counted, _TOPICS_PER_TURN):
+        async for counters in counted:
             for step, _ in enumerate(self.add(counters)):
                 if step:
                     await asyncio.sleep(0)

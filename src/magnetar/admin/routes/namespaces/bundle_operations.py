@@ -62,7 +62,7 @@ class _BundleTopics:
     async def hottest(self, namespace: NamespaceName, ring: BundleRing) -> str | None:
         """The bundle whose loaded topics have most messages a second, None if none is loaded."""
         rates: dict[str, float] = {}
-        async for one in in_turns(self._broker.counters(CounterOptions())):
+        async for one in self._broker.counters(CounterOptions()):
             if one.topic.namespace == namespace:
                 bundle = ring.of_topic(one.topic)
                 rates[bundle] = rates.get(bundle, 0.0) + one.rate_in + one.rate_out

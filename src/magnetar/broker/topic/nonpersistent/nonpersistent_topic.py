@@ -166,9 +166,9 @@ class NonPersistentTopic:
         """Since the topic was made, by subscriptions that are gone too."""
         messages, size = self._sent_before
         for subscription in self.subscriptions.values():
-            counted = subscription.counters()
-            messages += counted.messages_out
-            size += counted.bytes_out
+            of_one = subscription.totals.sent(subscription.consumers)
+            messages += of_one.messages
+            size += of_one.bytes
         return SentTotals(messages, size)
 
     def dropped(self) -> int:

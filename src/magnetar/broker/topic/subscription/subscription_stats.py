@@ -14,7 +14,7 @@ from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
 from magnetar.broker.delivery.sticky_keys.draining_hashes import DrainingHash
 from magnetar.broker.topic.dispatch.consumer import Consumer
 from magnetar.broker.topic.dispatch.members import Members
-from magnetar.broker.topic.ports import SubscriptionCursor
+from magnetar.broker.topic.ports import SentTotals, SubscriptionCursor
 from magnetar.model.subscription_types import SubType
 
 
@@ -115,6 +115,14 @@ class Totals:
         self.last_flow_ms = max(self.last_flow_ms, consumer.last_flow_ms)
         self.last_sent_ms = max(self.last_sent_ms, consumer.last_sent_ms)
         self.last_acked_ms = max(self.last_acked_ms, consumer.last_acked_ms)
+
+    def sent(self, consumers: Iterable[Consumer]) -> SentTotals:
+        """What has gone out, with that of the consumers that are there."""
+        messages, size = self.messages_out, self.bytes_out
+        for consumer in consumers:
+            messages += consumer.messages_out
+            size += consumer.bytes_out
+        return SentTotals(messages, size)
 
     def with_those(self, consumers: list[Consumer]) -> Totals:
         """A copy that includes the consumers that are there."""

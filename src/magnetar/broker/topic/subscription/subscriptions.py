@@ -215,9 +215,9 @@ class Subscriptions(Mapping[str, Subscription]):
         """What has gone out since the topic was loaded, by subscriptions that are gone too."""
         messages, size = self._sent_before
         for subscription in self._by_name.values():
-            counted = subscription.counters()
-            messages += counted.messages_out
-            size += counted.bytes_out
+            of_one = subscription.totals.sent(subscription.consumers)
+            messages += of_one.messages
+            size += of_one.bytes
         return SentTotals(messages, size)
 
     def consumer_count(self) -> int:
