@@ -82,8 +82,8 @@ class InactiveTopicRemoval:
         gone = 0
         async for topic in in_turns(list(self._service.topics.values())):
             minutes = topic.policies.subscription_expiration_minutes
-            for subscription in list(topic.subscriptions.values()) if minutes else ():
-                if subscription.name == COMPACTION_SUBSCRIPTION:
+            async for subscription in in_turns(list(topic.subscriptions.values()) if minutes else ()):
+                if subscription.name == COMPACTION_SUBSCRIPTION or subscription.closed:
                     continue
                 if subscription.durable and now - _last_use(topic, subscription) > minutes * 60_000:
                     known = {"topic": topic.name.fqn, "subscription": subscription.name}

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.service import BrokerService
+from magnetar.broker.topic.topic import Topic
 from magnetar.runtime.tasks import TaskGroup, in_turns
 
 log = logging.getLogger(__name__)
 
 _SECONDS: Final = 1.0
-_TOPICS_PER_TURN: Final = 200
 _REST: Final = 20
 """After a change there is no look for so many times what it took, but for no longer than Apache Pulsar's period."""
 _REST_MAX_SECONDS: Final = 30.0
@@ -51,10 +53,8 @@ class UnackedLimit:
     async def look(self) -> int:
         """Count once, and limit subscriptions or let them go on; returns the number of messages."""
         out = 0
-        async for topic in in_turns(list(self._service.topics.values()), _TOPICS_PER_TURN):
-            for subscription in topic.subscriptions.values():
-                dispatcher = subscription.pump.dispatcher
-                out += 0 if dispatcher is None else dispatcher.unacked
+        async for dispatcher in in_turns(_dispatchers(list(self._service.topics.values()))):
+            out += 0 if dispatcher is None else dispatcher.unacked
         if not self._over and out >= self._most:
             log.warning(
                 "%d messages are not acknowledged (maxUnackedMessagesPerBroker=%d): subscriptions with %d or more get "
@@ -74,3 +74,9 @@ class UnackedLimit:
         self._service.set_unacked_share(share)
         await self._service.policy_notification.all_notified()
         await asyncio.sleep(min(_REST * (now() - begun), _REST_MAX_SECONDS))
+
+
+def _dispatchers(topics: Iterable[Topic]) -> Iterator[Dispatcher | None]:
+    for topic in topics:
+        for subscription in list(topic.subscriptions.values()):
+            yield subscription.pump.dispatcher

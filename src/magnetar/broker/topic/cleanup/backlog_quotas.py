@@ -7,6 +7,7 @@ until the backlog has shrunk, or lets go of the oldest messages of the slowest s
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -21,6 +22,7 @@ from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceed
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
 from magnetar.protocol.stored_metadata import stored_publish_time
+from magnetar.runtime.tasks import in_turns
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _TARGET: Final = 0.9
@@ -104,9 +106,11 @@ class BacklogQuotas(TopicFeature):
             self._blocked_at = -1 if slowest is None else slowest.cursor.mark_delete
             self._producers.close_all()
 
+    def _readers(self) -> list[Subscription]:
+        return [s for s in self._subscriptions.values() if s.durable and s.name != COMPACTION_SUBSCRIPTION]
+
     def _slowest(self) -> Subscription | None:
-        durable = [s for s in self._subscriptions.values() if s.durable and s.name != COMPACTION_SUBSCRIPTION]
-        return min(durable, key=lambda s: s.cursor.mark_delete, default=None)
+        return min(self._readers(), key=_mark_delete, default=None)
 
     # size --------------------------------------------------------------------------------------------------------
 
@@ -117,15 +121,19 @@ class BacklogQuotas(TopicFeature):
         return await self._size.reaches(slowest.cursor.mark_delete, limit)
 
     async def _evict_size(self, limit: int) -> None:
-        """Evict from the slowest subscription, as long as one is over the limit."""
-        for _ in range(len(self._subscriptions)):
-            slowest = self._slowest()
-            if slowest is None or not await self._too_much():
-                return
-            mark = slowest.cursor.mark_delete
-            last = await self._last_to_go(mark, limit)
-            if slowest.cursor.mark_delete >= mark and last > mark:
-                self.evicted += slowest.expire_until(last)
+        """Evict from the slowest subscription, then from the next one, as long as they are over the limit."""
+        judged = last = -2
+        async for reader in in_turns(sorted(self._readers(), key=_mark_delete)):
+            mark = reader.cursor.mark_delete
+            if mark != judged:
+                if mark + 1 >= self._log.end or not await self._size.reaches(mark, limit):
+                    return
+                judged = mark
+            if last <= mark:  # it is the same place for all of them
+                last = await self._last_to_go(mark, limit)
+            # meanwhile it may have been deleted, or sought back
+            if not reader.closed and reader.cursor.mark_delete >= mark and last > mark:
+                self.evicted += reader.expire_until(last)
 
     async def _last_to_go(self, mark: int, limit: int) -> int:
         """The ordinal up to which messages go: to 90 % of the limit, but not below, unless they are that large."""
@@ -139,6 +147,7 @@ class BacklogQuotas(TopicFeature):
                     return at - 1
                 left -= len(entry)
                 at += 1
+            await asyncio.sleep(0)
         return at - 1
 
     # age ---------------------------------------------------------------------------------------------------------
@@ -163,8 +172,12 @@ class BacklogQuotas(TopicFeature):
         return limit > 0 and self.oldest_published_ms >= 0 and self.oldest_published_ms + limit * 1000 < now_ms
 
     async def _evict_age(self, before_ms: int) -> None:
-        for subscription in [s for s in self._subscriptions.values() if s.durable]:
+        async for subscription in in_turns([s for s in self._subscriptions.values() if s.durable]):
             self.evicted += await expire(subscription, before_ms)
+
+
+def _mark_delete(subscription: Subscription) -> int:
+    return subscription.cursor.mark_delete
 
 
 def _refusal(policy: QuotaPolicy) -> MagnetarError:

@@ -9,10 +9,11 @@ ledger was closed before the limit.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from magnetar.broker.topic.ports import Log
-from magnetar.broker.topic.subscription.backlog import run_at
+from magnetar.broker.topic.subscription.backlog import PIECE_ENTRIES, run_at
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.protocol.stored_metadata import stored_publish_time
@@ -50,7 +51,8 @@ async def expire(subscription: Subscription, before_ms: int) -> int:
             at += 1
         if young:
             break
-        pieces = 1000
+        pieces = PIECE_ENTRIES
+        await asyncio.sleep(0)
     if unknown:
         logger.warning(
             "%s, subscription %s: %d entries have unreadable metadata; they expire with the entries that follow them",

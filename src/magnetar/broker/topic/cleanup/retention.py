@@ -11,6 +11,7 @@ at most ``BUDGET_BYTES`` per topic: a topic that lets go of more keeps the rest 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, NamedTuple, Protocol
 
 from magnetar.broker.topic.subscription.backlog import run_at
@@ -125,4 +126,5 @@ class RetentionScan:
                 self._budget -= size
             if self._budget <= 0:
                 return self._at == stop
+            await asyncio.sleep(0)
         return True

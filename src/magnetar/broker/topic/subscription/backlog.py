@@ -7,6 +7,7 @@ so asking again costs only what was consumed meanwhile.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 from magnetar.broker.topic.ports import EntryRun, Log
@@ -34,7 +35,8 @@ def bytes_behind(log: ManagedLedger, ordinal: int) -> int:
 async def run_at(log: Log, start: int, entries_max: int = PIECE_ENTRIES) -> EntryRun:
     """Entries from ``start`` on, from memory or disk; begins at ``log.first`` if those were trimmed.
 
-    Raises what reading raised.
+    What is in memory is returned at once: who reads piece after piece gives others a turn after each. Raises what
+    reading raised.
     """
     run = log.cached(start, entries_max, PIECE_BYTES) if start >= log.first else None
     if run is not None:
@@ -85,5 +87,6 @@ class BacklogSize:
             run = await run_at(log, start, min(PIECE_ENTRIES, stop - start))
             size += sum(map(len, run.entries))
             start = run.first + len(run.entries)
+            await asyncio.sleep(0)
         self._ledger, self._at, self._before = ledger.id, start, size
         return size
