@@ -128,3 +128,13 @@ def test_a_broker_serves_without_its_output(tmp_path: Path, output: str) -> None
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["plain", "json"])
+def test_nothing_is_consumed_where_nobody_will_see_it(words: list[str]) -> None:
+    """With standard output closed, messages went to /dev/null and were acknowledged."""
+    typed = ["consume", "t", "-s", "s", "--url", "pulsar://127.0.0.1:1", *words]
+    script = f'exec "{sys.executable}" -c "{_MAIN}" {" ".join(typed)} >&-'
+    done = subprocess.run(["/bin/sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.startswith("magnetar: standard output is closed (>&-): messages would be acknowledged and never")

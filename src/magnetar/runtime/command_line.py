@@ -25,6 +25,8 @@ PIPE_CLOSED: Final = 141
 """What a shell shows of a program that a closed pipe ended."""
 INTERRUPTED: Final = 130
 """What a shell shows of a program that Ctrl-C ended."""
+_CLOSED: Final[set[int]] = set()
+"""Standard streams that were closed when the program began."""
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -94,6 +96,7 @@ def open_standard_streams() -> None:
     with contextlib.suppress(OSError):  # where there is no /dev/null
         number = os.open(os.devnull, os.O_RDWR)
         while number <= 2:
+            _CLOSED.add(number)
             os.set_inheritable(number, True)
             number = os.open(os.devnull, os.O_RDWR)
         os.close(number)
@@ -104,6 +107,12 @@ def open_standard_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+
+
+def output_was_closed() -> bool:
+    """Whether the shell closed standard output, so that nobody will ever see what is printed; ``> /dev/null`` does not:
+    that is a wish."""
+    return 1 in _CLOSED
 
 
 def not_text(arguments: Sequence[str], bytes_follow: Sequence[str] = ()) -> str | None:

@@ -76,6 +76,15 @@ def check_pool(given: str | None) -> None:
     typer.echo("magnetar: --pool-messages: of the Java client; no meaning here", err=True)
 
 
+def require_output(*, hidden: bool, closed: bool) -> None:
+    """Raise InvalidValueError if messages are to be shown and standard output is closed."""
+    if closed and not hidden:
+        raise InvalidValueError(
+            "standard output is closed (>&-): messages would be acknowledged and never seen; > /dev/null or "
+            "--hide-content takes them unseen"
+        )
+
+
 def refuse(**given: object) -> None:
     """Raise InvalidValueError about flags of Pulsar's tools that are known and not built; empty ones are not given."""
     for name, value in given.items():

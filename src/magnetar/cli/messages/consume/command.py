@@ -17,7 +17,7 @@ from magnetar.contexts.flags import (
     Token,
     Trust,
 )
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, output_was_closed
 
 if TYPE_CHECKING:
     from magnetar.aio import Client
@@ -81,6 +81,7 @@ def consume(
         options = subscription_options(kind, position, mode, queue_size, chunked_max, ack_oldest, replicated)
         options |= decryption(key_value, crypto_failure) | schema_options(schema_type)
         wanted = wanted_topic(topic, regex)
+        flags.require_output(hidden=hide_content, closed=output_was_closed())
 
     async def work(client: Client) -> None:
         async with await client.subscribe(wanted, subscription, **options) as consumer:
