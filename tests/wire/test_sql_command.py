@@ -112,9 +112,9 @@ def test_encrypted_topics_are_read_with_the_private_key(server: Server, query: A
     for flags, code, said in (
         ((), 255, "give --encryption-key-value file:///private.pem, or let --crypto-failure-action be DISCARD or"),
         (("-ca", "never"), 2, "'never' is none of FAIL, DISCARD, CONSUME"),
-        (("-ekv", f"file://{tmp_path}/not-there.pem"), 2, "--encryption-key-value cannot be read: No such file"),
+        (("-ekv", f"file://{tmp_path}/not-there.pem"), 2, "not-there.pem' cannot be read: No such file"),
         (("-ekv", f"file://{public}"), 2, "private key"),
-        (("-ekv", str(private)), 2, "a key is file:///path"),
+        (("-ekv", str(private)), 2, "--encryption-key-value is file:///path"),
     ):
         result = query(text, *flags)
         assert result.exit_code == code and said in result.stderr, (flags, result.stderr, result.exception)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from magnetar.model.errors import InvalidValueError
+from magnetar.model.errors import InvalidValueError, NotAvailableError
 
 if TYPE_CHECKING:
     from magnetar.client.login import ClientLogin
@@ -187,3 +187,12 @@ def _login(flags: ConnectionFlags, saved: Context, environment: Mapping[str, str
         key=flags.key or login.key,
         allow_insecure=login.allow_insecure if flags.allow_insecure is None else flags.allow_insecure,
     )
+
+
+def step_after(error: Exception) -> str:
+    """Return what to do where an address does not answer; empty after other errors, which say it themselves."""
+    from magnetar.client.rest import RestTlsError
+
+    if not isinstance(error, NotAvailableError) or isinstance(error, RestTlsError):
+        return ""
+    return "is the broker running? Another address: --admin-url, or magnetar contexts"

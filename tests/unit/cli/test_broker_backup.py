@@ -7,8 +7,11 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from typer.testing import CliRunner
 
 from magnetar.cli.backup.broker_backup import back_up_broker
+from magnetar.cli.backup.command import app as backup
+from magnetar.cli.permissions.command import app as permissions
 from magnetar.contexts.broker_connection import ConnectionFlags
 from magnetar.model.errors import PersistenceError
 
@@ -42,3 +45,13 @@ def test_a_broker_that_goes_away_says_what_may_be_there_and_what_next() -> None:
     assert said.startswith(f"{url} does not answer: ")
     assert "it was writing backup monday: if that is whole there is a manifest.json in it" in said
     assert said.endswith("if not the same command begins it again")
+
+
+def test_a_broker_that_is_away_has_a_next_step() -> None:
+    for app, words in ((backup, ["monday"]), (permissions, ["explain", "bob", "produce", "t"])):
+        result = CliRunner().invoke(app, [*words, "--admin-url", "http://127.0.0.1:1"])
+        assert result.exit_code == 1
+        said, step = result.stderr.splitlines()
+        assert said == "magnetar: http://127.0.0.1:1 does not answer: [Errno 111] Connection refused"
+        assert step.startswith("is the broker running? Another address: --admin-url, or magnetar contexts")
+        assert ("magnetar backup --data DIRECTORY TO" in step) == (app is backup)

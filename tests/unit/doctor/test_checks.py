@@ -140,3 +140,11 @@ def test_a_broker_that_asks_for_a_login_and_one_that_refuses_it(tmp_path: Path) 
     said = " ".join(refused.output.split())
     assert "answers and refuses the login: " in said and f"the token from file:{tmp_path}/token" in said
     assert "→ --token, --client-conf or --context" in said
+
+
+def test_a_broker_that_was_named_is_looked_at(tmp_path: Path) -> None:
+    """`doctor --admin-url URL` said "no broker to compare with" of one that did not answer, and exited with 0."""
+    named = RUN.invoke(app, ["--data", str(tmp_path), "--admin-url", "http://127.0.0.1:1"])
+    assert named.exit_code == 1
+    assert "failure  broker       http://127.0.0.1:1 does not answer" in named.stdout
+    assert " broker       " not in RUN.invoke(app, ["--data", str(tmp_path)]).stdout

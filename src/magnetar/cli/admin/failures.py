@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 from magnetar.cli.admin.error_report import ErrorReport
 from magnetar.client.rest import RestRefusedError, is_of_permission
-from magnetar.model.errors import MagnetarError, NotAvailableError
+from magnetar.contexts.broker_connection import step_after
+from magnetar.model.errors import MagnetarError
 
 if TYPE_CHECKING:
     from magnetar.cli.admin.call import Call
@@ -33,11 +34,8 @@ def explained(error: Exception, called: str, call: Call) -> ErrorReport:
         # it runs, and answered; the flag has another name here than in client.conf
         said = str(error).replace("(tlsTrustCertsFilePath)", "(--tls-trust-cert-path)")
         return ErrorReport(f"{called}: {said}")
-    if isinstance(error, NotAvailableError):
-        hint = "is the broker running? Another address: --admin-url, or magnetar contexts"
-        return ErrorReport(f"{called}: {error}", following=hint)
     if isinstance(error, MagnetarError):
-        return ErrorReport(f"{called}: {error}")
+        return ErrorReport(f"{called}: {error}", following=step_after(error))
     return ErrorReport(f"{called}: {type(error).__name__}: {error}")
 
 

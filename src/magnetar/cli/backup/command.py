@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from magnetar.contexts.broker_connection import step_after
 from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, Token, Trust, WebUrl
 from magnetar.model.errors import MagnetarError
 from magnetar.runtime.command_line import INTERRUPTED, commands, directory_name, ended_as_by_ctrl_c, found_from_here
@@ -61,6 +62,8 @@ def backup(
                 result = back_up_broker(flags, to)
     except (MagnetarError, OSError) as error:
         typer.echo(f"magnetar: {error}", err=True)
+        if step := step_after(error):
+            typer.echo(f"{step}; of one that is stopped: magnetar backup --data DIRECTORY TO", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         if data is None:

@@ -17,7 +17,7 @@ _SECONDS = 4.0
 
 
 @app.command(
-    epilog="Example: magnetar doctor   # everything but the broker\n\n"
+    epilog="Example: magnetar doctor   # everything but a broker\n\n"
     "Example: magnetar doctor --only broker   # 0 if one answers"
 )
 def doctor(
@@ -29,7 +29,7 @@ def doctor(
         typer.Option(
             metavar="CHECK",
             help="One of python, clock, memory, descriptors, disk, ports, java, spark, broker; may be repeated. "
-            "Without it: all but broker, whose absence is no fault.",
+            "Without it: all, but broker only if an option names one: the absence of another is no fault.",
         ),
     ] = None,
     admin_url: WebUrl = None,
@@ -54,7 +54,8 @@ def doctor(
     except MagnetarError as error:
         typer.echo(f"magnetar: {error}", err=True)
         raise typer.Exit(1) from None
-    wanted = only or [name for name in NAMES if name != "broker"]
+    named = any((admin_url, token, client_conf, context))
+    wanted = only or [name for name in NAMES if name != "broker" or named]
     symptoms = list(ThisMachine(data, rest, SystemClock()).symptoms(wanted))
     if as_json:
         typer.echo(json.dumps([one._asdict() for one in symptoms], indent=2))

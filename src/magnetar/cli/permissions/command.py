@@ -59,7 +59,7 @@ def explain(
 ) -> None:
     """May this role do that? Exits with 0 for yes and 3 for no."""
     from magnetar.cli.permissions.question import in_words, question_path, read_as
-    from magnetar.contexts.broker_connection import ConnectionFlags, connection
+    from magnetar.contexts.broker_connection import ConnectionFlags, connection, step_after
 
     named = {"tenant": tenant, "namespace": namespace, "topic": topic, "subscription": subscription}
     try:
@@ -68,6 +68,8 @@ def explain(
         answer = connection(flags).rest(_PATIENCE_S).ask("GET", path)
     except (MagnetarError, OSError, ValueError) as error:
         typer.echo(f"magnetar: {error}", err=True)
+        if step := step_after(error):
+            typer.echo(step, err=True)
         raise typer.Exit(1) from None
     typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(in_words(answer, read_as(operation, target))))
     raise typer.Exit(0 if answer["allowed"] else REFUSED)

@@ -98,12 +98,17 @@ def _of_uri(given: str | Mapping[str, str] | None, name: str) -> bytes:
         raise InvalidValueError(f"there is no key {name!r}")
     scheme, _, rest = uri.partition(":")
     if scheme == "file":
-        return _content(rest.removeprefix("//"), "the key's URI")
+        return _content(path_of(uri), "the key's URI")
     kind, _, data = rest.partition(",")
     try:
         return base64.b64decode(data, validate=True) if kind.endswith(";base64") else unquote_to_bytes(data)
     except ValueError:
         raise InvalidValueError(f"the URI of key {name!r} is no base64") from None
+
+
+def path_of(uri: str) -> str:
+    """Return the file that a ``file:`` URI names."""
+    return uri.removeprefix("file:").removeprefix("//")
 
 
 def _content(path: str | None, what: str) -> bytes:

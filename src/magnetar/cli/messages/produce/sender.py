@@ -48,11 +48,19 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _content(name: str) -> bytes:
-    with Path(name).open("rb") as file:
-        found = file.read(FILE_BYTES_MAX + 1)
+def _content(flag: str, name: str) -> bytes:
+    """Read a file that a flag names. Raises InvalidValueError naming both."""
+    if not name:
+        raise InvalidValueError(f"{flag} names no file: is a variable not set, or a comma too many?")
+    try:
+        with Path(name).open("rb") as file:
+            found = file.read(FILE_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        step = "commas stand between files; texts follow -m" if flag == "--files" else "name a file that you may read"
+        raise InvalidValueError(f"{flag}: {name!r} cannot be read: {why}; {step}") from None
     if len(found) > FILE_BYTES_MAX:
-        raise InvalidValueError(f"--files: {name} has more than {FILE_BYTES_MAX >> 20} MiB, which is no message")
+        raise InvalidValueError(f"{flag}: {name} has more than {FILE_BYTES_MAX >> 20} MiB, which is no message")
     return found
 
 
@@ -74,7 +82,7 @@ class Sender:
         as_json: bool,
         keys: dict[str, Any] | None = None,
     ) -> None:
-        """``keys``: the parameters of encryption. Raises InvalidValueError, OSError."""
+        """``keys``: the parameters of encryption. Raises InvalidValueError."""
         if times <= 0:
             raise InvalidValueError("Number of times need to be positive number.")
         check_rate(rate)
@@ -83,7 +91,7 @@ class Sender:
             for text in messages
             for part in (text.split(separator) if separator else [text])
         ]
-        bodies += [_content(name) for given in files for name in given.split(",")]
+        bodies += [_content("--files", name) for given in files for name in given.split(",")]
         if not bodies:
             raise InvalidValueError("Please supply message content with either --messages or --files")
         self._topic = topic
@@ -102,7 +110,7 @@ class Sender:
     def choose_schema(
         self, value: str, key: str, encoding: str | None, plain_key: str | None, pair_key: str | None, file: str | None
     ) -> None:
-        """Encode what is sent by the schemas of --value-schema and --key-schema. Raises InvalidValueError, OSError."""
+        """Encode what is sent by the schemas of --value-schema and --key-schema. Raises InvalidValueError."""
         of_value = PayloadSchema.parse(value)
         self._bodies = [of_value.encode(body) for body in self._bodies]
         if encoding is None:
@@ -111,7 +119,9 @@ class Sender:
         if encoding not in ENCODINGS:
             raise InvalidValueError(f"--key-value-encoding-type {encoding} is not valid, only 'separated' or 'inline'")
         of_key = PayloadSchema.parse(key)
-        given = Path(file).read_bytes() if file and pair_key is None else (pair_key or plain_key or "").encode()
+        given = (pair_key or plain_key or "").encode()
+        if file is not None and pair_key is None:
+            given = _content("--key-value-key-file", file)
         there = file is not None or pair_key is not None or plain_key is not None
         encoded = of_key.encode(given) if there else None
         self._schema = key_value_schema(of_key, of_value, encoding)
