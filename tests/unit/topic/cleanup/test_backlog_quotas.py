@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 import pytest
@@ -272,6 +272,27 @@ def test_without_a_limit_there_is_nothing_to_check(size: int, age: int) -> None:
         assert there.quotas.any
         await there.quotas.check(1)
         assert there.producers.closed == 1
+        await there.store.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("policy", [EVICT, HOLD, EXCEPTION])
+@pytest.mark.parametrize("limit", [0, 1])
+@pytest.mark.parametrize("quota", [size_quota, age_quota])
+@pytest.mark.parametrize("names", [(), ("-reader",), ("-reader", COMPACTION_SUBSCRIPTION)])
+def test_where_nobody_has_a_backlog_no_quota_is_reached(
+    policy: QuotaPolicy, limit: int, quota: Callable[[int, QuotaPolicy], TopicPolicies], names: tuple[str, ...]
+) -> None:
+    async def main() -> None:
+        there = await topic(quota(limit, policy))
+        await there.add(*published(1, 2, 3))
+        for name in names:
+            there.subscribe(name)
+        await there.quotas.check(1 << 40)
+        there.quotas.check_producer()
+        assert (there.producers.closed, there.quotas.evicted, there.marks()) == (0, 0, [-1] * len(names))
+        assert there.quotas.evictions == {"size": 0, "time": 0}
         await there.store.close()
 
     run(main())

@@ -38,6 +38,22 @@ def test_cumulative_ack_is_ignored_but_answered() -> None:
     assert stand.subscription.stats().backlog_entries == 5
 
 
+@pytest.mark.parametrize("sub_type", list(SubType))
+def test_a_batch_counts_as_an_acknowledged_entry_once_nothing_of_it_is_left(sub_type: SubType) -> None:
+    stand = Stand(acknowledgment_at_batch_index_level_enabled=True, active_consumer_failover_delay_ms=0)
+    stand.append(2, 2, 2)
+    a, _ = stand.join("a", sub_type, permits=100)
+    for sets, counted in (
+        ([(0, 0b10)], 0),
+        ([(0, 0b01)], 1),
+        ([(1, 0b10), (2, 0b01)], 1),
+        ([(1, 0b01), (2, 0b10)], 3),
+    ):
+        stand.subscription.acks.take_sets(a, [IndexAck(ordinal, (left,), 2) for ordinal, left in sets])
+        assert a.acked_entries == counted
+    assert stand.subscription.stats().backlog_entries == 0
+
+
 @pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Exclusive])
 def test_batch_index_acks(sub_type: SubType) -> None:
     """Only live messages of a batch are charged, and the rest comes back with its ack_set (rules 5.7.7, 5.7.8)."""

@@ -55,6 +55,27 @@ def levels(topic: Topic, name: str) -> list[tuple[LimitLevel, int]]:
 S, T = LimitLevel.SUBSCRIPTION, LimitLevel.TOPIC
 
 
+@pytest.mark.parametrize("whose", ["the topic", "each subscription", "one subscription"])
+def test_a_topic_that_is_loaded_with_limits_obeys_them_from_its_first_subscription_on(whose: str) -> None:
+    async def scenario(place: LoadedTopic) -> None:
+        place.topic.create_subscription("kept", 0)
+        await place.durable()
+        place.loaded_with = {
+            "the topic": TopicPolicies(dispatch_rate=TOPIC),
+            "each subscription": TopicPolicies(subscription_dispatch_rate=TOPIC),
+            "one subscription": TopicPolicies(dispatch_rates={"kept": TOPIC}),
+        }[whose]
+        await place.restart()
+        assert levels(place.topic, "kept") == [(T if whose == "the topic" else S, 10)]
+        connection = subscribed(place.topic, "kept")
+        await asyncio.sleep(0.05)
+        assert len(connection.ordinals) == 1, "a tenth of it at once"
+        subscribed(place.topic, "later")
+        assert len(levels(place.topic, "later")) == (whose != "one subscription")
+
+    simulated(scenario)
+
+
 def test_a_limit_holds_as_soon_as_it_is_set_for_who_is_there_and_who_comes_later() -> None:
     async def scenario(place: LoadedTopic) -> None:
         topic = place.topic

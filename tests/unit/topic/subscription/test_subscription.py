@@ -43,6 +43,19 @@ def test_types_do_not_mix(active: SubType, joining: SubType) -> None:
         assert stand.subscription.stats().type == joining.name
 
 
+@pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared, SubType.Failover])
+def test_permits_of_a_consumer_that_has_left_are_nobodys(sub_type: SubType) -> None:
+    """Its FLOW may have been on the way when it left; others are there."""
+    stand = Stand(active_consumer_failover_delay_ms=0)
+    left, gone = stand.join("a", sub_type)
+    _, connection = stand.join("b", sub_type, permits=100)
+    stand.subscription.remove_consumer(left)
+    stand.subscription.flow(left, 100)
+    stand.append_many(20)
+    assert (sorted(connection.ordinals), gone.ordinals) == (list(range(20)), [])
+    assert (left.state.permits, left.last_flow_ms) == (0, 0)
+
+
 def test_key_shared_modes_do_not_mix() -> None:
     """A Key_Shared consumer of another mode is refused (rule 5.1.3)."""
     sticky = KeySharedMeta(KeySharedMode.STICKY, (IntRange(0, 100),))

@@ -7,9 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from magnetar.model.subscription_types import SubType
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
 from tests.support.loaded_topic import LoadedTopic
+from tests.support.topic_bench import OrdinalConnection
 
 NOBODY = cast(Any, None)
 """No consumer is there from whom an entry could be taken."""
@@ -76,6 +78,32 @@ def test_a_subscription_of_the_same_name_holds_back_what_is_reserved_on_it() -> 
         await reserved(place, TxnId(0, 2), 0)
         dispatch_filter = place.topic.subscriptions["s"].pump.dispatch_filter
         assert dispatch_filter is not None and dispatch_filter.next_open(0, 6) == 1
+        await gone(place)
+
+    run_in(SimLoop(1), main())
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_whose_marker_the_disk_refused_lets_through_what_stands_behind_its_entries(commit: bool) -> None:
+    """No entry comes with the decision then, and so none that would have the subscriptions look again."""
+
+    async def main() -> None:
+        place = await with_entries()
+        txn = TxnId(0, 1)
+        place.append("k", "in the transaction", txn)
+        place.append("k", "behind")
+        await place.durable()
+        connection = OrdinalConnection()
+        subscription = place.topic.subscriptions["s"]
+        consumer = subscription.add_consumer(connection, name="c", consumer_id=1, sub_type=SubType.Exclusive)
+        subscription.flow(consumer, 100)
+        await asyncio.sleep(1)
+        assert connection.ordinals == [0, 1, 2, 3, 4, 5]
+        place.files.fail("append", times=1)
+        place.topic.transacting().end(txn, commit=commit, sent=True)
+        await asyncio.sleep(5)
+        assert connection.ordinals == [0, 1, 2, 3, 4, 5, *([6] if commit else []), 7]
+        assert place.topic.log.end == 8, "the marker is nowhere"
         await gone(place)
 
     run_in(SimLoop(1), main())
