@@ -91,7 +91,8 @@ def open_standard_streams() -> None:
     r"""Have all three, as /dev/null where the shell closed one (``>&-``): the next file that is opened would get its
     number, and what is printed.
 
-    Characters that their encoding lacks are printed as ``\xfc``: names and messages may have any, wherever they go.
+    Characters that their encoding lacks are printed as ``\xfc``: names and messages may have any, wherever they go. So
+    are those that act on a terminal where standard error is one.
     """
     with contextlib.suppress(OSError):  # where there is no /dev/null
         number = os.open(os.devnull, os.O_RDWR)
@@ -107,6 +108,11 @@ def open_standard_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stderr, io.TextIOWrapper) and sys.stderr.isatty():
+        # errors name topics, files and what else others chose
+        from magnetar.runtime.harmless_text import HarmlessStream
+
+        sys.stderr = HarmlessStream(sys.stderr)
 
 
 def output_was_closed() -> bool:

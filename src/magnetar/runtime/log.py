@@ -19,6 +19,7 @@ from typing import Any, Final, TextIO
 from typing_extensions import override
 
 from magnetar.runtime.clock import Clock, SystemClock
+from magnetar.runtime.harmless_text import as_it_is
 from magnetar.runtime.log_counts import LogCounts
 
 _LEVELS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
@@ -63,7 +64,11 @@ def _terminal_handler() -> logging.Handler:
     from rich.logging import RichHandler
 
     handler = RichHandler(
-        console=Console(stderr=True), show_path=False, markup=False, log_time_format="%H:%M:%S", rich_tracebacks=False
+        console=Console(file=as_it_is(sys.stderr)),
+        show_path=False,
+        markup=False,
+        log_time_format="%H:%M:%S",
+        rich_tracebacks=False,
     )
     handler.setFormatter(HarmlessFormatter())
     return handler

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from magnetar.contexts.broker_connection import ConnectionFlags, connection
 from magnetar.model.errors import MagnetarError, PersistenceError
+from magnetar.runtime.harmless_text import as_it_is
 
 _PATH: Final = "/admin/v2/brokers/backup"
 _ANSWER_SECONDS: Final = 120.0
@@ -47,8 +48,9 @@ def back_up_broker(flags: ConnectionFlags, name: str) -> dict[str, Any]:
 
 def _show(text: str) -> None:
     if sys.stderr.isatty():
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        terminal = as_it_is(sys.stderr)
+        terminal.write(text)
+        terminal.flush()
 
 
 class _InterruptedError(MagnetarError):

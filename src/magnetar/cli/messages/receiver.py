@@ -14,6 +14,7 @@ import typer
 from magnetar.cli.messages.cadence import Cadence, check_rate
 from magnetar.cli.messages.printed_message import BOUNDARY, as_json, printed
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.harmless_text import escaped, json_escaped
 
 if TYPE_CHECKING:
     from magnetar.aio import Message
@@ -86,14 +87,21 @@ class Receiver:
         typer.echo(self.waits_for, err=True)
 
     def _show(self, message: Message[Any]) -> None:
+        """Print a message as it is; on a terminal, on which its producer could act, control characters are shown."""
+        terminal = sys.stdout.isatty()
         if self.as_json:
-            typer.echo(as_json(message))
+            line = as_json(message)
+            line = json_escaped(line) if terminal else line
         elif not self.hide_content:
             line = printed(message, as_hex=self.as_hex, metadata=self.metadata)
-            boundary = f"\x1b[2m{BOUNDARY}\x1b[0m" if sys.stdout.isatty() else BOUNDARY
-            typer.echo(f"{boundary}\n{line}")
+            line = f"\x1b[2m{BOUNDARY}\x1b[0m\n{escaped(line)}" if terminal else f"{BOUNDARY}\n{line}"
         elif self.taken % 1000 == 0:
-            typer.echo(f"Received {self.taken} messages")
+            line = f"Received {self.taken} messages"
+        else:
+            return
+        # typer.echo would leave escape sequences out of what goes to a file
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
 
     def say_count(self) -> None:
         """Print the last line, which scripts look for."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, TextIO
 
 from magnetar.cli.output.terminal import terminal_of
-from magnetar.runtime.harmless_text import escaped
+from magnetar.runtime.harmless_text import as_it_is, escaped
 
 _STEPS: Final = "|/-\\"
 
@@ -18,7 +18,7 @@ class WaitingLine:
 
     def __init__(self, said: str, stream: TextIO | None = None) -> None:
         self._said = escaped(said)
-        self._stream = sys.stderr if stream is None else stream
+        self._stream = as_it_is(sys.stderr if stream is None else stream)
         self._shown = terminal_of(self._stream).interactive
         self._turns = 0
 
