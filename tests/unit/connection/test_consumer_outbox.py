@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ import pytest
 
 from magnetar.broker.connection.consumer_outbox import ConsumerOutbox
 from magnetar.broker.connection.indexed_outbox import IndexedOutbox
+from magnetar.broker.connection.old_client_outbox import OldClientOutbox
 from magnetar.protocol import commands as c
 from magnetar.protocol.decoder import Decoder
 from magnetar.storage.ledgers.stored_run import NO_INDEX, StoredRun
@@ -16,6 +18,8 @@ from magnetar.testing.rawclient import make_entry
 
 ENTRIES = [make_entry(b"x" * (300 + number), producer="p", sequence_id=number) for number in range(5)]
 """Far larger than what stands before them, so that no estimate is right that forgets either."""
+CHECKSUM_BYTES = 6
+"""The magic number and the sum; the test's decoder puts them before entries that have none."""
 RUN = StoredRun(100, 7, 20, ENTRIES, None)
 
 
@@ -40,6 +44,11 @@ def consumer() -> tuple[ConsumerOutbox, Outbox]:
 def indexed() -> tuple[ConsumerOutbox, Outbox]:
     out = Outbox()
     return IndexedOutbox(cast(Any, SimpleNamespace(out=out)), 9, 3), out
+
+
+def old() -> tuple[ConsumerOutbox, Outbox]:
+    out = Outbox()
+    return OldClientOutbox(cast(Any, SimpleNamespace(out=out)), 9, 3), out
 
 
 def heard(out: Outbox) -> list[c.CommandMessage]:
@@ -83,6 +92,40 @@ def test_one_entry_that_comes_again(ack_set: tuple[int, ...]) -> None:
     (one,) = heard(out)
     assert (one.message_id.entry, one.entry) == (22, ENTRIES[2])
     assert (one.redelivery_count, one.ack_set, one.consumer_epoch) == (6, ack_set, 4)
+
+
+Way = Callable[[ConsumerOutbox], None]
+
+
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        (lambda to: to.deliver(RUN, 1, 4, None), [(1, 0, ()), (2, 0, ()), (3, 0, ())]),
+        (lambda to: to.deliver(RUN, 2, 3, None), [(2, 0, ())]),
+        (lambda to: to.deliver_picked(RUN, [0, 3, 4], None), [(0, 0, ()), (3, 0, ()), (4, 0, ())]),
+        (lambda to: to.deliver_one(RUN, 2, 6, (5, -1), None), [(2, 6, (5, -1))]),
+    ],
+)
+def test_clients_that_know_no_checksum_get_the_same_without_it(
+    way: Way, expected: list[tuple[int, int, tuple[int, ...]]]
+) -> None:
+    connection, out = old()
+    way(connection)
+    assert [(one.message_id.entry, one.redelivery_count, one.ack_set, one.entry) for one in heard(out)] == [
+        (20 + index, count, ack_set, ENTRIES[index]) for index, count, ack_set in expected
+    ]
+    current, full = consumer()
+    way(current)
+    assert len(b"".join(full.parts)) - len(b"".join(out.parts)) == CHECKSUM_BYTES * len(expected)
+
+
+def test_entries_that_are_kept_nowhere_have_no_checksum_for_such_clients_either() -> None:
+    connection, out = old()
+    connection.deliver_unstored(ENTRIES)
+    assert [one.entry for one in heard(out)] == ENTRIES
+    current, full = consumer()
+    current.deliver_unstored(ENTRIES)
+    assert len(b"".join(full.parts)) - len(b"".join(out.parts)) == CHECKSUM_BYTES * len(ENTRIES)
 
 
 def test_entries_that_are_kept_nowhere() -> None:

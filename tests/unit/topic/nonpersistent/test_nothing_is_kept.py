@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -205,3 +207,24 @@ def test_a_limit_of_consumers_that_changes_holds_for_subscriptions_that_are_ther
     place.policies[NAME.fqn] = TopicPolicies()
     place.topics.policies_changed(lambda name: True)
     join(subscription)
+
+
+@pytest.mark.parametrize("many", [16, 17, 40])
+def test_however_many_subscriptions_there_are_each_gets_every_group_in_order_before_it_is_answered(many: int) -> None:
+    """More than sixteen have their turns one after the other, in several turns of the loop."""
+
+    async def main() -> None:
+        place = Place()
+        topic = place.topics.make(NAME)
+        connections = [join(place.subscription(topic, f"s{number}"), 1000)[1] for number in range(many)]
+        answered: list[int] = []
+        groups = [FanOutGroup([b"%d" % number], None, 1, 1) for number in range(3)]
+        for number, one in enumerate(groups):
+            topic._deliver(one, partial(answered.append, number))
+            for _ in range(50):
+                await asyncio.sleep(0)
+        assert answered == [0, 1, 2]
+        assert {tuple(connection.passed) for connection in connections} == {(b"0", b"1", b"2")}
+        assert (topic.entries_in, topic.msg_in, topic.bytes_in) == (3, 3, 3)
+
+    asyncio.run(main())
