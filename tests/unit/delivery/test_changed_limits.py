@@ -46,7 +46,10 @@ def test_a_new_limit_holds_for_what_is_out_already(sub_type: SubType, whose: str
 
 
 @pytest.mark.parametrize("sub_type", [SubType.Shared, SubType.Key_Shared])
-@pytest.mark.parametrize(("most", "goes_on"), [(2 * OUT - 1, False), (2 * OUT, True), (0, True)])
+@pytest.mark.parametrize(
+    ("most", "goes_on"),
+    [(OUT + 1, False), (2 * OUT - 1, False), (2 * OUT, True), (2 * OUT + 1, True), (3 * OUT, True), (0, True)],
+)
 def test_a_blocked_subscription_goes_on_when_it_has_half_of_the_new_limit(
     sub_type: SubType, most: int, goes_on: bool
 ) -> None:

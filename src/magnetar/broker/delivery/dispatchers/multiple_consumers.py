@@ -44,9 +44,7 @@ class MultipleConsumers(Dispatcher):
         self.blocked |= self.unacked >= self._subscription_limit
         for consumer in self.consumers:
             consumer.blocked |= consumer.unacked >= self._consumer_limit
-            self._credit(consumer, 0)
-        if self.unacked <= self._subscription_limit // 2:
-            self.blocked = False
+            self._credit(consumer, 0)  # it may be free now, and the subscription
 
     # -- for the subclasses ------------------------------------------------------------------------------------
 
