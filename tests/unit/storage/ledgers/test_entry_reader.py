@@ -14,6 +14,7 @@ from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.ledgers.archive import ArchivedEntries
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.ledgers.stored_run import StoredRun
+from magnetar.storage.log.segment import ExtentOffsets
 from magnetar.storage.store import LedgerStore
 from magnetar.storage.store_settings import StoreSettings
 from tests.support.simulated_store import Disk, simulated
@@ -128,6 +129,34 @@ async def test_nothing_is_read_ahead_that_is_there_or_past_the_end(disk: Disk) -
     await asyncio.sleep(1)
     assert (reader.begun, a.read_end) == (2, 4), "that was the end"
     await store.close()
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_what_the_index_does_not_have_is_a_hole_up_to_what_it_has(left: int) -> None:
+    """At the beginning of what a segment holds of a ledger, or all of it: nothing else is read in its place."""
+
+    @simulated
+    async def story(disk: Disk) -> None:
+        disk.settings = COLD
+        store = disk.open()
+        await filled(store, "a", 3)
+        store = await reopened(disk, store)
+        a = store.open_log("a")
+        span = a.spans.holding(0)
+        assert span is not None
+        whole, found = store.reader.places(span), ExtentOffsets()
+        for at in range(3 - left, 3):
+            found.add(whole.firsts[at], whole.offsets[at], whole.lengths[at])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(store.reader), "places", lambda reader, span: found)
+            error = await asked(a, 0)
+        assert isinstance(error, UnreadableError) and error.stop == 3 - left
+        assert f"ordinal 0 of log {a.id} is missing in {segment_name(span.segment)}" in str(error)
+        assert store.reader.reads == 0
+        assert (await asked(a, 0)).entries == [b"0" + bytes(100)]
+        await store.close()
+
+    story()
 
 
 def test_damage_is_named_once_and_anything_else_each_time(caplog: pytest.LogCaptureFixture) -> None:

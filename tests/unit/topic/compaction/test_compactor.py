@@ -13,12 +13,14 @@ from magnetar.broker.topic.subscription.backlog import bytes_behind
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.compaction.messages import MarkerEntry
 from magnetar.model.errors import ServiceNotReadyError
+from magnetar.model.subscription_types import SubType
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.protocol.commands.ids import TxnId
 from magnetar.testing.simloop import SimLoop, run_in
 from tests.support.compacted_topic import all_of, logs
 from tests.support.loaded_topic import LoadedTopic
 from tests.support.tombstones import deletion
+from tests.support.topic_bench import OrdinalConnection
 
 
 def simulated(scenario: Callable[[LoadedTopic], Awaitable[None]], count: int = 12) -> None:
@@ -152,6 +154,60 @@ def test_a_view_that_was_replaced_goes_when_its_last_reader_has_left() -> None:
         assert len(logs(place.store)) == 1
         assert compactor.source(found) is source
         assert [ordinal for ordinal, _ in await all_of(source)] == [9, 10, 11, 12]
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_who_reads_again_from_the_beginning_holds_one_view_and_that_is_the_newest(replaced: bool) -> None:
+    async def scenario(place: LoadedTopic) -> None:
+        compactor = await place.compact()
+        source = compactor.source(reader(place, durable=True))
+        before = compactor.view or pytest.fail()
+        assert [ordinal for ordinal, _ in await all_of(source, 0, 10, step=1)] == [8, 9]
+        if replaced:
+            await publish(place, 12)
+            await place.compact()
+        for _ in range(3):
+            assert [ordinal for ordinal, _ in await all_of(source, 0, 11, step=1)] == (
+                [9, 10] if replaced else [8, 9, 10]
+            )
+        now = compactor.view or pytest.fail()
+        assert (now is before, now.pins) == (not replaced, 1)
+        if replaced:
+            assert before.pins == 0
+            compactor.upkeep()
+        assert len(logs(place.store)) == 1
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_replaced_views_are_looked_for_from_the_oldest_on_that_may_be_there(held: bool, restarted: bool) -> None:
+    """The cursor's record says which that is, or the look after a hundred runs would ask for a hundred logs."""
+
+    async def scenario(place: LoadedTopic) -> None:
+        compactor = await place.compact()
+        assert (compactor.view or pytest.fail()).facts.oldest == 1
+        if held:
+            found = reader(place, durable=True)
+            found.add_consumer(OrdinalConnection(), name="c", consumer_id=1, sub_type=SubType.Exclusive)
+            assert await all_of(compactor.source(found), 0, 9, step=1) == [(8, "8")]
+        for number in range(3):
+            await publish(place, number)
+            compactor = await place.compact()
+            compactor.upkeep()
+        if restarted:
+            await place.restart()
+            compactor = place.topic.compaction()
+        facts = (compactor.view or pytest.fail()).facts
+        assert (facts.generation, facts.oldest) == (4, 1 if held else 3)
+        compactor.upkeep()
+        assert len(logs(place.store)) == (2 if held and not restarted else 1)
+        await publish(place, 4)
+        facts = ((await place.compact()).view or pytest.fail()).facts
+        assert (facts.generation, facts.oldest) == (5, 1 if held and not restarted else 4)
 
     simulated(scenario)
 
