@@ -48,25 +48,41 @@ def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
         spark = builder.getOrCreate()
         register(spark)
         try:
-            yield spark
+            with _ended_by_ctrl_c_alone():
+                yield spark
         finally:
             spark.stop()
         return
     spark = local_session(f"magnetar {name}", cores=cores, memory=memory, brief=True)
     try:
-        yield spark
+        with _ended_by_ctrl_c_alone():
+            yield spark
     finally:
         end_session(spark)
 
 
+@contextmanager
+def _ended_by_ctrl_c_alone() -> Iterator[None]:
+    """Have Ctrl-C be the end of a job also where its clearing up fails for that, as what is cached of Spark does."""
+    try:
+        yield
+    except Exception as error:
+        if _is_of_ctrl_c(error):
+            raise KeyboardInterrupt from None
+        raise
+
+
 def _is_no_ctrl_c(record: logging.LogRecord) -> bool:
     """Whether a record is about something else than Ctrl-C: py4j logs its traceback, and those of what it broke off."""
-    error = record.exc_info[1] if record.exc_info else None
+    return not _is_of_ctrl_c(record.exc_info[1] if record.exc_info else None)
+
+
+def _is_of_ctrl_c(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
-            return False
+            return True
         error = error.__context__
-    return True
+    return False
 
 
 @contextmanager

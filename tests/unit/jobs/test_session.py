@@ -71,3 +71,35 @@ def test_nohup_is_respected() -> None:
         job.send_signal(signal.SIGHUP)
         assert job.stdout.read() == b"ended\n"
     assert job.returncode == 0
+
+
+_CLEARING = """
+import signal, sys
+from magnetar.jobs import session as jobs
+from magnetar.runtime.command_line import written
+from magnetar.spark import session as spark
+spark.local_session = lambda *_, **__: None
+spark.end_session = lambda _: print("ended", flush=True)
+
+def job():
+    with jobs.errors_reported(), jobs.session("audit", 2, "1g"):
+        try:
+            if sys.argv[1] == "ended":
+                signal.raise_signal(signal.SIGTERM)
+        finally:
+            raise RuntimeError("what is cached is not given back: the context is gone")
+
+written(job)
+"""
+
+
+@pytest.mark.parametrize("ending", ["ended", "failed"])
+def test_what_fails_while_an_ended_job_clears_up_is_not_its_end(ending: str) -> None:
+    """Spark's context may be gone by then: SIGTERM in the middle of an audit was a traceback of py4j, and 1."""
+    words = [sys.executable, "-c", _CLEARING, ending]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout == "ended\n"
+    if ending == "ended":
+        assert (done.returncode, done.stderr) == (130, "")
+    else:
+        assert done.returncode == 1 and "RuntimeError: what is cached" in done.stderr
