@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -19,7 +20,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield calls
 
 
-def test_recovery_runs_without_and_topics_are_frozen_as_they_come(done: list[str]) -> None:
+def test_recovery_runs_without_and_what_comes_is_frozen(done: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: 500_000)
     collecting = GarbageCollection()
     assert done == ["disable"]
     collecting.recovered()
@@ -27,11 +29,12 @@ def test_recovery_runs_without_and_topics_are_frozen_as_they_come(done: list[str
     assert done[1:] == ["freeze", "enable", "set_threshold", "collect", "freeze"]
     del done[:]
     frozen = ["collect", "freeze"]
-    for topics, expected in (
-        (999, []), (1000, frozen), (1999, []), (30_000, frozen), (20_001, []), (20_000, ["unfreeze"]),
-        (20_999, []), (21_000, frozen), (12_000, []), (11_000, ["unfreeze"]), (1_001, []), (1_000, ["unfreeze"]),
-        (500, []), (1_500, []), (2_000, frozen), (0, []),
+    for thousands, expected in (
+        (599, []), (600, frozen), (699, []), (3_000, frozen), (2_001, []), (2_000, ["unfreeze"]),
+        (2_099, []), (2_100, frozen), (1_200, []), (1_100, ["unfreeze"]), (101, []), (100, ["unfreeze"]),
+        (50, []), (199, []), (200, frozen), (0, []),
     ):  # fmt: skip
-        asyncio.run(collecting.look(lambda topics=topics: topics))  # type: ignore[misc]  # mypy cannot infer it
-        assert done == expected, topics
+        monkeypatch.setattr(sys, "getallocatedblocks", lambda blocks=thousands * 1000: blocks)
+        asyncio.run(collecting.look())
+        assert done == expected, thousands
         del done[:]

@@ -1,27 +1,30 @@
-"""When Python's cyclic garbage collector looks at what: never at very many topics that are just there.
+"""When Python's cyclic garbage collector looks at what: never again at what is just there.
 
-A collection walks over all objects that are not frozen, and a hundred thousand topics are millions: a quarter of a
-second each time. So recovery, which leaves no garbage, runs without collections, and whenever many topics have come
-since the last time, what is there is frozen: it is not looked at any more. Topics that go need no collection, because a
-closed topic is no reference cycle (tests/sim/test_deleted_topics.py); when very many have gone, what is left is thawed,
-in case something else that was frozen with them was one.
+A collection walks over all objects that are not frozen, and a hundred thousand topics or subscriptions are millions: a
+quarter of a second each time. So recovery, which leaves no garbage, runs without collections, and whenever much has
+come since the last time, garbage is collected and what is left is frozen: it is not looked at any more. What goes needs
+no collection, because a closed topic with its subscriptions is no reference cycle (tests/sim/test_deleted_topics.py);
+when very much has gone, what is left is thawed, in case something else that was frozen with it was one.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import sys
 from typing import Final
 
 from magnetar.runtime.memory.trim import trim
 
-EVERY_SECONDS: Final = 1.0
+EVERY_SECONDS: Final = 0.25
 _YOUNG_OBJECTS: Final = 50_000
 """Young objects before a collection: entries in flight are not garbage, and looking at them again and again is slow."""
-_CAME: Final = 1000
-"""Topics that come before what is there is frozen again."""
-_WENT: Final = 10_000
-"""Topics that go before what is there is thawed."""
+_YOUNG_COLLECTIONS: Final = 5
+"""Collections of young objects before one of those that survived them as well."""
+_CAME: Final = 100_000
+"""Blocks of memory in use that come before what is there is frozen again: those of 1,500 subscriptions, and ten
+milliseconds for the collection."""
+_WENT: Final = 1_000_000
+"""Blocks that go before what is there is thawed."""
 
 
 class GarbageCollection:
@@ -30,7 +33,7 @@ class GarbageCollection:
     def __init__(self) -> None:
         gc.disable()
         self._frozen = 0
-        """Topics at the last freeze or thaw."""
+        """Blocks in use at the last freeze or thaw."""
 
     def recovered(self) -> None:
         """What recovery made stays; collections begin."""
@@ -39,17 +42,18 @@ class GarbageCollection:
 
     def complete(self) -> None:
         """REST has been built, which leaves megabytes of garbage; the system gets half a megabyte of it back."""
-        gc.set_threshold(_YOUNG_OBJECTS, 20, 20)
+        gc.set_threshold(_YOUNG_OBJECTS, _YOUNG_COLLECTIONS, 20)
         gc.collect()
         trim()
         gc.freeze()
+        self._frozen = sys.getallocatedblocks()
 
-    async def look(self, topics: Callable[[], int]) -> None:
-        """Freeze or thaw, by how many topics are loaded now."""
-        now = topics()
+    async def look(self) -> None:
+        """Freeze or thaw, by how much is in use now."""
+        now = sys.getallocatedblocks()
         if now >= self._frozen + _CAME:
             # what is frozen as garbage stays, and keeps the memory around it
-            gc.collect(0)
+            gc.collect()
             gc.freeze()
             self._frozen = now
         elif now <= self._frozen - _WENT:

@@ -89,7 +89,7 @@ async def _serve(data: Path, settings: Settings) -> None:
     announce(f"magnetar is ready: {' '.join(filter(None, urls))} data in {data} ({mode})")
     await node.complete()
     garbage.complete()
-    tasks.repeat(EVERY_SECONDS, lambda: garbage.look(lambda: len(service.topics)), "look")
+    tasks.repeat(EVERY_SECONDS, garbage.look, "look")
     await stop.wait()
     log.info("stopping")
     await tasks.close()
