@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from magnetar.config.settings import Settings
+from magnetar.metadata.collection import change_together
 from magnetar.metadata.resources import Resources
-from magnetar.model.errors import NotFoundError
+from magnetar.metadata.store import RecordWrite
+from magnetar.model.errors import BadVersionError, NotFoundError
 from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject, PartitionedTopic
 from magnetar.testing.memory_metadata import MemoryMetadataStore
@@ -80,3 +84,21 @@ def test_tenants_clusters_groups_and_namespaces() -> None:
         assert [type(one) for one in late] == [NotFoundError] * 2
 
     run_late(act)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 99, 100])
+def test_a_change_together_is_tried_a_hundred_times_and_then_says_so(lost: int) -> None:
+    """Nobody may take it for made if it never was."""
+    store, planned = MemoryMetadataStore(), list[int]()
+
+    def plan() -> list[RecordWrite]:
+        planned.append(len(planned))
+        return [RecordWrite("/a", b"1", 7 if len(planned) <= lost else None), RecordWrite("/b", b"2", None)]
+
+    if lost < 100:
+        asyncio.run(change_together(store, plan))
+    else:
+        with pytest.raises(BadVersionError):
+            asyncio.run(change_together(store, plan))
+    assert len(planned) == min(lost + 1, 100)
+    assert [store.get(path) is not None for path in ("/a", "/b")] == [lost < 100] * 2

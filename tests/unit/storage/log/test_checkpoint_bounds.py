@@ -90,3 +90,32 @@ def test_a_file_with_a_true_checksum_that_is_no_checkpoint_is_refused(damage: st
     whole = bytes(data) + crc32c(bytes(data)).to_bytes(4, "little")
     with pytest.raises(records.RecordError, match="it does not begin as a checkpoint does"):
         head_of(whole)
+
+
+def with_cursor(mark: int, *ranges: tuple[int, int]) -> bytes:
+    """A checkpoint with a log of five entries that has one cursor."""
+    cursor = cursor_records.cursor_record("s", {}, cursor_records.CursorState(1, 2, mark, ranges, []))
+    return encode(HEAD, [log_blob({**LOG, "ledgers": [LEDGER]}, [cursor], [])])
+
+
+@pytest.mark.parametrize(
+    "ranges", [(), ((0, 5),), ((1, 2), (2, 3), (4, 5)), ((3, 4),)]
+)  # fmt: skip
+def test_what_a_cursor_has_acknowledged_ascends_within_its_log(ranges: tuple[tuple[int, int], ...]) -> None:
+    (log,) = decode(with_cursor(-1, *ranges)).logs
+    (cursor,) = log.cursors
+    assert [tuple(one) for one in cursor.state.ranges] == list(ranges)
+
+
+@pytest.mark.parametrize(
+    "ranges", [((1, 1),), ((2, 1),), ((1, 3), (2, 4)), ((3, 4), (1, 2)), ((4, 6),), ((5, 6),)]
+)  # fmt: skip
+def test_ranges_of_a_cursor_that_overlap_or_leave_their_log_are_damage(ranges: tuple[tuple[int, int], ...]) -> None:
+    with pytest.raises(records.RecordError, match="has a cursor with ranges that overlap"):
+        decode(with_cursor(-1, *ranges))
+
+
+def test_a_mark_stands_at_the_last_before_the_first_entry_or_later() -> None:
+    assert decode(with_cursor(-1)).logs[0].cursors[0].state.mark_delete == -1
+    with pytest.raises(records.RecordError, match="has a cursor before its beginning"):
+        decode(with_cursor(-2))

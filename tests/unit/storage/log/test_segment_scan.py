@@ -167,3 +167,20 @@ def test_the_first_sequence_is_that_of_the_first_block_that_counts(before: int |
     file = files.open(segment_name(1), create=True)
     file.append([segment(b"?" * 7, block(5, b"x"), block(6, b"y"), first=5)])
     assert SegmentScan(LocalJournal(files), 1, file, before=before).first_sequence() == first
+
+
+def test_a_strange_record_is_kept_whole_and_nothing_beside_it() -> None:
+    first, strange = block(0, b"before"), block(1, b"strange" * 9)
+    data = segment(first, strange) + block(2, b"after")
+    files = disk()
+    file = files.open(segment_name(1), create=True)
+    file.append([data])
+    scan = SegmentScan(LocalJournal(files), 1, file, None, None)
+    for found in scan:
+        if found.sequence == 1:
+            scan.strange(found, found.records[0], records.RecordError("says nothing"))
+    (name,) = [name for name in files.names() if name.startswith("quarantine")]
+    kept = files.open(name)
+    at = data.index(strange) + records.BLOCK_HEADER_SIZE
+    assert kept.read(0, kept.size()) == data[at : at + len(strange) - records.BLOCK_HEADER_SIZE]
+    assert f"the record at offset {at}" in scan.damage[0] and name in scan.damage[0]
