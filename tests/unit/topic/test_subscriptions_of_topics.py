@@ -114,3 +114,27 @@ def test_a_closed_topic_trims_nothing() -> None:
         assert (topic.trim(), topic.trim_to(20, 0), topic.log.first) == (0, 0, 0)
 
     simulated(scenario)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_entries_are_asked_whether_they_are_chunks_from_the_first_chunk_of_the_topic_on(restarted: bool) -> None:
+    """By every subscription, whenever it was made, and by none before (rule 3.6)."""
+
+    def asked(place: LoadedTopic) -> dict[str, bool]:
+        found = place.topic.subscriptions.items()
+        return {name: subscription.pump.sender.chunk_of is not None for name, subscription in found}
+
+    async def scenario(place: LoadedTopic) -> None:
+        for name in ("first", "second"):
+            opened(place, name, durable=True)
+        assert asked(place) == {"first": False, "second": False}
+        place.topic.chunking.published_one()
+        assert asked(place) == {"first": True, "second": True}
+        place.append("k", "a chunk")
+        await place.durable()
+        if restarted:
+            await place.restart()
+        opened(place, "later", durable=True)
+        assert asked(place) == {"first": True, "second": True, "later": True}
+
+    simulated(scenario)
