@@ -18,6 +18,7 @@ import typer
 
 from magnetar import __version__
 from magnetar.app.rescue import app as rescue_app
+from magnetar.app.typed_words import helped, in_order, passed_whole
 from magnetar.model.errors import InvalidValueError, MagnetarError, PersistenceError
 from magnetar.runtime.command_line import HeadedGroup, commands, directory, file_name, not_text, written
 
@@ -335,21 +336,6 @@ _BYTES_FOLLOW: Final = ("-m", "--messages", "-f", "--files")
 """Flags of ``produce`` whose values are sent, or opened, byte for byte."""
 
 
-def in_order(arguments: list[str]) -> list[str]:
-    """Return a command line of `pulsar-client`, whose connection stands before the command, with it after that."""
-    at = 0
-    while at < len(arguments) and arguments[at].startswith("--") and arguments[at] not in ("--help", "--version"):
-        at += 1 if "=" in arguments[at] else 2
-    if not at or arguments[at : at + 1] not in (["produce"], ["consume"], ["read"]):
-        return arguments
-    return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
-
-
-def helped(arguments: list[str]) -> list[str]:
-    """Return ``help produce`` as ``produce --help``: people type it, and no command has that name."""
-    return [*arguments[1:], "--help"] if arguments[:1] == ["help"] else arguments
-
-
 @app.command(context_settings=_ALL, add_help_option=False)
 def doctor(context: typer.Context) -> None:
     """What is wrong with this machine or with a broker, and what to do about it."""
@@ -392,7 +378,7 @@ def _run() -> None:
     if wrong is not None:
         print(f"magnetar: {wrong}", file=sys.stderr)
         raise SystemExit(2)
-    app(arguments, prog_name="magnetar")
+    app(passed_whole(arguments, PASSED_ON), prog_name="magnetar")
 
 
 if __name__ == "__main__":

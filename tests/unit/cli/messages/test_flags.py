@@ -9,7 +9,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from magnetar.app.main import helped, in_order
+from magnetar.app.typed_words import helped, in_order
 
 CONNECTION = (
     "--auth-params= --auth-plugin= --listener-name= --memory-limit= -ml= --proxy-protocol= --proxy-url= --url= "
