@@ -112,7 +112,10 @@ def restore_directory(source: str, data: str) -> BackupManifest:
         raise PersistenceError(f"{data} lies in the backup {source}; choose a place outside")
     backup = OsFileSystem(source, only_read=True)
     _refuse_what_is_no_backup(source)
-    manifest = checked_manifest(backup)
+    try:
+        manifest = checked_manifest(backup)
+    except PersistenceError as error:
+        raise PersistenceError(f"{source}: {error}") from None
     refuse_newer(backup)
     new = not os.path.lexists(data)
     if not new and not os.path.isdir(data):

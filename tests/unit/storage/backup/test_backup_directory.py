@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.model.errors import ConflictError, InvalidValueError, PreconditionFailedError
+from magnetar.model.errors import ConflictError, InvalidValueError, PersistenceError, PreconditionFailedError
 from magnetar.storage.backends.files import OsFileSystem
 from magnetar.storage.backup import backup_directory
 from magnetar.storage.backup.backup_directory import BackupDirectory
 from magnetar.storage.backup.backup_writer import BackupPart, BackupWriter
+from magnetar.storage.backup.data_directories import restore_directory
 from magnetar.storage.backup.restored_files import checked_manifest, restore_files
 
 
@@ -190,3 +191,12 @@ def test_a_backup_lets_all_files_go_however_it_ends(tmp_path: Path, end: str) ->
         assert len(os.listdir("/proc/self/fd")) == len(before) + (3 if end == "given up" else 1)
         writer.close()
     assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_directory_that_is_no_backup_is_named(tmp_path: Path) -> None:
+    """It said "there is no manifest.json" and not where."""
+    (tmp_path / "etc").mkdir()
+    with pytest.raises(PersistenceError) as refused:
+        restore_directory(str(tmp_path / "etc"), str(tmp_path / "data"))
+    assert str(refused.value).startswith(f"{tmp_path}/etc: there is no manifest.json: this is no backup")
+    assert not (tmp_path / "data").exists()
