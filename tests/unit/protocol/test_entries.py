@@ -319,7 +319,10 @@ def test_whether_a_key_is_needed_to_read_an_entry() -> None:
             e.is_encrypted(broken)
 
 
-@pytest.mark.parametrize(("room", "claimed", "counted"), [(60, 10, 10), (60, 11, 10), (65, 11, 10), (66, 11, 11)])
+@pytest.mark.parametrize(
+    ("room", "claimed", "counted"),
+    [(60, 10, 10), (60, 11, 10), (65, 11, 10), (66, 11, 11), (12, 3, 2), (12, 2, 2), (11, 2, 1), (5, 2, 1)],
+)
 def test_a_batch_counts_no_more_messages_than_its_payload_has_room_for(room: int, claimed: int, counted: int) -> None:
     """Each takes six bytes at least; consumers pay permits for what is counted."""
     entry = e.build_entry(e.EntryMetadata("p", 0, 1, num_messages_in_batch=claimed), bytes(room))
