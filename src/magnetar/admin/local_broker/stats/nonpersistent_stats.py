@@ -7,8 +7,6 @@ the topic the sum of its publishers.
 
 from __future__ import annotations
 
-import asyncio
-
 from magnetar.admin.local_broker.stats.client_counters import consumer_counters, producer_counters
 from magnetar.admin.local_broker.stats.subscription_stats import (
     NEVER_COUNTED,
@@ -177,13 +175,8 @@ async def nonpersistent_counters(
     topic: NonPersistentTopic, rates: Rates, options: CounterOptions
 ) -> TopicCounters | None:
     """The numbers that /metrics shows; see :func:`topic_counters`."""
-    subscriptions: list[SubscriptionCounters] = []
-    everyone = list(topic.subscriptions.values())
-    for start in range(0, len(everyone), SUBSCRIPTIONS_PER_TURN):
-        if start:
-            await asyncio.sleep(0)
-        some = everyone[start : start + SUBSCRIPTIONS_PER_TURN]
-        subscriptions += [_subscription_counters(subscription, rates, options) for subscription in some]
+    in_steps = in_turns(list(topic.subscriptions.values()), SUBSCRIPTIONS_PER_TURN)
+    subscriptions = [_subscription_counters(subscription, rates, options) async for subscription in in_steps]
     if topic.closed:
         return None
     rate, sent = rates.of(topic), topic.sent()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from magnetar.admin.local_broker.stats.client_counters import consumer_counters, producer_counters
 from magnetar.admin.local_broker.stats.subscription_stats import SUBSCRIPTIONS_PER_TURN, throttled
 from magnetar.admin.values.counters import (
@@ -23,6 +21,7 @@ from magnetar.broker.topic.throughput import Throughput
 from magnetar.broker.topic.topic import Topic
 from magnetar.broker.upkeep.rates import Rates
 from magnetar.model.system_topics import is_system_topic
+from magnetar.runtime.tasks import in_turns
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _MEGABYTE = 1 << 20
@@ -34,15 +33,9 @@ async def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) ->
     None if the topic is closed meanwhile.
     """
     log = topic.log
-    subscriptions: list[SubscriptionCounters] = []
-    paces: list[Throughput] = []
     everyone = list(topic.subscriptions.values())
-    for start in range(0, len(everyone), SUBSCRIPTIONS_PER_TURN):
-        if start:
-            await asyncio.sleep(0)
-        some = everyone[start : start + SUBSCRIPTIONS_PER_TURN]
-        subscriptions += [_subscription(subscription, log, rates, options) for subscription in some]
-        paces += [rates.of(subscription) for subscription in some]
+    in_steps = in_turns(everyone, SUBSCRIPTIONS_PER_TURN)
+    subscriptions = [_subscription(subscription, log, rates, options) async for subscription in in_steps]
     if topic.closed:
         return None
     rate, sent = rates.of(topic), topic.sent()
@@ -63,7 +56,7 @@ async def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) ->
         subscriptions=subscriptions,
         compaction=None if topic.compactor is None else _compaction(topic.compactor),
         writes=None if written is None else WriteCounters(*written.last),
-        stored=_stored(topic, rate, rates, paces),
+        stored=_stored(topic, rate, rates, [rates.of(subscription) for subscription in everyone]),
         transactions=_transactions(topic),
         clients=producer_counters(topic, rates) if options.producers else (),
         messages_out=sent.messages,
