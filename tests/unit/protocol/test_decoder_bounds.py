@@ -67,7 +67,7 @@ def test_a_command_that_is_longer_is_refused_by_a_broker_and_read_by_a_client() 
 @pytest.mark.parametrize("items", [codec.PARTS_MAX, codec.PARTS_MAX + 1])
 @pytest.mark.parametrize("item", ["topic", ""])
 def test_lists_are_bounded_where_they_come_from_a_client(item: str, items: int) -> None:
-    """Also if they take as few bytes as so many can."""
+    """Also if they take as few bytes as so many can: in shorter commands (``_PARTS_FROM``) nobody counts them."""
     frame = codec.encode(c.CommandAddPartitionToTxn(1, c.TxnId(0, 1), (item,) * items))
     assert len(frame) > UNPARSED_FROM
     (found,) = Decoder().feed(frame)
