@@ -124,6 +124,26 @@ def test_the_slowest_lose_their_oldest_messages_down_to_nine_tenths(seed: int) -
     run(main())
 
 
+def test_who_catches_up_during_a_check_keeps_no_other_from_eviction(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        there = await topic(size_quota(300, EVICT))
+        await there.add(*(bytes(100) for _ in range(10)))
+        for name in "abc":
+            there.subscribe(name)
+        evict = Subscription.expire_until
+
+        def while_b_catches_up(evicted: Subscription, ordinal: int) -> int:
+            there.subscriptions["b"].cursor.acknowledge_until(9)
+            return evict(evicted, ordinal)
+
+        monkeypatch.setattr(Subscription, "expire_until", while_b_catches_up)
+        await there.quotas.check(0)
+        assert there.marks() == [7, 9, 7]
+        await there.store.close()
+
+    run(main())
+
+
 @pytest.mark.parametrize(
     ("limit", "mark"), [(101, -1), (100, 0), (99, 0), (91, 0), (90, 1), (89, 1), (50, 5), (10, 9), (1, 9), (0, 9)]
 )

@@ -121,14 +121,12 @@ class BacklogQuotas(TopicFeature):
         return await self._size.reaches(slowest.cursor.mark_delete, limit)
 
     async def _evict_size(self, limit: int) -> None:
-        """Evict from the slowest subscription, then from the next one, as long as they are over the limit."""
-        judged = last = -2
+        """Evict from those subscriptions that are over the limit, the slowest first."""
+        last = -2
         async for reader in in_turns(sorted(self._readers(), key=_mark_delete)):
             mark = reader.cursor.mark_delete
-            if mark != judged:
-                if mark + 1 >= self._log.end or not await self._size.reaches(mark, limit):
-                    return
-                judged = mark
+            if mark + 1 >= self._log.end or not await self._size.reaches(mark, limit):
+                continue  # those that follow may be slower by now: this one may have caught up meanwhile
             if last <= mark:  # it is the same place for all of them
                 last = await self._last_to_go(mark, limit)
             # meanwhile it may have been deleted, or sought back
