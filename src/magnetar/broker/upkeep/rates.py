@@ -112,7 +112,7 @@ class Rates:
 def _flows(
     topics: Iterable[Topic | NonPersistentTopic],
 ) -> Iterator[tuple[Topic | NonPersistentTopic, Paced, Throughput]]:
-    """All that has rates, with its topic and its counters; whoever is gone when it comes to them is there no more."""
+    """All that has rates, with its topic and its counters, read when it is reached."""
     for topic in topics:
         if isinstance(topic, Topic) and topic.results.written is not None:
             topic.results.written.turn()

@@ -25,6 +25,7 @@ from magnetar.broker.topic.publish.producer import Producer
 from magnetar.broker.topic.publish.producers import Admitted, Producers
 from magnetar.broker.topic.publish.publish_checks import PublishChecks, PublishSettings
 from magnetar.broker.topic.publish.topic_epoch import MemoryEpoch
+from magnetar.broker.topic.subscription.subscription_stats import sent_by
 from magnetar.broker.topic.throughput import UNSEEN, Pace
 from magnetar.broker.topic.topic_api import SubscriptionApi
 from magnetar.model.errors import MagnetarError, ServiceNotReadyError
@@ -164,12 +165,7 @@ class NonPersistentTopic:
 
     def sent(self) -> SentTotals:
         """Since the topic was made, by subscriptions that are gone too."""
-        messages, size = self._sent_before
-        for subscription in self.subscriptions.values():
-            of_one = subscription.totals.sent(subscription.consumers)
-            messages += of_one.messages
-            size += of_one.bytes
-        return SentTotals(messages, size)
+        return sent_by(self.subscriptions.values(), self._sent_before)
 
     def dropped(self) -> int:
         """Messages that a subscription could not give to any consumer, once for each such subscription."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from magnetar.broker.delivery.dispatchers.dispatcher import Dispatcher
 from magnetar.broker.delivery.dispatchers.key_shared import KeyShared
@@ -116,14 +116,6 @@ class Totals:
         self.last_sent_ms = max(self.last_sent_ms, consumer.last_sent_ms)
         self.last_acked_ms = max(self.last_acked_ms, consumer.last_acked_ms)
 
-    def sent(self, consumers: Iterable[Consumer]) -> SentTotals:
-        """What has gone out, with that of the consumers that are there."""
-        messages, size = self.messages_out, self.bytes_out
-        for consumer in consumers:
-            messages += consumer.messages_out
-            size += consumer.bytes_out
-        return SentTotals(messages, size)
-
     def with_those(self, consumers: list[Consumer]) -> Totals:
         """A copy that includes the consumers that are there."""
         result = Totals()
@@ -132,6 +124,26 @@ class Totals:
         for consumer in consumers:
             result.add(consumer)
         return result
+
+
+class _Counted(Protocol):
+    """A subscription, persistent or not."""
+
+    totals: Totals
+
+    @property
+    def consumers(self) -> list[Consumer]: ...
+
+
+def sent_by(subscriptions: Iterable[_Counted], before: SentTotals) -> SentTotals:
+    """What these have sent, added to ``before``; made without a copy of all their counters."""
+    messages, size = before
+    for subscription in subscriptions:
+        holders: tuple[Totals | Consumer, ...] = (subscription.totals, *subscription.consumers)
+        for counted in holders:
+            messages += counted.messages_out
+            size += counted.bytes_out
+    return SentTotals(messages, size)
 
 
 def subscription_stats(

@@ -14,6 +14,7 @@ from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.ports import Done, SentTotals
 from magnetar.broker.topic.publish.chunk_record import chunk
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscription_stats import sent_by
 from magnetar.model.errors import NotAllowedError
 from magnetar.model.own_properties import REPLICATED, is_replicated
 from magnetar.protocol.sticky_key import sticky_keys
@@ -213,12 +214,7 @@ class Subscriptions(Mapping[str, Subscription]):
 
     def sent(self) -> SentTotals:
         """What has gone out since the topic was loaded, by subscriptions that are gone too."""
-        messages, size = self._sent_before
-        for subscription in self._by_name.values():
-            of_one = subscription.totals.sent(subscription.consumers)
-            messages += of_one.messages
-            size += of_one.bytes
-        return SentTotals(messages, size)
+        return sent_by(self._by_name.values(), self._sent_before)
 
     def consumer_count(self) -> int:
         """Connected consumers of all subscriptions."""
