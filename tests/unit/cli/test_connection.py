@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +207,37 @@ def test_a_login_may_name_files_of_the_current_directory(
         assert str(found.credentials) == f"the token from file:{tmp_path}/admin.token"
     for found in (connection(ConnectionFlags(token="file:~/t"), environment).login, login("file:~/t")):
         assert str(found.credentials) == "the token from file:/home/me/t"
+
+
+def test_settings_of_tests_that_were_killed_are_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run under `timeout`, and one that judged mutants, left a directory in /tmp on a machine with contexts."""
+    (tmp_path / "conf" / "magnetar").mkdir(parents=True)
+    (tmp_path / "conf" / "magnetar" / "contexts.toml").write_text("")
+    (tmp_path / "conf" / "pip").mkdir()
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "conf"))
+    program = (
+        "import os, sys; from tests.support.users_settings import leave_out_settings_of_the_user as leave_out;"
+        "leave_out(); print(os.environ['XDG_CONFIG_HOME'], flush=True); sys.stdin.read() or os._exit(0)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def begun() -> tuple[subprocess.Popen[str], Path]:
+        run = subprocess.Popen(
+            [sys.executable, "-c", program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert run.stdout is not None
+        return run, Path(run.stdout.readline().strip())
+
+    killed, left = begun()
+    killed.communicate()
+    assert left.exists()
+    living, kept = begun()
+    ended, own = begun()
+    assert [left.exists(), kept.exists(), own.exists()] == [False, True, True]
+    ended.communicate("in order")
+    living.communicate("in order")
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert (tmp_path / "conf" / "pip").exists()
