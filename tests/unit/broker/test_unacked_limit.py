@@ -30,7 +30,7 @@ def test_changes_that_take_long_are_rare(takes: float, between: float) -> None:
 
         service: Any = SimpleNamespace(
             settings=Settings(maxUnackedMessagesPerBroker=10, maxUnackedMessagesPerSubscriptionOnBrokerBlocked=0.2),
-            topics={"t": SimpleNamespace(subscriptions={"s": subscription})},
+            topics={"t": SimpleNamespace(loaded_subscriptions=lambda: [subscription])},
             set_unacked_share=changed,
             policy_notification=SimpleNamespace(all_notified=lambda: asyncio.sleep(takes)),
         )

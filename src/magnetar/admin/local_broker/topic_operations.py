@@ -8,9 +8,11 @@ from magnetar.admin.local_broker.entries import message_id
 from magnetar.admin.local_broker.loaded_topics import LoadedTopics, durable, written
 from magnetar.broker.topic.cleanup.retention import apply_retention
 from magnetar.broker.topic.topic import Topic
+from magnetar.model.errors import ServiceNotReadyError
 from magnetar.model.names import TopicName
 from magnetar.model.policies import JsonObject, Retention
 from magnetar.runtime.callbacks import answered
+from magnetar.runtime.tasks import in_turns
 
 
 class LocalTopicOperations:
@@ -63,8 +65,10 @@ async def _truncate(topic: Topic) -> None:
     """Acknowledge and delete everything that is stored now."""
     log = topic.log
     end = log.end
-    for subscription in list(topic.subscriptions.values()):
+    async for subscription in in_turns(topic.subscriptions.each()):
         subscription.skip_until(end - 1)
+    if topic.closed:
+        raise ServiceNotReadyError("Topic is temporarily unavailable")
     log.open_ledger()
     topic.trim_to(min(end, topic.slowest() + 1), 0)
     await written(log.barrier)

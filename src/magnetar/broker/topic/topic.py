@@ -170,6 +170,10 @@ class Topic:
             check_subscription(self.name.fqn, self.policies, len(self.subscriptions))
         return self.subscriptions.open(name, durable=durable, ordinal=ordinal, properties=properties, done=done)
 
+    def loaded_subscriptions(self) -> list[Subscription]:
+        """Those that anything has asked for since the topic was loaded; the others have no consumers."""
+        return self.subscriptions.loaded()
+
     def check_consumer(self, sub_type: SubType) -> None:
         """Whether one more consumer may come. Raises NotAllowedError, ConsumerBusyError (rules 5.1.5, 5.1.6)."""
         check_consumer(self.name.fqn, self.policies, sub_type, self.consumer_count)
@@ -231,7 +235,7 @@ class Topic:
 
     def durable_subscriptions(self) -> list[str]:
         """Names, in the order they were made."""
-        return [name for name, subscription in self.subscriptions.items() if subscription.durable]
+        return [cursor.name for cursor in self.subscriptions.cursors() if cursor.durable]
 
     def consumer_count(self) -> int:
         """Connected consumers of all subscriptions."""

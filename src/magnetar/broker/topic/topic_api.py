@@ -94,6 +94,10 @@ class TopicApi(Protocol):
 
     @property
     def subscriptions(self) -> Mapping[str, SubscriptionApi]: ...
+    def loaded_subscriptions(self) -> Sequence[SubscriptionApi]:
+        """Return those that anything has asked for since the topic was loaded; the others have no consumers."""
+        ...
+
     @property
     def closed(self) -> bool:
         """Unloaded or deleted: clients that wait for it have to look it up again."""

@@ -82,7 +82,7 @@ class InactiveTopicRemoval:
         gone = 0
         async for topic in in_turns(list(self._service.topics.values())):
             minutes = topic.policies.subscription_expiration_minutes
-            async for subscription in in_turns(list(topic.subscriptions.values()) if minutes else ()):
+            async for subscription in in_turns(topic.subscriptions.each() if minutes else ()):
                 if subscription.name == COMPACTION_SUBSCRIPTION or subscription.closed:
                     continue
                 if subscription.durable and now - _last_use(topic, subscription) > minutes * 60_000:
@@ -103,10 +103,10 @@ def _say(before: int, message: str, *args: object, extra: Mapping[str, object]) 
 def _in_use(topic: Topic, *, caught_up_is_enough: bool) -> bool:
     if len(topic.producers):
         return True
-    subscriptions = [s for s in topic.subscriptions.values() if s.name != COMPACTION_SUBSCRIPTION]
+    cursors = [cursor for cursor in topic.subscriptions.cursors() if cursor.name != COMPACTION_SUBSCRIPTION]
     if not caught_up_is_enough:
-        return bool(subscriptions)
-    return any(subscription.consumers or subscription.cursor.backlog() for subscription in subscriptions)
+        return bool(cursors)
+    return any(cursor.attended or cursor.backlog() for cursor in cursors)
 
 
 def _retained(topic: Topic, idle_ms: int) -> bool:

@@ -58,8 +58,8 @@ class Liveness:
         looks: dict[Subscription, _Look] = {}
         healed = 0
         async for topic in in_turns(list(self._service.topics.values()), _TOPICS_PER_TURN):
-            for subscription in list(getattr(topic, "subscriptions", {}).values()):
-                if isinstance(subscription, Subscription) and subscription.consumers:
+            for subscription in topic.loaded_subscriptions():
+                if subscription.consumers:
                     look = self._judge(subscription)
                     looks[subscription] = look
                     healed += look.stuck > 0

@@ -162,7 +162,7 @@ class Upkeep:
 
     async def _expire(self, topic: Topic) -> int:
         before = self._service.clock.now_ms() - topic.policies.message_ttl_s * 1000
-        due = [one for one in topic.subscriptions.values() if one.name not in self._never_expire]
+        due = (one for one in topic.subscriptions.each() if one.name not in self._never_expire)
         return sum([await expire(subscription, before) async for subscription in in_turns(due)])
 
     async def check_quotas(self) -> None:

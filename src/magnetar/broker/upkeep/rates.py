@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from magnetar.broker.service import BrokerService
 from magnetar.broker.topic.dispatch.consumer import Consumer
-from magnetar.broker.topic.nonpersistent.nonpersistent_subscription import NonPersistentSubscription
 from magnetar.broker.topic.nonpersistent.nonpersistent_topic import NonPersistentTopic
 from magnetar.broker.topic.subscription.subscription import Subscription
 from magnetar.broker.topic.subscription.subscription_stats import Totals
@@ -124,8 +123,7 @@ def _flows(
                 producer.msg_in, producer.bytes_in, dropped=producer.msg_dropped, chunks=producer.chunks_in
             )
             yield topic, producer, counted
-        subscriptions: list[Subscription | NonPersistentSubscription] = [*topic.subscriptions.values()]
-        for subscription in subscriptions:
+        for subscription in topic.loaded_subscriptions():
             marks = subscription.cursor.times_written if isinstance(subscription, Subscription) else 0
             yield topic, subscription, _delivered(subscription.counters(), subscription.dropped, marks)
             for consumer in list(subscription.consumers):

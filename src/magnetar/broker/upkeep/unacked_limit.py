@@ -78,5 +78,5 @@ class UnackedLimit:
 
 def _dispatchers(topics: Iterable[Topic]) -> Iterator[Dispatcher | None]:
     for topic in topics:
-        for subscription in list(topic.subscriptions.values()):
+        for subscription in topic.loaded_subscriptions():
             yield subscription.pump.dispatcher

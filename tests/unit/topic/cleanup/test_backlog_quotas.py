@@ -9,16 +9,17 @@ from typing import Any, cast
 
 import pytest
 
+from magnetar.broker.throttling.passes import Passes
 from magnetar.broker.topic.cleanup.backlog_quotas import BacklogQuotas
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.dispatch.dispatcher_choice import TopicIdentity
 from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.model.errors import QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import BacklogQuota, QuotaPolicy, TopicPolicies
 from magnetar.protocol.entries import EntryMetadata, build_entry
-from magnetar.protocol.sticky_key import sticky_keys
 from magnetar.runtime.clock import SystemClock
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 from magnetar.storage.local_store import LocalLedgerStore
@@ -45,7 +46,7 @@ class SmallTopic:
         self.store = store
         self.log: ManagedLedger = store.open_log("t")
         self.producers = FakeProducers()
-        self.subscriptions: dict[str, Subscription] = {}
+        self.subscriptions = Subscriptions(TopicIdentity("t"), self.log, DispatchSettings(), SystemClock(), Passes())
         self.quotas = BacklogQuotas(self.log, cast("Producers", self.producers), self.subscriptions, policies)
 
     async def add(self, *entries: bytes) -> None:
@@ -54,13 +55,10 @@ class SmallTopic:
         await self.store.journal.drain()
 
     def subscribe(self, name: str, mark: int = -1) -> Subscription:
-        durable = not name.startswith("-")
-        cursor = self.log.open_cursor(name, 0, durable=durable)
-        cursor.acknowledge_until(mark)
-        made = Subscription(
-            TopicIdentity("t"), name, self.log, cursor, DispatchSettings(), SystemClock(), sticky_keys, durable=durable
-        )
-        self.subscriptions[name] = made
+        made = self.subscriptions.open(
+            name, durable=not name.startswith("-"), ordinal=lambda: 0, properties={}, done=lambda: None
+        )  # fmt: skip
+        made.cursor.acknowledge_until(mark)
         return made
 
     def marks(self) -> list[int]:

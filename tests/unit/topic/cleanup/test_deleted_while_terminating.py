@@ -22,6 +22,9 @@ from magnetar.storage.store_settings import StoreSettings
 class NoSubscriptions(dict[str, Any]):
     terminated = False
 
+    def loaded(self) -> list[Any]:
+        return []
+
 
 def opened(path: Path) -> LocalLedgerStore:
     store = LocalLedgerStore(OsFileSystem(str(path)), SystemClock(), StoreSettings())

@@ -24,10 +24,10 @@ async def internal_stats(topic: Topic) -> JsonObject:
     """The answer to ``GET .../internalStats``."""
     cursors: JsonObject = {}
     waiting = 0
-    async for name, subscription in in_turns(list(topic.subscriptions.items()), SUBSCRIPTIONS_PER_TURN):
+    async for subscription in in_turns(topic.subscriptions.each(), SUBSCRIPTIONS_PER_TURN):
         waits = _waits(subscription, topic.log)
         waiting += waits
-        cursors[name] = await _cursor(subscription, topic.log, waits)
+        cursors[subscription.name] = await _cursor(subscription, topic.log, waits)
     stored = log_stats(topic.log)
     stored.update(waitingCursorsCount=waiting, cursors=cursors)
     if topic.termination.terminated:

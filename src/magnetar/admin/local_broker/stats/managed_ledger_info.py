@@ -33,8 +33,8 @@ async def managed_ledger_info(topic: Topic) -> JsonObject:
         "modificationDate": instant(ledgers[-1].opened_ms),
     }
     cursors: JsonObject = {}
-    async for name, one in in_turns(list(topic.subscriptions.items()), SUBSCRIPTIONS_PER_TURN):
-        cursors[name] = {**dates, **await _cursor(one, log)}
+    async for one in in_turns(topic.subscriptions.each(), SUBSCRIPTIONS_PER_TURN):
+        cursors[one.name] = {**dates, **await _cursor(one, log)}
     last = topic.termination.last if topic.termination.terminated else None
     return {
         **dates,

@@ -21,8 +21,8 @@ async def offline_backlog(name: TopicName, parts: AsyncIterator[Topic], broker: 
         for one in part.log.table.ledgers:
             stored, messages = stored + one.bytes, messages + one.entries
             ledgers.append({"entries": one.entries, "timestamp": one.closed_ms, "size": one.bytes, "ledgerId": one.id})
-        for text, subscription in part.subscriptions.items():
-            behind[text] = behind.get(text, 0) + subscription.stats().backlog_entries
+        for cursor in part.subscriptions.cursors():
+            behind[cursor.name] = behind.get(cursor.name, 0) + cursor.backlog()
     return {
         "storageSize": stored,
         "totalMessages": messages,

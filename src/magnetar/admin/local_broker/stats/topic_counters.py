@@ -33,9 +33,11 @@ async def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) ->
     None if the topic is closed meanwhile.
     """
     log = topic.log
-    everyone = list(topic.subscriptions.values())
-    in_steps = in_turns(everyone, SUBSCRIPTIONS_PER_TURN)
-    subscriptions = [_subscription(subscription, log, rates, options) async for subscription in in_steps]
+    subscriptions: list[SubscriptionCounters] = []
+    paces: list[Throughput] = []
+    async for subscription in in_turns(topic.subscriptions.each(), SUBSCRIPTIONS_PER_TURN):
+        subscriptions.append(_subscription(subscription, log, rates, options))
+        paces.append(rates.of(subscription))
     if topic.closed:
         return None
     rate, sent = rates.of(topic), topic.sent()
@@ -56,7 +58,7 @@ async def topic_counters(topic: Topic, rates: Rates, options: CounterOptions) ->
         subscriptions=subscriptions,
         compaction=None if topic.compactor is None else _compaction(topic.compactor),
         writes=None if written is None else WriteCounters(*written.last),
-        stored=_stored(topic, rate, rates, [rates.of(subscription) for subscription in everyone]),
+        stored=_stored(topic, rate, rates, paces),
         transactions=_transactions(topic),
         clients=producer_counters(topic, rates) if options.producers else (),
         messages_out=sent.messages,

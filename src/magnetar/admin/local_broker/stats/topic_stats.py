@@ -26,8 +26,8 @@ async def topic_stats(topic: Topic, rates: Rates, options: StatsOptions, broker_
     # before anything is read: the topic may be unloaded meanwhile
     slowest = topic.slowest()
     subscriptions: JsonObject = {}
-    async for name, subscription in in_turns(list(topic.subscriptions.items()), SUBSCRIPTIONS_PER_TURN):
-        subscriptions[name] = await subscription_stats(subscription, topic.log, rates, options)
+    async for subscription in in_turns(topic.subscriptions.each(), SUBSCRIPTIONS_PER_TURN):
+        subscriptions[subscription.name] = await subscription_stats(subscription, topic.log, rates, options)
     holes = {
         name: sum(_integer(s, name) for s in subscriptions.values())
         for name in ("nonContiguousDeletedMessagesRanges", "nonContiguousDeletedMessagesRangesSerializedSize")

@@ -5,7 +5,7 @@ Texts of refused producers repeat themselves as Apache Pulsar's do, so that a pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Sequence, Sized
 from typing import Any, Final, Protocol
 
 from magnetar.broker.connection.handlers.metadata_write import write_metadata
@@ -44,8 +44,7 @@ class SchemaTopic(Protocol):
     def name(self) -> TopicName: ...
     @property
     def producers(self) -> Sized: ...
-    @property
-    def subscriptions(self) -> Mapping[str, _Subscription]: ...
+    def loaded_subscriptions(self) -> Sequence[_Subscription]: ...
     @property
     def log(self) -> _Log: ...
 
@@ -89,7 +88,7 @@ def _in_use(topic: SchemaTopic) -> bool:
         return True
     return any(
         not consumer.info.get("takesAnySchema")
-        for subscription in topic.subscriptions.values()
+        for subscription in topic.loaded_subscriptions()
         for consumer in subscription.consumers
     )
 

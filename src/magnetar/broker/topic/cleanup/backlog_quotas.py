@@ -8,7 +8,6 @@ until the backlog has shrunk, or lets go of the oldest messages of the slowest s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final
 
 from typing_extensions import override
@@ -16,13 +15,14 @@ from typing_extensions import override
 from magnetar.broker.topic.cleanup.expiry import expire
 from magnetar.broker.topic.publish.producers import Producers
 from magnetar.broker.topic.subscription.backlog import BacklogSize, bytes_behind, run_at
-from magnetar.broker.topic.subscription.subscription import Subscription
+from magnetar.broker.topic.subscription.subscriptions import Subscriptions
 from magnetar.broker.topic.topic_feature import TopicFeature
 from magnetar.model.errors import MagnetarError, QuotaExceededError, QuotaExceededHoldError
 from magnetar.model.system_topics import COMPACTION_SUBSCRIPTION
 from magnetar.model.topic_policies import QuotaPolicy, TopicPolicies
 from magnetar.protocol.stored_metadata import stored_publish_time
 from magnetar.runtime.tasks import in_turns
+from magnetar.storage.ledgers.cursor import Cursor
 from magnetar.storage.ledgers.managed_ledger import ManagedLedger
 
 _TARGET: Final = 0.9
@@ -33,7 +33,7 @@ class BacklogQuotas(TopicFeature):
     """One topic's quotas; made with it, idle while there is none."""
 
     def __init__(
-        self, log: ManagedLedger, producers: Producers, subscriptions: Mapping[str, Subscription],
+        self, log: ManagedLedger, producers: Producers, subscriptions: Subscriptions,
         policies: TopicPolicies,
     ) -> None:  # fmt: skip
         self._log = log
@@ -73,7 +73,7 @@ class BacklogQuotas(TopicFeature):
         slowest, quota = self._slowest(), self._policies.size_quota
         if slowest is None:
             return
-        mark = slowest.cursor.mark_delete
+        mark = slowest.mark_delete
         policy = self._blocked if mark == self._blocked_at else None
         if policy is None and 0 <= quota.limit <= bytes_behind(self._log, mark):
             policy = quota.policy
@@ -103,35 +103,36 @@ class BacklogQuotas(TopicFeature):
         self._blocked = blocked
         if blocked is not None:
             slowest = self._slowest()
-            self._blocked_at = -1 if slowest is None else slowest.cursor.mark_delete
+            self._blocked_at = -1 if slowest is None else slowest.mark_delete
             self._producers.close_all()
 
-    def _readers(self) -> list[Subscription]:
-        return [s for s in self._subscriptions.values() if s.durable and s.name != COMPACTION_SUBSCRIPTION]
+    def _readers(self) -> list[Cursor]:
+        return [c for c in self._subscriptions.cursors() if c.durable and c.name != COMPACTION_SUBSCRIPTION]
 
-    def _slowest(self) -> Subscription | None:
+    def _slowest(self) -> Cursor | None:
         return min(self._readers(), key=_mark_delete, default=None)
 
     # size --------------------------------------------------------------------------------------------------------
 
     async def _too_much(self) -> bool:
         limit, slowest = self._policies.size_quota.limit, self._slowest()
-        if limit < 0 or slowest is None or slowest.cursor.mark_delete + 1 >= self._log.end:
+        if limit < 0 or slowest is None or slowest.mark_delete + 1 >= self._log.end:
             return False
-        return await self._size.reaches(slowest.cursor.mark_delete, limit)
+        return await self._size.reaches(slowest.mark_delete, limit)
 
     async def _evict_size(self, limit: int) -> None:
         """Evict from those subscriptions that are over the limit, the slowest first."""
         last = -2
         async for reader in in_turns(sorted(self._readers(), key=_mark_delete)):
-            mark = reader.cursor.mark_delete
+            mark = reader.mark_delete
             if mark + 1 >= self._log.end or not await self._size.reaches(mark, limit):
                 continue  # those that follow may be slower by now: this one may have caught up meanwhile
             if last <= mark:  # it is the same place for all of them
                 last = await self._last_to_go(mark, limit)
             # meanwhile it may have been deleted, or sought back
-            if not reader.closed and reader.cursor.mark_delete >= mark and last > mark:
-                self.evicted += reader.expire_until(last)
+            found = self._subscriptions.get(reader.name)
+            if found is not None and found.cursor is reader and reader.mark_delete >= mark and last > mark:
+                self.evicted += found.expire_until(last)
 
     async def _last_to_go(self, mark: int, limit: int) -> int:
         """The ordinal up to which messages go: to 90 % of the limit, but not below, unless they are that large."""
@@ -155,7 +156,7 @@ class BacklogQuotas(TopicFeature):
         slowest, log = self._slowest(), self._log
         if slowest is None or self._policies.age_quota.limit <= 0:
             return
-        first = slowest.cursor.next_unacknowledged(slowest.cursor.mark_delete + 1)
+        first = slowest.next_unacknowledged(slowest.mark_delete + 1)
         if first < log.end:
             # the first entry that can be read stands for those before it that cannot
             for most in (1, 1000):
@@ -170,12 +171,12 @@ class BacklogQuotas(TopicFeature):
         return limit > 0 and self.oldest_published_ms >= 0 and self.oldest_published_ms + limit * 1000 < now_ms
 
     async def _evict_age(self, before_ms: int) -> None:
-        async for subscription in in_turns([s for s in self._subscriptions.values() if s.durable]):
+        async for subscription in in_turns(s for s in self._subscriptions.each() if s.durable):
             self.evicted += await expire(subscription, before_ms)
 
 
-def _mark_delete(subscription: Subscription) -> int:
-    return subscription.cursor.mark_delete
+def _mark_delete(cursor: Cursor) -> int:
+    return cursor.mark_delete
 
 
 def _refusal(policy: QuotaPolicy) -> MagnetarError:

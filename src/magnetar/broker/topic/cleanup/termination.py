@@ -60,7 +60,7 @@ class Termination:
             log.write_birth()
 
         def written() -> None:
-            for subscription in list(subscriptions.values()):
+            for subscription in subscriptions.loaded():
                 if not subscription.terminated:
                     subscription.topic_terminated()
             if isinstance(log.properties.get(PROPERTY), list):

@@ -171,6 +171,10 @@ class NonPersistentTopic:
         """Messages that a subscription could not give to any consumer, once for each such subscription."""
         return self._dropped_before + sum(subscription.dropped for subscription in self.subscriptions.values())
 
+    def loaded_subscriptions(self) -> list[NonPersistentSubscription]:
+        """All there are."""
+        return list(self.subscriptions.values())
+
     def consumer_count(self) -> int:
         """Connected consumers of all subscriptions."""
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())

@@ -53,12 +53,12 @@ class DispatchRates(TopicFeature):
         self.choose()
 
     def choose(self) -> None:
-        """Choose the limits of every subscription by the policies and settings of now."""
+        """Choose the limits of every loaded subscription by the policies and settings of now."""
         rate = self._policies.dispatch_rate
         if rate != self._topic_rate:
             self._topic_rate = rate
             self._of_topic = self._limit(rate, LimitLevel.TOPIC, "dispatchRate")
-        for subscription in list(self._subscriptions.values()):
+        for subscription in self._subscriptions.loaded():
             self._equip(subscription)
 
     def _equip(self, subscription: Subscription) -> None:

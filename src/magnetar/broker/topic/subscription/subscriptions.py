@@ -1,8 +1,13 @@
-"""All subscriptions of one topic, and what happens to each of them."""
+"""All subscriptions of one topic, and what happens to each of them.
+
+With the topic come only the cursors that are stored; a subscription is loaded from its cursor when it is first asked
+for. A topic may have fifty thousand of them and its load has the loop for itself, so it must not make each. What only
+concerns consumers, and what was counted since the load, is an affair of the loaded ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -28,8 +33,8 @@ class Subscriptions(Mapping[str, Subscription]):
     """The subscriptions by name, in the order in which they were made."""
 
     __slots__ = (
-        "_again", "_by_name", "_chunks", "_clock", "_closed", "_log", "_passes", "_passing", "_sent_before",
-        "_settings", "_topic", "added", "rules", "terminated",
+        "_again", "_chunks", "_clock", "_closed", "_cursors", "_loaded", "_log", "_passes", "_passing",
+        "_sent_before", "_settings", "_terminated_before", "_topic", "added", "rules", "terminated",
     )  # fmt: skip
 
     def __init__(
@@ -43,43 +48,56 @@ class Subscriptions(Mapping[str, Subscription]):
         self._settings = settings
         self._clock = clock
         self._closed = False
-        self._by_name: dict[str, Subscription] = {}
+        self._cursors: dict[str, Cursor] = {}
+        self._loaded: dict[str, Subscription] = {}
         self._chunks = False
         self.rules: tuple[DispatchRule, ...] = ()
         """What every subscription asks before it sends; see :mod:`magnetar.broker.topic.dispatch.dispatch_filter`."""
         self.added: Callable[[Subscription], None] | None = None
-        """Called with each new subscription."""
+        """Called with each subscription that is made or loaded."""
         self.terminated = False
         """Whether nothing more is published to the topic."""
+        self._terminated_before = False
         self._sent_before = SentTotals(0, 0)
         """What subscriptions that are gone had sent."""
 
     @override
     def __getitem__(self, name: str) -> Subscription:
-        return self._by_name[name]
+        found = self._loaded.get(name)
+        return self._load(self._cursors[name]) if found is None else found
 
     @override
     def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
+        return iter(self._cursors)
 
     @override
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self._cursors)
 
     @override
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return name in self._cursors
 
-    @override
-    def values(self) -> ValuesView[Subscription]:
-        return self._by_name.values()
+    def loaded(self) -> list[Subscription]:
+        """Those that anything has asked for since the topic was loaded; others have no consumers, and sent nothing."""
+        return list(self._loaded.values())
+
+    def each(self) -> Iterator[Subscription]:
+        """All that there are now, each loaded when it is reached; what is deleted meanwhile is left out."""
+        for name in list(self._cursors):
+            if name in self._cursors:
+                yield self[name]
+
+    def cursors(self) -> list[Cursor]:
+        """Those of all subscriptions, which need not be loaded for it."""
+        return list(self._cursors.values())
 
     # coming and going --------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Make the subscriptions of the cursors that the log has."""
-        for cursor in list(self._log.cursors.values()):
-            self._add(cursor, durable=True, created=False)
+        """Take the cursors that the log has."""
+        self._cursors.update(self._log.cursors)
+        self._terminated_before = self.terminated
 
     def open(
         self, name: str, *, durable: bool, ordinal: Callable[[], int], properties: Mapping[str, Any], done: Done
@@ -88,10 +106,11 @@ class Subscriptions(Mapping[str, Subscription]):
 
         Raises NotAllowedError if it exists with the other durability (rule 0.12).
         """
-        found = self._by_name.get(name)
+        found = self.get(name)
         if found is None:
             cursor = self._log.open_cursor(name, ordinal(), durable=durable, properties=dict(properties), done=done)
-            return self._add(cursor, durable=durable, created=True)
+            self._cursors[name] = cursor
+            return self._add(cursor, durable=durable, created=True, terminated=self.terminated)
         if found.durable != durable:
             kind = "Durable" if found.durable else "NonDurable"
             raise NotAllowedError(f"{kind} subscription with the same name already exists.")
@@ -107,23 +126,30 @@ class Subscriptions(Mapping[str, Subscription]):
             done()
         return found
 
-    def _add(self, cursor: Cursor, *, durable: bool, created: bool) -> Subscription:
+    def _load(self, cursor: Cursor) -> Subscription:
+        subscription = self._add(cursor, durable=True, created=False, terminated=self._terminated_before)
+        if self.terminated and not self._terminated_before:
+            subscription.topic_terminated()
+        return subscription
+
+    def _add(self, cursor: Cursor, *, durable: bool, created: bool, terminated: bool) -> Subscription:
         subscription = Subscription(
             self._topic, cursor.name, self._log, cursor, self._settings, self._clock, sticky_keys,
-            durable=durable, created=created, terminated=self.terminated,
+            durable=durable, created=created, terminated=terminated,
         )  # fmt: skip
         for rule in self.rules:
             subscription.add_dispatch_rule(rule)
         if self._chunks:
             subscription.has_chunks(chunk)
-        self._by_name[cursor.name] = subscription
+        self._loaded[cursor.name] = subscription
         if self.added is not None:
             self.added(subscription)
         return subscription
 
     def remove(self, name: str) -> Subscription:
         """Forget a subscription and disconnect its consumers; its cursor is the caller's affair."""
-        subscription = self._by_name.pop(name)
+        subscription = self[name]
+        del self._cursors[name], self._loaded[name]
         subscription.close()
         if not subscription.durable:
             self._log.cached_runs.went(subscription.cursor)
@@ -133,9 +159,10 @@ class Subscriptions(Mapping[str, Subscription]):
 
     def close(self) -> None:
         """Disconnect every consumer and forget the subscriptions; their cursors stay with the log."""
-        call_all(self._topic.name, [subscription.close for subscription in self._by_name.values()])
+        call_all(self._topic.name, [subscription.close for subscription in self._loaded.values()])
         self._log.cached_runs.all_went()
-        self._by_name.clear()
+        self._cursors.clear()
+        self._loaded.clear()
         self._closed = True
         self.rules = ()
 
@@ -143,18 +170,18 @@ class Subscriptions(Mapping[str, Subscription]):
 
     def entries_appended(self) -> None:
         """A group of entries is durable: each subscription sends what it can, many of them in turns of the loop."""
-        by_name = self._by_name
-        if len(by_name) == 1:
-            for subscription in by_name.values():
+        loaded = self._loaded
+        if len(loaded) == 1:
+            for subscription in loaded.values():
                 subscription.entries_appended()
         elif self._passing:
             self._again = True
-        elif by_name:
+        elif loaded:
             self._pass()
 
     def _pass(self) -> None:
         self._passing, self._again = True, False
-        self._passes.start(list(self._by_name.values()), Subscription.entries_appended, self._passed)
+        self._passes.start(self.loaded(), Subscription.entries_appended, self._passed)
 
     def _passed(self) -> None:
         self._passing = False
@@ -164,25 +191,25 @@ class Subscriptions(Mapping[str, Subscription]):
     def set_settings(self, settings: DispatchSettings) -> None:
         """A policy changed a limit."""
         self._settings = settings
-        for subscription in list(self._by_name.values()):
+        for subscription in self.loaded():
             subscription.set_settings(settings)
 
     def has_chunks(self) -> None:
         """The topic has chunked messages, or may have from now on (rule 3.6)."""
         self._chunks = True
-        for subscription in self._by_name.values():
+        for subscription in self._loaded.values():
             subscription.has_chunks(chunk)
 
     def add_dispatch_rule(self, rule: DispatchRule) -> None:
         """All subscriptions, those to come included, ask ``rule`` before they read."""
         self.rules += (rule,)
-        for subscription in self._by_name.values():
+        for subscription in self._loaded.values():
             subscription.add_dispatch_rule(rule)
 
     def remove_dispatch_rule(self, rule: DispatchRule) -> None:
         """Call :meth:`Subscription.remove_dispatch_rule` of all of them."""
         self.rules = tuple(other for other in self.rules if other is not rule)
-        for subscription in self._by_name.values():
+        for subscription in self._loaded.values():
             subscription.remove_dispatch_rule(rule)
 
     def dispatch_filter_changed(self) -> None:
@@ -191,12 +218,12 @@ class Subscriptions(Mapping[str, Subscription]):
 
     def let_through(self, ordinals: Sequence[int], rule: DispatchRule | None = None) -> None:
         """Call :meth:`Subscription.let_through` of all of them: these entries are open now."""
-        for subscription in list(self._by_name.values()):
+        for subscription in self.loaded():
             subscription.let_through(ordinals, rule)
 
     def trimmed(self) -> None:
         """The log lost its front: non-durable cursors there go on after it, and count what they lost (rule 4.3.2)."""
-        for subscription in self._by_name.values():
+        for subscription in self._loaded.values():
             if not subscription.durable:
                 subscription.trimmed()
 
@@ -209,13 +236,13 @@ class Subscriptions(Mapping[str, Subscription]):
         """
         if self._closed:
             raise RuntimeError(f"{self._topic.name}: the subscriptions of a closed topic say nothing about its cursors")
-        marks = [s.cursor.mark_delete for s in self._by_name.values() if s.durable]
+        marks = [cursor.mark_delete for cursor in self._cursors.values() if cursor.durable]
         return min(marks, default=self._log.end - 1)
 
     def sent(self) -> SentTotals:
         """What has gone out since the topic was loaded, by subscriptions that are gone too."""
-        return sent_by(self._by_name.values(), self._sent_before)
+        return sent_by(self._loaded.values(), self._sent_before)
 
     def consumer_count(self) -> int:
         """Connected consumers of all subscriptions."""
-        return sum(len(subscription.consumers) for subscription in self._by_name.values())
+        return sum(len(subscription.consumers) for subscription in self._loaded.values())
