@@ -106,12 +106,17 @@ def offload(
     """Copy sealed ledgers to the broker's offloadUrl and have them adopted; exit 1 if any was refused."""
     from magnetar.jobs import offload as job
 
-    with errors_reported():
+    left_out = "the ledgers that the broker has not adopted are as they were; the same command copies them"
+    with errors_reported("nothing was changed" if dry_run else left_out):
         work, left = job.plan(rest_of_directory(admin_url, token, client_conf, context), data, topics, to)
         done: list[job.CopyOutcome] = []
         if work and not dry_run:
-            with session("offload", cores, memory) as spark:
-                done = job.offload(spark, work)
+            try:
+                with session("offload", cores, memory) as spark:
+                    done = job.offload(spark, work)
+            except KeyboardInterrupt:
+                job.clear(work)
+                raise
     rows = [*(job.planned(work) if dry_run else done), *left]
     refused = sum(bool(one.refused) for one in rows)
     ready = [one for one in rows if not one.refused]
@@ -136,12 +141,16 @@ def compact(
     """Compact a large topic; the broker takes the result over as if it had been its own run."""
     from magnetar.jobs.compaction import job
 
-    with errors_reported():
+    with errors_reported(f"{topic} is as it was, unless the broker has the result already"):
         plan = job.plan(rest_of_directory(admin_url, token, client_conf, context), data, topic, to)
         done: list[job.CompactionResult] = []
         if plan is not None:
-            with session("compact", cores, memory) as spark:
-                done.append(job.compact(spark, plan))
+            try:
+                with session("compact", cores, memory) as spark:
+                    done.append(job.compact(spark, plan))
+            except KeyboardInterrupt:
+                job.clear(plan)
+                raise
     title = "compacted" if done else "nothing to do: all closed ledgers are compacted"
     show(f"{topic}: {title}", job.CompactionResult._fields, done)
 
@@ -220,7 +229,7 @@ def replay(
     from magnetar.jobs.replay import ReplayRequest, load_or_make, make_plan
     from magnetar.jobs.replay import replay as publish
 
-    with errors_reported():
+    with errors_reported("the same command publishes what is not there yet"):
         wanted = ReplayRequest(id, source, subscription, target, where).checked()
         found = broker(url, admin_url, token, client_conf, context, both=subscription is not None)
         way, rest = access(found.service_url, found.login, None, patience), found.login.rest(found.web_url)

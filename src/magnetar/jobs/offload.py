@@ -177,6 +177,13 @@ def offload(spark: SparkSession, work: Sequence[CopyTask]) -> list[CopyOutcome]:
     return [CopyOutcome(*row) for row in rows]
 
 
+def clear(work: Sequence[CopyTask]) -> None:
+    """Delete the halves that tasks have left, once their session has ended. Whole copies stay: the broker may be about
+    to adopt them. Raises OSError."""
+    for one in work:
+        object_store_at(one.url).draft(one.name).abandon()
+
+
 def _arrow() -> Any:
     import pyarrow as pa
 

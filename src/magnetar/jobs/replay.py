@@ -101,7 +101,9 @@ def make_plan(access: Access, rest: Rest | None, wanted: ReplayRequest) -> list[
                 ranges.append(Range(partition, START, end))
                 continue
             if rest is None:
-                raise InvalidValueError("the backlog of a subscription is asked for over REST: give --admin http://…")
+                raise InvalidValueError(
+                    "the backlog of a subscription is asked for over REST: give --admin-url http://…"
+                )
             cursors = rest.ask("GET", f"{path_of(partition)}/internalStats")["cursors"]
             if wanted.subscription not in cursors:
                 known = ", ".join(sorted(cursors)) or "none"

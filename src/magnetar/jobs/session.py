@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from magnetar.model.errors import MagnetarError
+from magnetar.runtime.command_line import INTERRUPTED, ended_as_by_ctrl_c
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,18 +24,11 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 
 @contextmanager
 def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
-    """Give a session, stopped at the end; under spark-submit ``cores`` and ``memory`` are not used.
-
-    SIGTERM and SIGHUP end it in order, as Ctrl-C does: files that nothing will name are deleted.
-    """
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:  # nohup has SIGHUP ignored
-                signal.signal(number, signal.default_int_handler)
+    """Give a session, stopped at the end; under spark-submit ``cores`` and ``memory`` are not used."""
     for logger in (None, "py4j.clientserver", "py4j.java_gateway"):
         logging.getLogger(logger).addFilter(_is_no_ctrl_c)
     from magnetar.spark import register
-    from magnetar.spark.session import SETTINGS, end_session, local_session
+    from magnetar.spark.session import SETTINGS, ctrl_c_kept, end_session, local_session
 
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         from pyspark.sql import SparkSession
@@ -45,7 +37,8 @@ def session(name: str, cores: int, memory: str) -> Iterator[SparkSession]:
         for key, value in SETTINGS.items():
             if not key.startswith(("spark.driver.", "spark.ui.")):
                 builder = builder.config(key, value)
-        spark = builder.getOrCreate()
+        with ctrl_c_kept():
+            spark = builder.getOrCreate()
         register(spark)
         try:
             with _ended_by_ctrl_c_alone():
@@ -79,17 +72,26 @@ def _is_no_ctrl_c(record: logging.LogRecord) -> bool:
 
 def _is_of_ctrl_c(error: BaseException | None) -> bool:
     while error is not None:
-        if isinstance(error, KeyboardInterrupt):
+        # pyspark's handler, which is there while a session starts, asks Java although an answer is half read
+        if isinstance(error, KeyboardInterrupt) or str(error).startswith("reentrant call inside"):
             return True
         error = error.__context__
     return False
 
 
 @contextmanager
-def errors_reported() -> Iterator[None]:
-    """Turn errors into one sentence on standard error and exit code `FAILED`."""
+def errors_reported(interrupted: str = "nothing was changed") -> Iterator[None]:
+    """Turn errors into one sentence on standard error and exit code `FAILED`.
+
+    SIGTERM and SIGHUP end a job in order, as Ctrl-C does: files that nothing will name are deleted, and the sentence
+    says what is left, ``interrupted``.
+    """
     try:
-        yield
+        with ended_as_by_ctrl_c():
+            yield
+    except KeyboardInterrupt:
+        sys.stderr.write(f"magnetar: interrupted; {interrupted}\n")
+        raise typer.Exit(INTERRUPTED) from None
     except (MagnetarError, OSError) as error:
         raise _failed(str(error)) from None
     except Exception as error:

@@ -10,6 +10,7 @@ In reading order:
 * ``sink``              what Spark calls; `register`
 * ``merge``             change capture into a Delta table
 * ``lake``              a table from outside of Spark: history, topic positions, upkeep
+* ``abandonable_work``  work on a table that a signal can end at once
 * ``command``           ``magnetar lake``
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -20,6 +21,12 @@ app = commands(
     example="Example: magnetar lake history /lake/flights",
 )
 WEEK: Final = 168.0
+_ONLY_READ: Final = "nothing was changed"
+_COMPACTING: Final = (
+    "the table is whole, with its files as they were or put together; what no version needs of this attempt goes with: "
+    "magnetar lake vacuum {}"
+)
+_VACUUMING: Final = "the table is whole; the same command removes the other files"
 
 Path = Annotated[str, typer.Argument(parser=directory_name, metavar="PATH", help="Directory or URL of the table.")]
 Kind = Annotated[str | None, typer.Option(help="parquet, delta or iceberg; found out if not given.")]
@@ -84,7 +91,7 @@ def verify(path: Path, kind: Kind = None, option: Options = None) -> None:
 @app.command(epilog="Example: magnetar lake compact /lake/flights")
 def compact(path: Path, kind: Kind = None, option: Options = None) -> None:
     """Put small files together; streams may write meanwhile."""
-    done = _call(path, kind, option, lambda lake: lake.compact())
+    done = _call(path, kind, option, lambda lake: lake.compact(), _COMPACTING.format(shlex.quote(path)))
     if done.version is None:
         typer.echo("nothing to put together")
     else:
@@ -100,7 +107,7 @@ def vacuum(
     option: Options = None,
 ) -> None:
     """Remove files that no version needs, and those of attempts that failed."""
-    gone = _call(path, kind, option, lambda lake: lake.vacuum(hours, dry=dry))
+    gone = _call(path, kind, option, lambda lake: lake.vacuum(hours, dry=dry), _ONLY_READ if dry else _VACUUMING)
     for name in gone:
         typer.echo(_escaped(name))
     typer.echo(f"{len(gone)} files {'would go' if dry else 'are gone'}")
@@ -118,12 +125,16 @@ def line_of(commit: Commit) -> str:
     return _escaped(line.replace("\n", " ").rstrip())
 
 
-def _call(path: str, kind: str | None, option: list[str] | None, act: Callable[[Lake], _T]) -> _T:
+def _call(
+    path: str, kind: str | None, option: list[str] | None, act: Callable[[Lake], _T], interrupted: str = _ONLY_READ
+) -> _T:
+    """Return what a table answers; ``interrupted`` is what a signal leaves."""
+    from magnetar.lakehouse.abandonable_work import done_or_abandoned
     from magnetar.lakehouse.lake import open_lake
     from magnetar.lakehouse.model.library_reason import reason_of
 
     try:
-        return act(open_lake(path, kind, _options(option or [])))
+        return done_or_abandoned(lambda: act(open_lake(path, kind, _options(option or []))), _escaped(interrupted))
     except ModuleNotFoundError:  # the group says what to install
         raise
     except MagnetarError as error:

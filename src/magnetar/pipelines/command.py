@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands, file_name
+from magnetar.runtime.command_line import INTERRUPTED, commands, ended_as_by_ctrl_c, file_name
 
 if TYPE_CHECKING:
     from magnetar.pipelines.declaration.model import Pipeline
@@ -40,14 +40,18 @@ def _say(line: str) -> None:
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    """Turn our errors into one paragraph and an exit code."""
+def _explained(interrupted: str = "nothing was changed") -> Iterator[None]:
+    """Turn our errors into one paragraph and an exit code.
+
+    SIGTERM and SIGHUP end a command as Ctrl-C does: with a line that says what is left, ``interrupted``.
+    """
     from magnetar.pipelines.declaration.document import InvalidPipelineError
     from magnetar.pipelines.declaration.secrets import redact
 
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     try:
-        yield
+        with ended_as_by_ctrl_c():
+            yield
     except InvalidPipelineError as error:
         sys.stderr.write(f"{error}\n")
         raise typer.Exit(INVALID) from None
@@ -55,7 +59,8 @@ def _explained() -> Iterator[None]:
         sys.stderr.write(f"magnetar: {redact(str(error))}\n")
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        sys.stderr.write(f"magnetar: interrupted; {interrupted}\n")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _loaded(file: Path) -> Pipeline:
@@ -109,7 +114,7 @@ def run(
     ] = False,
 ) -> None:
     """Run until it is done or stopped (Ctrl-C, SIGTERM, SIGHUP: after the micro-batch); start again to go on."""
-    with _explained():
+    with _explained("the same command goes on after the last whole micro-batch"):
         pipeline = _loaded(file)
         from magnetar.pipelines.declaration.model import Trigger
         from magnetar.pipelines.execution.progress import ProgressView, outline
@@ -192,7 +197,7 @@ def replay(
     cause: Annotated[str, typer.Option(help="Only what died of this: an expectation's name, decode or marked.")] = "",
 ) -> None:
     """Put dead letters back into the topics they came from, each once. Without Spark."""
-    with _explained():
+    with _explained("the same command completes it: nothing is put back twice"):
         pipeline = _loaded(file)
         from magnetar.pipelines.redrive import redrive as put_back
         from magnetar.spark.options.offsets import parse_time

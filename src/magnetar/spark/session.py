@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
+import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -143,7 +146,8 @@ def local_session(
         if SparkContext._gateway is None:
             conf = SparkConf().setAll(list(chosen.items()))
             SparkContext._ensure_initialized(gateway=launch(conf, deaf=deaf), conf=conf)
-        spark = SparkSession.builder.config(map=dict(chosen)).getOrCreate()
+        with ctrl_c_kept():
+            spark = SparkSession.builder.config(map=dict(chosen)).getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() == "JAVA_GATEWAY_EXITED":
             raise ServiceNotReadyError(
@@ -155,6 +159,18 @@ def local_session(
         raise
     register(spark)
     return spark
+
+
+@contextlib.contextmanager
+def ctrl_c_kept() -> Iterator[None]:
+    """Have Ctrl-C do afterwards what it did before: a context of pyspark takes it, and asks Java from the handler, over
+    a connection that may be in the middle of an answer. That is a traceback of py4j."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
@@ -182,7 +198,10 @@ def end_session(spark: SparkSession, *, patience: float = _JAVA_EXIT) -> None:
     process = getattr(gateway, "proc", None)
     try:
         if gateway is not None:
-            spark.stop()
+            with warnings.catch_warnings():
+                # where Ctrl-C has cut the connection pyspark cannot tell Java to stop; it ends all the same, below
+                warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
+                spark.stop()
     except (Py4JError, OSError):
         # Java has ended before, for want of memory perhaps; what is left is to be cleared away all the same.
         if process is None:

@@ -47,3 +47,16 @@ def test_only_what_the_broker_decided_against_is_deleted(
     assert "no" in outcome.refused
     assert path.exists() is stays
     assert (work.name in outcome.refused) is stays
+
+
+def test_the_halves_of_a_job_that_was_ended_are_deleted(tmp_path: Path) -> None:
+    """A whole copy stays: the broker may be about to adopt it."""
+    info = LedgerInfo(1, 0, 9, 9, 9, 900, 0, 1, 2)
+    names = [f"a/ledger-{number}.parquet" for number in range(3)]
+    rest = cast("Any", Broker(409))
+    work = [CopyTask(rest, "persistent://public/default/t", "", info, (), f"file://{tmp_path}", name) for name in names]
+    for name in (names[0], f"{names[1]}.new", "a/another.parquet.new"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    offload.clear(work)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["another.parquet.new", "ledger-0.parquet"]

@@ -28,6 +28,13 @@ def send():
 with jobs.session("audit", 2, "1g"):
     send()
     try:
+        raise RuntimeError("reentrant call inside <_io.BufferedReader name=6>")
+    except RuntimeError:
+        try:
+            raise ConnectionError("while sending or receiving")
+        except ConnectionError:
+            logging.exception("Exception while sending command.")
+    try:
         raise OSError("kept")
     except OSError:
         logging.exception("another error")
@@ -36,6 +43,7 @@ with jobs.session("audit", 2, "1g"):
 
 def test_ctrl_c_is_no_traceback_of_py4j() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
+    assert "reentrant" not in done.stderr and "while sending" not in done.stderr
     assert "KeyboardInterrupt" not in done.stderr and "BrokenPipeError" not in done.stderr
     assert "another error" in done.stderr and "OSError: kept" in done.stderr
 
@@ -48,7 +56,7 @@ if sys.argv[1] == "nohup":
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 spark.local_session = lambda *_, **__: None
 spark.end_session = lambda _: print("ended", flush=True)
-with jobs.session("audit", 2, "1g"):
+with jobs.errors_reported(), jobs.session("audit", 2, "1g"):
     print("began", flush=True)
     time.sleep(1 if sys.argv[1] == "nohup" else 60)
 """
@@ -74,7 +82,7 @@ def test_nohup_is_respected() -> None:
 
 
 _CLEARING = """
-import signal, sys
+import signal, sys, typer
 from magnetar.jobs import session as jobs
 from magnetar.runtime.command_line import written
 from magnetar.spark import session as spark
@@ -82,14 +90,17 @@ spark.local_session = lambda *_, **__: None
 spark.end_session = lambda _: print("ended", flush=True)
 
 def job():
-    with jobs.errors_reported(), jobs.session("audit", 2, "1g"):
+    with jobs.errors_reported("nothing is half done"), jobs.session("audit", 2, "1g"):
         try:
             if sys.argv[1] == "ended":
                 signal.raise_signal(signal.SIGTERM)
         finally:
             raise RuntimeError("what is cached is not given back: the context is gone")
 
-written(job)
+try:
+    written(job)
+except typer.Exit as ending:
+    sys.exit(ending.exit_code)
 """
 
 
@@ -100,6 +111,6 @@ def test_what_fails_while_an_ended_job_clears_up_is_not_its_end(ending: str) -> 
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout == "ended\n"
     if ending == "ended":
-        assert (done.returncode, done.stderr) == (130, "")
+        assert (done.returncode, done.stderr) == (130, "magnetar: interrupted; nothing is half done\n")
     else:
         assert done.returncode == 1 and "RuntimeError: what is cached" in done.stderr

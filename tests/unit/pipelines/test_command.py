@@ -120,3 +120,12 @@ def test_a_signal_before_the_first_micro_batch_is_answered_at_once(
     running.starting = False
     running(signal.SIGTERM, None)
     assert running.asked.is_set() and capfd.readouterr().err == "", "the query's own loop says it"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_verify_with_a_line(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM and SIGHUP ended it without a word."""
+    (tmp_path / "f.yaml").write_text(TEXT)
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: signal.raise_signal(number))
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "f.yaml"), "--no-sources"])
+    assert (done.exit_code, done.output) == (130, "magnetar: interrupted; nothing was changed\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import signal
 import subprocess
 from typing import Any
 
@@ -96,3 +97,11 @@ def test_a_session_whose_java_is_gone_ends_and_another_can_begin(command: str, m
     assert (SparkContext._gateway, SparkContext._jvm, SparkContext._active_spark_context) == (None, None, None)
     assert ended == ["fork server"] and gateway.proc.returncode == 0
     end_session(dying)
+
+
+def test_ctrl_c_stays_what_it_was() -> None:
+    """pyspark's own handler asks Java while an answer may be half read: Ctrl-C in a job was a traceback of py4j."""
+    before = signal.getsignal(signal.SIGINT)
+    with session.ctrl_c_kept():
+        signal.signal(signal.SIGINT, lambda *_: None)
+    assert signal.getsignal(signal.SIGINT) is before

@@ -132,7 +132,6 @@ def compact(spark: SparkSession, plan: CompactionJobPlan) -> CompactionResult:
     """Compact a topic. Raises RestRefusedError (409 if another run finished meanwhile), ConflictError,
     PySparkException."""
     began = time.perf_counter()
-    place = object_store_at(plan.url)
     try:
         with warnings.catch_warnings():
             # pyspark 4.3 looks for pandas here, which is not used
@@ -142,11 +141,18 @@ def compact(spark: SparkSession, plan: CompactionJobPlan) -> CompactionResult:
         files = [row for row in rows if row["entries"]]
         _hand_over(plan, files, messages - stayed)
     finally:
-        for number in range(len(plan.units)):
-            place.delete(_file_name(plan, number))
+        clear(plan)
     size = sum(row["bytes"] for row in files)
     count = sum(row["entries"] for row in files)
     return CompactionResult(plan.topic, messages, stayed, count, size, time.perf_counter() - began)
+
+
+def clear(plan: CompactionJobPlan) -> None:
+    """Delete the files that tasks have written; also once their session has ended, if it did so in the middle of them.
+    Raises OSError."""
+    place = object_store_at(plan.url)
+    for number in range(len(plan.units)):
+        place.delete(_file_name(plan, number))
 
 
 def _passes(spark: SparkSession, plan: CompactionJobPlan) -> tuple[int, list[dict[str, Any]]]:
