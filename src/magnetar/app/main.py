@@ -20,7 +20,7 @@ from magnetar import __version__
 from magnetar.app.rescue import app as rescue_app
 from magnetar.app.typed_words import helped, in_order, passed_whole
 from magnetar.model.errors import InvalidValueError, MagnetarError, PersistenceError
-from magnetar.runtime.command_line import HeadedGroup, commands, directory, file_name, not_text, written
+from magnetar.runtime.command_line import HeadedGroup, commands, complain, directory, file_name, not_text, written
 
 if TYPE_CHECKING:
     from magnetar.config.configuration import Configuration
@@ -89,7 +89,7 @@ def standalone(
             announce(notice)
         run(data, configuration.settings)
     except (MagnetarError, OSError) as error:
-        print(f"magnetar: {error}", file=sys.stderr)
+        complain(error)
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             print(
                 "another program listens there, perhaps another broker; this one takes other ports by "
@@ -148,10 +148,10 @@ def config(
     try:
         configuration = load(file=conf, environment=os.environ, flags=setting or [])
     except MagnetarError as error:
-        print(f"magnetar: {error}", file=sys.stderr)
+        complain(error)
         raise typer.Exit(1) from None
     for notice in configuration.notices:
-        print(notice, file=sys.stderr)
+        complain(notice, lead="")
     for line in settings_list(configuration, changed_only=changed):
         print(line)
 
@@ -181,7 +181,7 @@ def verify(
             require_store(files, str(place))
         report = read_everything(files, elsewhere=elsewhere)
     except (MagnetarError, OSError) as error:
-        print(f"magnetar: {error}", file=sys.stderr)
+        complain(error)
         raise typer.Exit(1) from None
     for line in report.lines:
         print(line)
@@ -376,7 +376,7 @@ def _run() -> None:
         table = importlib.import_module("magnetar.cli.admin.table")
         wrong = misplaced(arguments, _named(), {*table.GROUPS, *table.ALIASES})
     if wrong is not None:
-        print(f"magnetar: {wrong}", file=sys.stderr)
+        complain(wrong)
         raise SystemExit(2)
     app(passed_whole(arguments, PASSED_ON), prog_name="magnetar")
 

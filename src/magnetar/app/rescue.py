@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError, PersistenceError
-from magnetar.runtime.command_line import commands, directory
+from magnetar.runtime.command_line import commands, complain, directory
 
 app = commands(
     "Decide what a damaged directory leaves to an operator.",
@@ -36,7 +35,7 @@ def metadata(
     try:
         doubt = _accept(directory) if accept else _look(directory)
     except (MagnetarError, OSError) as error:
-        print(f"magnetar: {error}", file=sys.stderr)
+        complain(error)
         raise typer.Exit(1) from None
     if doubt is not None:
         raise typer.Exit(1)

@@ -59,18 +59,18 @@ def show(title: str, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Non
     """Print the first `SHOWN_MAX` rows on standard output: as a table, or on a terminal that it does not fit as a block
     of lines for each row.
 
-    Names and contents in them are strangers': they are escaped and never markup.
+    Names and contents in them are strangers': they are one line each and never markup.
     """
     from rich.console import Console
 
-    from magnetar.runtime.harmless_text import escaped  # no page of help needs it
+    from magnetar.runtime.harmless_text import one_line  # no page of help needs it
 
     listed = list(rows)
-    shown = [["" if value is None else escaped(str(value)) for value in row] for row in listed[:SHOWN_MAX]]
+    shown = [["" if value is None else one_line(str(value)) for value in row] for row in listed[:SHOWN_MAX]]
     console = Console(markup=False, highlight=False, emoji=False)
     table = _table(names, shown)
     wide = console.measure(table, options=console.options.update(max_width=_UNBOUNDED)).maximum
-    console.print(escaped(title), soft_wrap=True)
+    console.print(one_line(title), soft_wrap=True)
     if console.is_terminal and wide > console.width:
         for line in _blocks(names, shown):
             console.print(line, soft_wrap=True)

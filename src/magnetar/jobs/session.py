@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, ended_as_by_ctrl_c
+from magnetar.runtime.command_line import INTERRUPTED, complain, ended_as_by_ctrl_c
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,7 +89,7 @@ def errors_reported(interrupted: str = "nothing was changed") -> Iterator[None]:
         with ended_as_by_ctrl_c():
             yield
     except KeyboardInterrupt:
-        sys.stderr.write(f"magnetar: interrupted; {interrupted}\n")
+        complain(f"interrupted; {interrupted}")
         raise typer.Exit(INTERRUPTED) from None
     except (MagnetarError, OSError) as error:
         raise _failed(str(error)) from None
@@ -102,7 +101,7 @@ def errors_reported(interrupted: str = "nothing was changed") -> Iterator[None]:
 
 
 def _failed(text: str) -> typer.Exit:
-    sys.stderr.write(f"magnetar: {text}\n")
+    complain(text)
     return typer.Exit(FAILED)
 
 

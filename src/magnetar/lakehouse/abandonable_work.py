@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from magnetar.runtime.command_line import INTERRUPTED, ended_as_by_ctrl_c
+from magnetar.runtime.command_line import INTERRUPTED, complain, ended_as_by_ctrl_c
 
 _T = TypeVar("_T")
 
@@ -39,7 +38,6 @@ def done_or_abandoned(work: Callable[[], _T], said: str) -> _T:
 
 def _end(said: str) -> NoReturn:
     try:
-        sys.stderr.write(f"magnetar: interrupted; {said}\n")
-        sys.stderr.flush()
+        complain(f"interrupted; {said}")
     finally:
         os._exit(INTERRUPTED)  # an interpreter that ends in order waits for some libraries' threads

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands, directory_name
+from magnetar.runtime.command_line import commands, complain, directory_name
 
 if TYPE_CHECKING:
     from magnetar.lakehouse.lake import Lake
@@ -134,7 +134,7 @@ def _call(
     from magnetar.lakehouse.model.library_reason import reason_of
 
     try:
-        return done_or_abandoned(lambda: act(open_lake(path, kind, _options(option or []))), _escaped(interrupted))
+        return done_or_abandoned(lambda: act(open_lake(path, kind, _options(option or []))), interrupted)
     except ModuleNotFoundError:  # the group says what to install
         raise
     except MagnetarError as error:
@@ -144,7 +144,7 @@ def _call(
             f"{path}: {reason_of(error)}; may this user read and write there, is the table whole, and do --kind and "
             "--option (storage.*, catalog.*) fit it?"
         )
-    typer.echo(f"magnetar: {_escaped(said)}", err=True)
+    complain(said)
     raise typer.Exit(1)
 
 
@@ -159,6 +159,6 @@ def _options(given: list[str]) -> dict[str, str]:
 
 
 def _escaped(text: str) -> str:
-    from magnetar.runtime.harmless_text import escaped  # no page of help needs it
+    from magnetar.runtime.harmless_text import one_line  # no page of help needs it
 
-    return escaped(text)
+    return one_line(text)

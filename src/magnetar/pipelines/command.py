@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, commands, ended_as_by_ctrl_c, file_name
+from magnetar.runtime.command_line import INTERRUPTED, commands, complain, ended_as_by_ctrl_c, file_name
 
 if TYPE_CHECKING:
     from magnetar.pipelines.declaration.model import Pipeline
@@ -39,6 +39,11 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
+def _list(problems: Iterable[str]) -> None:
+    for one in problems:
+        complain(one, lead="")
+
+
 @contextlib.contextmanager
 def _explained(interrupted: str = "nothing was changed") -> Iterator[None]:
     """Turn our errors into one paragraph and an exit code.
@@ -53,13 +58,13 @@ def _explained(interrupted: str = "nothing was changed") -> Iterator[None]:
         with ended_as_by_ctrl_c():
             yield
     except InvalidPipelineError as error:
-        sys.stderr.write(f"{error}\n")
+        _list(map(str, error.problems))
         raise typer.Exit(INVALID) from None
     except (MagnetarError, OSError) as error:
-        sys.stderr.write(f"magnetar: {redact(str(error))}\n")
+        complain(redact(str(error)))
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        sys.stderr.write(f"magnetar: interrupted; {interrupted}\n")
+        complain(f"interrupted; {interrupted}")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -68,7 +73,7 @@ def _loaded(file: Path) -> Pipeline:
 
     pipeline = load(file)
     if wrong := problems_of_functions(pipeline):
-        sys.stderr.write("\n".join(wrong) + "\n")
+        _list(wrong)
         raise typer.Exit(INVALID)
     return pipeline
 

@@ -77,6 +77,15 @@ def written(run: Callable[[], object]) -> None:
         raise SystemExit(1) from None
 
 
+def complain(text: object, *, lead: str = "magnetar: ") -> None:
+    """Print an error, or what belongs to one, as one line of standard error. Names in it that others chose, or that a
+    script was given, begin no line of their own and do nothing to a terminal, now or from a file."""
+    from magnetar.runtime.harmless_text import one_line
+
+    sys.stderr.write(f"{lead}{one_line(str(text))}\n")
+    sys.stderr.flush()
+
+
 def _let_go_of_pipe() -> NoReturn:
     let_go_of_output()
     raise SystemExit(PIPE_CLOSED) from None

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Control characters but tab and newline, and those that turn the direction of text or cannot be seen."""
+_OF_LINES: Final = {ord("\n"): "\\n", ord("\t"): "\\t"}
 
 
 def escaped(text: str) -> str:
@@ -20,6 +21,12 @@ def escaped(text: str) -> str:
 def _visible(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def one_line(text: str) -> str:
+    r"""Return a text as one line, without such characters: a newline in a name begins no line of its own, it is shown
+    as ``\n``."""
+    return escaped(text).translate(_OF_LINES)
 
 
 def json_escaped(text: str) -> str:

@@ -228,10 +228,10 @@ def _say(text: str) -> None:
 
 
 def _failed(failure: _Failure, *, as_json: bool) -> int:
-    from magnetar.runtime.harmless_text import escaped
+    from magnetar.runtime.harmless_text import one_line
 
     sys.stdout.flush()
     said = failure.report
-    lines = [json.dumps(said.members())] if as_json else [escaped(line) for line in said.lines()]
+    lines = [json.dumps(said.members())] if as_json else [one_line(line) for line in said.lines()]
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     return FAILED

@@ -10,7 +10,14 @@ import typer
 from magnetar.contexts.broker_connection import step_after
 from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, Token, Trust, WebUrl
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, commands, directory_name, ended_as_by_ctrl_c, found_from_here
+from magnetar.runtime.command_line import (
+    INTERRUPTED,
+    commands,
+    complain,
+    directory_name,
+    ended_as_by_ctrl_c,
+    found_from_here,
+)
 
 app = commands("Back a broker up.")
 
@@ -61,13 +68,13 @@ def backup(
             with ended_as_by_ctrl_c():
                 result = back_up_broker(flags, to)
     except (MagnetarError, OSError) as error:
-        typer.echo(f"magnetar: {error}", err=True)
+        complain(error)
         if step := step_after(error):
-            typer.echo(f"{step}; of one that is stopped: magnetar backup --data DIRECTORY TO", err=True)
+            complain(f"{step}; of one that is stopped: magnetar backup --data DIRECTORY TO", lead="")
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         if data is None:
             raise
-        typer.echo(f"magnetar: interrupted; nothing was left at {to}", err=True)
+        complain(f"interrupted; nothing was left at {to}")
         raise typer.Exit(INTERRUPTED) from None
     typer.echo(json.dumps(result) if as_json else f"backup {to} is whole: {result['bytes']} bytes")

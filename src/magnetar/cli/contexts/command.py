@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from magnetar.model.errors import ConflictError, InvalidValueError
-from magnetar.runtime.command_line import commands, file_name
+from magnetar.runtime.command_line import commands, complain, file_name
 
 if TYPE_CHECKING:
     from magnetar.contexts.context import Context
@@ -40,7 +40,7 @@ def list_contexts(as_json: AsJson = False) -> None:
         typer.echo(json.dumps({"current": found.current, "contexts": rows}, indent=2))
         return
     if not found.by_name:
-        typer.echo(f"none is saved in {found.path}; magnetar contexts add NAME --web-url URL", err=True)
+        complain(f"none is saved in {found.path}; magnetar contexts add NAME --web-url URL", lead="")
     for name, context in sorted(found.by_name.items()):
         star = "*" if name == found.current else " "
         typer.echo(f"{star} {name}  {context.web_url or '-'}  {context.service_url or '-'}")
@@ -159,5 +159,5 @@ def _checked(act: Callable[[], T]) -> T:
 
 
 def _failed(said: str) -> typer.Exit:
-    typer.echo(f"magnetar: {said}", err=True)
+    complain(said)
     return typer.Exit(1)

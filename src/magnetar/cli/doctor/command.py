@@ -10,7 +10,7 @@ import typer
 
 from magnetar.contexts.flags import ClientConfFile, Context, Token, WebUrl
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands, directory
+from magnetar.runtime.command_line import commands, complain, directory
 
 app = commands("What is wrong here, and what to do about it.")
 _SECONDS = 4.0
@@ -43,16 +43,17 @@ def doctor(
     from magnetar.cli.doctor.symptom import Level
     from magnetar.contexts.broker_connection import ConnectionFlags, connection
     from magnetar.runtime.clock import SystemClock
+    from magnetar.runtime.harmless_text import one_line
 
     unknown = [name for name in only or () if name not in NAMES]
     if unknown:
-        typer.echo(f"magnetar: --only {unknown[0][:80]}: no such check; there are {', '.join(NAMES)}", err=True)
+        complain(f"--only {unknown[0][:80]}: no such check; there are {', '.join(NAMES)}")
         raise typer.Exit(2)
     try:
         flags = ConnectionFlags(web_url=admin_url, token=token, client_conf=client_conf, context=context)
         rest = connection(flags).rest(_SECONDS)
     except MagnetarError as error:
-        typer.echo(f"magnetar: {error}", err=True)
+        complain(error)
         raise typer.Exit(1) from None
     named = any((admin_url, token, client_conf, context))
     wanted = only or [name for name in NAMES if name != "broker" or named]
@@ -62,8 +63,8 @@ def doctor(
     else:
         width = max(len(one.check) for one in symptoms)
         for one in symptoms:
-            typer.echo(f"{one.level:<8} {one.check:<{width}}  {one.says}")
+            typer.echo(f"{one.level:<8} {one.check:<{width}}  {one_line(one.says)}")
             if one.next_step:
-                typer.echo(f"{'':<8} {'':<{width}}  → {one.next_step}")
+                typer.echo(f"{'':<8} {'':<{width}}  → {one_line(one.next_step)}")
     if any(one.level is Level.FAILURE for one in symptoms):
         raise typer.Exit(1)

@@ -12,7 +12,7 @@ import typer
 from magnetar.contexts.flags import ClientConfFile, Context, Token, WebUrl
 from magnetar.model.errors import InvalidValueError, MagnetarError, NotAvailableError
 from magnetar.model.names import TopicName
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, complain
 
 if TYPE_CHECKING:
     from magnetar.client.rest import Rest
@@ -63,9 +63,15 @@ def subscription(
             answer = _get(broker, f"{base}/unacknowledged?{query}", parsed)
             lines = _in_words(located, answer, broker)
     except (MagnetarError, OSError, ValueError) as error:
-        typer.echo(f"magnetar: {error}", err=True)
+        complain(error)
         raise typer.Exit(1) from None
-    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(lines))
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    from magnetar.runtime.harmless_text import one_line
+
+    for line in lines:  # consumers have the names that they like
+        typer.echo(one_line(line))
 
 
 def explained(answer: dict[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ import typer
 from magnetar.cli.messages.cadence import Cadence, check_rate
 from magnetar.cli.messages.printed_message import BOUNDARY, as_json, printed
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.command_line import complain
 from magnetar.runtime.harmless_text import escaped, json_escaped
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Receiver:
                 await done(message)
 
     def _say_silence(self) -> None:
-        typer.echo(self.waits_for, err=True)
+        complain(self.waits_for, lead="")
 
     def _show(self, message: Message[Any]) -> None:
         """Print a message as it is; on a terminal, on which its producer could act, control characters are shown."""

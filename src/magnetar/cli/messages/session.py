@@ -17,7 +17,7 @@ import typer
 from magnetar.cli.messages.interrupts import INTERRUPTED, Interrupts, interrupts
 from magnetar.cli.output.first_trouble import first_trouble_said
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import PIPE_CLOSED, let_go_of_output, output_refused
+from magnetar.runtime.command_line import PIPE_CLOSED, complain, let_go_of_output, output_refused
 
 if TYPE_CHECKING:
     from magnetar.aio import Client
@@ -53,13 +53,13 @@ def run(
     except (MagnetarError, OSError) as error:
         if output_refused(error):
             raise
-        typer.echo(f"magnetar: {error}", err=True)
+        complain(error)
         code = failed
     finally:
         try:
             at_end()
         except MagnetarError as error:
-            typer.echo(f"magnetar: {error}", err=True)
+            complain(error)
             code = failed
     if code:
         raise typer.Exit(code)
@@ -86,7 +86,7 @@ async def _main(
         found.service_url, found.login, listener_name=listener, connections_per_broker=connections
     ) as client:
         signals.leave = partial(_leave, client)
-        with first_trouble_said(log, partial(typer.echo, err=True)):
+        with first_trouble_said(log, partial(complain, lead="")):
             await work(client)
 
 

@@ -10,7 +10,7 @@ from magnetar.cli.perf.consume_command import consume
 from magnetar.cli.perf.produce_command import produce
 from magnetar.cli.perf.read_command import read
 from magnetar.cli.perf.transaction_command import transaction
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import commands, complain
 
 app = commands(
     "Load on a broker, and figures: throughput and latencies, in the format of pulsar-perf.",
@@ -41,7 +41,7 @@ REFUSED: Final = {
 
 def _refuse(context: typer.Context) -> None:
     name = context.info_name or ""
-    typer.echo(f"magnetar: perf {name} is not here: {REFUSED[name]}", err=True)
+    complain(f"perf {name} is not here: {REFUSED[name]}")
     raise typer.Exit(1)
 
 

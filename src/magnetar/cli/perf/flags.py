@@ -25,6 +25,7 @@ from magnetar.contexts.flags import (
     help_of,
 )
 from magnetar.model.errors import InvalidValueError
+from magnetar.runtime.command_line import complain
 
 if TYPE_CHECKING:
     from magnetar.client.rest import Rest
@@ -168,7 +169,7 @@ def without_meaning(given: Namespace, rows: Sequence[Flag]) -> None:
     """Say which flags were given that tune the Java client and change nothing here."""
     names = [row.written.split()[0] for row in rows if getattr(given, row.name) != row.default]
     if names:
-        typer.echo(f"magnetar: {', '.join(names)}: of the Java client; no meaning here", err=True)
+        complain(f"{', '.join(names)}: of the Java client; no meaning here")
 
 
 TRANSACTIONS: Final = (

@@ -6,13 +6,14 @@ import json
 import signal
 import sys
 import threading
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from magnetar.contexts.flags import ClientConfFile, Context, ServiceUrl, Token, WebUrl
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import commands, ending_signals
+from magnetar.runtime.command_line import commands, complain, ending_signals
 
 app = commands(
     "Who may do what, and why.",
@@ -67,12 +68,21 @@ def explain(
         flags = ConnectionFlags(web_url=admin_url, token=token, client_conf=client_conf, context=context)
         answer = connection(flags).rest(_PATIENCE_S).ask("GET", path)
     except (MagnetarError, OSError, ValueError) as error:
-        typer.echo(f"magnetar: {error}", err=True)
+        complain(error)
         if step := step_after(error):
-            typer.echo(step, err=True)
+            complain(step, lead="")
         raise typer.Exit(1) from None
-    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(in_words(answer, read_as(operation, target))))
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2))
+    else:
+        _say(in_words(answer, read_as(operation, target)))
     raise typer.Exit(0 if answer["allowed"] else REFUSED)
+
+
+def _say(lines: Iterable[str]) -> None:
+    from magnetar.runtime.harmless_text import one_line
+
+    typer.echo("\n".join(map(one_line, lines)))
 
 
 def _end_on_signals() -> None:
@@ -135,8 +145,8 @@ def self_test(
         lines = [] if quiet else [*result.lines(), ""]
         counted = f"{result.cases} cases of {len(result.cells)} commands and routes in {result.seconds:.1f} s"
         lines += [*result.differences, f"{counted}: {len(result.differences)} differences"]
-        typer.echo("\n".join(lines))
+        _say(lines)
     if trouble or result is None:
-        typer.echo(f"magnetar: {trouble}", err=True)
+        complain(trouble)
         raise typer.Exit(1)
     raise typer.Exit(REFUSED if result.differences else 0)

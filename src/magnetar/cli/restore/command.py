@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from magnetar.model.errors import MagnetarError
-from magnetar.runtime.command_line import INTERRUPTED, commands, ended_as_by_ctrl_c, found_from_here
+from magnetar.runtime.command_line import INTERRUPTED, commands, complain, ended_as_by_ctrl_c, found_from_here
 
 app = commands("Make a backup a data directory again.")
 
@@ -30,10 +30,10 @@ def restore(
         with ended_as_by_ctrl_c():
             manifest = restore_directory(source, data)
     except (MagnetarError, OSError) as error:
-        typer.echo(f"magnetar: {error}", err=True)
+        complain(error)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo(f"magnetar: interrupted; {data} is as it was", err=True)
+        complain(f"interrupted; {data} is as it was")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         typer.echo(json.dumps({"taken": manifest.taken_ms, "bytes": manifest.bytes, "files": len(manifest.files)}))

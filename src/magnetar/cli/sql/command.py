@@ -15,7 +15,7 @@ from magnetar.cli.messages import flags
 from magnetar.cli.sql.engine_thread import engine_at_work
 from magnetar.contexts.flags import AuthParams, AuthPlugin, ClientConfFile, Context, ServiceUrl, Token, Trust
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import PIPE_CLOSED, commands, file_name, let_go_of_output, output_refused
+from magnetar.runtime.command_line import PIPE_CLOSED, commands, complain, file_name, let_go_of_output, output_refused
 
 app = commands("Query topics with SQL.")
 _FLAGS: Final = (
@@ -119,13 +119,11 @@ def _failures() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _PACKAGES:
             raise
-        typer.echo(
-            f"magnetar: sql needs {error.name}, which is not installed: from a checkout, pip install '.[sql]'", err=True
-        )
+        complain(f"sql needs {error.name}, which is not installed: from a checkout, pip install '.[sql]'")
     except (MagnetarError, OSError) as error:
         if output_refused(error) and not engine_at_work():
             raise
-        typer.echo(f"magnetar: {_with_flags(str(error))}", err=True)
+        complain(_with_flags(str(error)))
         leave_with(_WRONG if isinstance(error, StatementError) else FAILED)
     leave_with(FAILED)
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import typer
 
 from magnetar.model.errors import InvalidValueError, MagnetarError
-from magnetar.runtime.command_line import commands, file_name, output_refused
+from magnetar.runtime.command_line import commands, complain, file_name, output_refused
 
 app = commands(
     "Keys and tokens, with the flags of Apache Pulsar's `pulsar tokens`.",
@@ -47,7 +47,7 @@ def _errors_reported() -> Iterator[None]:
     except (MagnetarError, OSError) as error:
         if isinstance(error, BrokenPipeError) or output_refused(error):
             raise  # the entry point says it, as for all commands
-        typer.echo(f"magnetar: {error}", err=True)
+        complain(error)
         raise typer.Exit(1) from None
 
 

@@ -15,6 +15,7 @@ import typer
 from magnetar.cli.messages.cadence import Cadence, check_rate
 from magnetar.cli.messages.payload_schema import ENCODINGS, PayloadSchema, inline_value, key_value_schema
 from magnetar.model.errors import InvalidValueError, MagnetarError
+from magnetar.runtime.command_line import complain
 
 if TYPE_CHECKING:
     from magnetar.aio import Client, MessageId, Receipt
@@ -32,7 +33,7 @@ def usage(code: int = 2) -> Iterator[None]:
     try:
         yield
     except (MagnetarError, OSError) as error:
-        typer.echo(f"magnetar: {error}", err=True)
+        complain(error)
         raise typer.Exit(code) from None
 
 
