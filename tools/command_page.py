@@ -23,7 +23,7 @@ _HEAD: Final = """\
 
 <!-- generated: python -m tools.command_page > docs/command-line.md -->
 
-`magnetar COMMAND --help` prints what stands here. Commands of Spark (`jobs`, `pipeline`, `lake`) need
+`magnetar COMMAND --help`, or `-h`, prints what stands here. Commands of Spark (`jobs`, `pipeline`, `lake`) need
 `pip install '.[pipelines]'` from a checkout, and Java 17 where they start a session.
 """
 

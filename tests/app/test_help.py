@@ -86,6 +86,9 @@ if arguments:
     print(json.dumps(called(arguments)))
 else:
     told = {" ".join(page): called([*page, "--help"]) for page in pages(main.app, [])}
+    for page, said in told.items():
+        if page != "generate_documentation" and called([*page.split(), "-h"]) != said:
+            said[2] += "-h is another page"
     print(json.dumps([told, sorted(sys.modules)]))
 """
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import Final
 
-_EAGER: Final = ("--help", "--version")
+_EAGER: Final = ("--help", "-h", "--version")
 _OTHER_WORDS: Final = {
     **dict.fromkeys(("start", "run", "serve", "server", "broker"), "a broker is started by: magnetar standalone"),
     **dict.fromkeys(("stop", "shutdown"), "a broker is stopped by Ctrl-C in its terminal, or by SIGTERM"),

@@ -25,6 +25,8 @@ PIPE_CLOSED: Final = 141
 """What a shell shows of a program that a closed pipe ended."""
 INTERRUPTED: Final = 130
 """What a shell shows of a program that Ctrl-C ended."""
+HELPED: Final = {"help_option_names": ["--help", "-h"]}
+"""Context settings of a set of commands, and of one with settings of its own: what asks for help, as everywhere."""
 _CLOSED: Final[set[int]] = set()
 """Standard streams that were closed when the program began."""
 _UNWRITABLE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -223,6 +225,7 @@ def commands(help: str, group: type[PlainGroup] = PlainGroup, *, example: str = 
         help=help,
         epilog=example or None,
         cls=group,
+        context_settings=HELPED,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

@@ -17,12 +17,12 @@ from magnetar.contexts.flags import (
     Token,
     Trust,
 )
-from magnetar.runtime.command_line import commands
+from magnetar.runtime.command_line import HELPED, commands
 
 app = commands("Send messages to a topic.")
 
 
-@app.command(context_settings={"allow_extra_args": True})
+@app.command(context_settings={"allow_extra_args": True, **HELPED})
 def produce(
     words: typer.Context,
     topic: Annotated[str, typer.Argument(help="The topic, with or without a partition.", metavar="TOPIC")],
