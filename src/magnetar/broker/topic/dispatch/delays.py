@@ -74,14 +74,13 @@ class DelayState:
 
     def durable(self) -> None:
         """The new pairs are on disk; this comes before the entries themselves are announced."""
-        for ordinal, time_ms in self._writing:
+        written, self._writing = self._writing, []
+        for ordinal, time_ms in written:
             self.index.add(ordinal, time_ms)
-        self._writing.clear()
         self.on_durable()
 
     def lost(self) -> None:
         """The new pairs did not reach the disk, and neither did their entries."""
-        self._writing.clear()
         self._waiting.clear()
 
     def snapshot(self) -> bytes:

@@ -117,15 +117,14 @@ class SequenceIds:
     def durable(self) -> None:
         """See :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
         persisted = self._persisted
-        for name, highest in self._writing.items():
+        written, self._writing = self._writing, {}
+        for name, highest in written.items():
             persisted.pop(name, None)
             persisted[name] = highest
-        self._writing = {}
         self._forgetting = set()
 
     def lost(self) -> None:
         """See :class:`magnetar.storage.ledgers.feature_state.DurableState`."""
-        self._writing = {}
         self._fresh = {}
         self._forgotten |= self._forgetting
         self._forgetting = set()
