@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from magnetar.app.main import app
 from magnetar.model.errors import PersistenceError
 from magnetar.runtime.clock import SystemClock
-from magnetar.storage.backends.file_names import checkpoint_names
+from magnetar.storage.backends.file_names import checkpoint_names, segment_numbers
 from magnetar.storage.backends.files import OsFileSystem
-from magnetar.storage.backends.journal_backend import segment_name
+from magnetar.storage.backends.journal_backend import index_name, segment_name
 from magnetar.storage.backends.newest_segment import NAME as NEWEST
 from magnetar.storage.local_store import LocalLedgerStore
 from magnetar.storage.log import records
@@ -57,6 +57,37 @@ def test_a_whole_directory_is_whole_and_stays_as_it_is(close: bool) -> None:
     assert any("entries of" in line for line in report.lines)
     assert not any(line.startswith(NEWEST) for line in report.lines)
     assert all_files(files) == before
+
+
+def test_the_report_says_how_much_each_file_holds() -> None:
+    async def main() -> FaultFileSystem:
+        files = disk()
+        store = opened(files)
+        a, b = store.open_log("a"), store.open_log("b")
+        for managed, names in ((a, "st"), (b, "u")):
+            for name in names:
+                managed.open_cursor(name, 0)
+        for _ in range(6):
+            for managed, entry in zip([a, b, a, a], numbered(0, 4, 60), strict=True):
+                managed.append(entry, 1, None)
+            await store.journal.drain()
+        await store.close()
+        return files.reopened()
+
+    files = run(main())
+    said = dict(line.split(": ", 1) for line in verify(files).lines)
+    for name in checkpoint_names(files.names()):
+        number = int(name.rpartition("-")[2], 16)
+        assert said[name].startswith(f"up to segment {number}, 2 logs, 3 cursors, 0 feature states"), said
+    counted = [0, 0, 0]
+    for number in segment_numbers(files.names()):
+        words = said[segment_name(number)].split()
+        assert int(words[0]) == len(content(files, segment_name(number)))
+        indexed = int(said[index_name(number)].split()[0])
+        blocks, entries, logs = int(words[2]), int(words[4]), int(words[7])
+        assert logs == (2 if entries else 0)
+        counted = [sum(pair) for pair in zip(counted, (blocks, entries, indexed), strict=True)]
+    assert counted == [6, 24, 13], "a block for each group, in it an extent of each log, and of each ledger"
 
 
 def test_an_unreadable_note_of_the_newest_segment_is_said_and_is_no_damage() -> None:

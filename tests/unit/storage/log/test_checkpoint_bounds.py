@@ -119,3 +119,20 @@ def test_a_mark_stands_at_the_last_before_the_first_entry_or_later() -> None:
     assert decode(with_cursor(-1)).logs[0].cursors[0].state.mark_delete == -1
     with pytest.raises(records.RecordError, match="has a cursor before its beginning"):
         decode(with_cursor(-2))
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ({"id": 2, "name": "u"}, ""), ({"id": 1, "name": "u"}, "two logs of one id"),
+        ({"id": 2, "name": "t"}, "two logs of one name"),
+    ],
+)  # fmt: skip
+def test_two_logs_of_one_id_or_of_one_name_are_damage(second: dict[str, Any], why: str) -> None:
+    """A start would give the records of one to the other."""
+    data = encode(HEAD, [log_blob(LOG, [], []), log_blob({**LOG, **second}, [], [])])
+    if why:
+        with pytest.raises(records.RecordError, match=f"the checkpoint has {why}"):
+            decode(data)
+    else:
+        assert [log.about["id"] for log in decode(data).logs] == [1, 2]

@@ -183,9 +183,10 @@ def test_failover_waits_then_serves_then_switches() -> None:
     asyncio.run(run())
 
 
-def test_old_active_one_gets_nothing_during_the_switch() -> None:
+@pytest.mark.parametrize("delay_ms", [1, 20])
+def test_old_active_one_gets_nothing_during_the_switch(delay_ms: int) -> None:
     async def run() -> None:
-        stand = Stand(active_consumer_failover_delay_ms=20)
+        stand = Stand(active_consumer_failover_delay_ms=delay_ms)
         _, b_connection = stand.join("B", SubType.Failover, permits=100)
         await asyncio.sleep(0.04)
         stand.join("A", SubType.Failover, permits=100)
