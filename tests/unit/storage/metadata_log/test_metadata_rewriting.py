@@ -7,10 +7,12 @@ import random
 import pytest
 
 from magnetar.storage.metadata_log import metadata_log
-from magnetar.storage.metadata_log.metadata_copy import MetadataCopy
+from magnetar.storage.metadata_log.metadata_copy import MetadataCopy, Rewriting
 from magnetar.storage.metadata_log.metadata_log import MetadataLog
+from magnetar.storage.metadata_log.metadata_scan import Head, MetadataChange, change_line, head_line
 from magnetar.testing.faultfiles import FaultFileSystem
 from tests.support.at_once import at_once
+from tests.support.whole_files import content
 
 
 def test_a_refused_sync_of_the_directory_is_nobody_elses_doing(
@@ -72,4 +74,30 @@ def test_a_line_that_was_taken_back_does_not_come_back_with_the_power(cut_short:
     for seed in range(20):
         left = files.crash(random.Random(seed)).open("metadata-a")
         assert left.size() == before
+    copy.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "steps"),
+    [(50, 450, [200, 400, 450]), (50, 200, [200]), (32 << 10, 7, [3, 6, 7]), ((32 << 10) + 1, 5, [2, 4, 5])],
+)
+def test_a_change_waits_for_200_lines_of_the_new_file_or_for_64_kb(size: int, count: int, steps: list[int]) -> None:
+    """One line may be longer; what came since the first step follows with the last one."""
+    files = FaultFileSystem(random.Random(0))
+    MetadataLog(files, imported=())
+    head = Head(7, count, count, None)
+    room = size - len(change_line(MetadataChange(100, 0, "/p", b""), 7))
+    living = (MetadataChange(100 + i, 0, "/p", b"x" * room) for i in range(count))
+    copy = MetadataCopy(files, "metadata-a")
+    rewriting = Rewriting(copy, head, living, count)
+    later = change_line(MetadataChange(1, 0, "/later", b""), 7)
+    written = []
+    while not rewriting.step():
+        written.append(content(files, "metadata-a.new").count(b"\n") - 1)
+        rewriting.later = [later]
+    whole = content(files, "metadata-a")
+    assert [*written, whole.count(b"\n") - 1 - len(rewriting.later)] == steps
+    assert whole.startswith(head_line(head))
+    assert whole.endswith(b"".join(rewriting.later))
+    assert copy.length == len(whole)
     copy.close()
