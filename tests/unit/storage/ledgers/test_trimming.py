@@ -152,3 +152,27 @@ async def test_a_start_writes_nothing_where_no_trim_was_lost(disk: Disk) -> None
     await store.journal.drain()
     assert store.journal.sequence == before
     await store.close()
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_after_a_start_as_much_of_a_segment_is_needed_as_before_it(end: str) -> None:
+    """The cleaner goes by that: what is hidden of a ledger whose segment stays is garbage in every life."""
+
+    async def main() -> None:
+        disk = Disk()
+        store, log = await _filled(disk, 12)
+        whole = sum(span.living for span in log.spans)
+        log.trim(8, 3 * len(entry(5)))
+        await store.journal.drain()
+        needed = {number: store.occupancy.living(number) for number in store.occupancy.numbers()}
+        assert 0 < sum(needed.values()) == sum(span.living for span in log.spans) < whole * 7 // 12
+        for _ in range(2):
+            if end == "close":
+                await store.close()
+            else:
+                disk.kill()
+            store = disk.open()
+            assert {number: store.occupancy.living(number) for number in store.occupancy.numbers()} == needed
+        await store.close()
+
+    run(1, main())

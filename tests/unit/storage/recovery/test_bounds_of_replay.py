@@ -185,3 +185,27 @@ def test_a_ledger_ends_before_the_next_one_begins(entries: int, good: bool) -> N
         assert takes(replay, extent(1, 1, 5, 5, entries=entries)) is good
 
     replayed(scenario)
+
+
+@pytest.mark.parametrize(
+    ("number", "later", "lost"),
+    [
+        (8, None, True), (8, cursor(8), False), (8, rare(RecordKind.CURSOR_DELETED, log=1, cursor=8), False),
+        (8, rare(RecordKind.CURSOR_DELETED, log=1, cursor=9), True), (8, rare(RecordKind.LOG_DELETED, log=1), False),
+        (7, None, False),
+    ],
+)  # fmt: skip
+def test_a_cursor_of_which_acknowledgements_alone_are_left_is_named_as_lost(
+    number: int, later: records.RawRecord | None, lost: bool
+) -> None:
+    """Unless a later record says its name or that it was deleted, or the checkpoint would have known of it."""
+
+    def scenario(replay: Replay, found: Recovered) -> None:
+        replay._cursors.oldest = 7
+        assert takes(replay, acks(number, (0, 3)))
+        assert later is None or takes(replay, later)
+        replay.settle()
+        said = [f"t: nothing that can be read says the name of subscription {number}, on which entries were"] * lost
+        assert [text.partition(" acknowledged")[0] for text in found.damage] == said
+
+    replayed(scenario)

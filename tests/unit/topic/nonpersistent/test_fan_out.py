@@ -133,6 +133,21 @@ def test_a_full_group_does_not_wait_for_the_end_of_the_turn() -> None:
     asyncio.run(main())
 
 
+def test_entries_of_a_run_are_a_message_each() -> None:
+    async def main() -> None:
+        groups: list[FanOutGroup] = []
+        out = FanOut("t", InFlight(1 << 30), taking(groups))
+        client = Client("a")
+        tags = [PendingEntry(cast("Any", client), number, 0) for number in range(3)]
+        out.append_all([b"a", b"bc", b"d"], tags)
+        await asyncio.sleep(0)
+        assert groups == [FanOutGroup([b"a", b"bc", b"d"], None, 3, 4)]
+        assert (client.msg_in, client.bytes_in) == (3, 4)
+        assert client.answered == [(0, False), (1, False), (2, False)]
+
+    asyncio.run(main())
+
+
 def test_behind_a_group_that_takes_its_time_everything_waits_in_order() -> None:
     """With very many subscriptions: receipts follow their group, the next one begins after it, answers keep their
     place, and what is too much meanwhile is dropped."""
