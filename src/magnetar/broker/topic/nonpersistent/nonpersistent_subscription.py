@@ -167,7 +167,7 @@ class NonPersistentSubscription:
         """Messages pass; how many entries consumers were given."""
         dispatcher, consumers = self._members.dispatcher, self._members.by_state
         given = entries_given = 0
-        if dispatcher is not None and consumers:
+        if dispatcher is not None:
             now = self._clock.now_ms()
             for piece in self._choose(dispatcher, group):
                 consumer = consumers[piece.consumer]
