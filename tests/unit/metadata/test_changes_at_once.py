@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
 import pytest
 
@@ -16,6 +17,7 @@ from magnetar.model.names import NamespaceName, TopicName
 from magnetar.model.policies import JsonObject, PartitionedTopic
 from magnetar.testing.memory_metadata import MemoryMetadataStore
 from tests.support.late_metadata import made_late
+from tests.support.loop_turns import turns_of_others
 
 T = TopicName.parse("persistent://public/default/t")
 DEFAULT = NamespaceName.parse("public/default")
@@ -88,17 +90,18 @@ def test_tenants_clusters_groups_and_namespaces() -> None:
 
 @pytest.mark.parametrize("lost", [0, 1, 99, 100])
 def test_a_change_together_is_tried_a_hundred_times_and_then_says_so(lost: int) -> None:
-    """Nobody may take it for made if it never was."""
+    """Nobody may take it for made if it never was; others have a turn after each try, who were first."""
     store, planned = MemoryMetadataStore(), list[int]()
 
     def plan() -> list[RecordWrite]:
         planned.append(len(planned))
         return [RecordWrite("/a", b"1", 7 if len(planned) <= lost else None), RecordWrite("/b", b"2", None)]
 
-    if lost < 100:
-        asyncio.run(change_together(store, plan))
-    else:
-        with pytest.raises(BadVersionError):
-            asyncio.run(change_together(store, plan))
+    async def change() -> None:
+        with turns_of_others() as turns, pytest.raises(BadVersionError) if lost >= 100 else nullcontext():
+            await change_together(store, plan)
+        assert turns.count == min(lost, 99)
+
+    asyncio.run(change())
     assert len(planned) == min(lost + 1, 100)
     assert [store.get(path) is not None for path in ("/a", "/b")] == [lost < 100] * 2

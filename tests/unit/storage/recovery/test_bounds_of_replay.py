@@ -209,3 +209,20 @@ def test_a_cursor_of_which_acknowledgements_alone_are_left_is_named_as_lost(
         assert [text.partition(" acknowledged")[0] for text in found.damage] == said
 
     replayed(scenario)
+
+
+@pytest.mark.parametrize(
+    ("record", "good"),
+    [
+        (extent(1, 2, 0, 5), True), (extent(1, 2, 1, 6), True), (extent(1, 2, 1, 5), False),
+        (extent(1, 1, 0, 5), False), (extent(1, 1, 5, 5), False), (extent(1, 3, 0, 5), True),
+    ],
+)  # fmt: skip
+def test_entries_of_a_ledger_count_from_where_it_began(record: records.RawRecord, good: bool) -> None:
+    """Ledger 2 was opened behind the five entries and has none yet; of ledger 3 the opening is lost."""
+
+    def scenario(replay: Replay, found: Recovered) -> None:
+        assert takes(replay, ledger(2, 5))
+        assert takes(replay, record) is good
+
+    replayed(scenario)
