@@ -95,6 +95,22 @@ def test_the_reserve_has_room_for_four_checkpoints_and_takes_a_tenth_of_a_small_
     assert reserve.size() == size
 
 
+@pytest.mark.parametrize(("free", "held", "taken"), [(20, 0, True), (19, 0, False), (12, 8, True), (11, 8, False)])
+def test_the_reserve_is_taken_where_a_quarter_more_than_it_is_free(
+    free: int, held: int, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In megabytes of a large disk; what it holds already is no hindrance."""
+    files = FaultFileSystem(random.Random(0))
+    if held:
+        file = files.open("reserve", create=True)
+        file.allocate(held * MB)
+        file.close()
+    monkeypatch.setattr(files, "space", lambda: (free * MB, 1 << 40))
+    assert Reserve(files).take() is taken
+    if taken:
+        assert files.open("reserve").size() == 16 * MB
+
+
 def test_zeros_are_at_most_512_kb_and_written_anew_when_a_quarter_of_them_is_left() -> None:
     """A start has to look through them, and each is written twice."""
     ahead = ZerosAhead()
