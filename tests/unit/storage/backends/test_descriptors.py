@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +14,18 @@ from pathlib import Path
 import pytest
 
 from magnetar.model.errors import PersistenceError
+from magnetar.runtime.clock import SystemClock
 from magnetar.storage.backends.files import OsFileSystem, write_atomically
 from magnetar.storage.backends.journal_backend import segment_name
 from magnetar.storage.backends.local_journal import LocalJournal
 from magnetar.storage.backup.data_directories import back_up_directory, restore_directory
 from magnetar.storage.backup.manifest import MANIFEST, read_manifest
-from magnetar.storage.log.segment_scan import SegmentScan
+from magnetar.storage.local_store import LocalLedgerStore
+from magnetar.storage.log.segment_scan import SegmentScan, places_of
+from magnetar.storage.metadata_log import metadata_copy, metadata_log
+from magnetar.storage.metadata_log.metadata_log import MetadataLog
 from magnetar.testing.kit.virtual_loop import InlineExecutor
+from tests.support.at_once import at_once
 from tests.support.loop_turns import settled
 from tests.support.segment_bytes import block, segment
 from tests.support.store_lives import append, numbered, run
@@ -124,3 +130,48 @@ def test_backup_and_restore(tmp_path: Path) -> None:
     with none_stays_open():
         back_up_directory(data, backup)
         restore_directory(backup, again)
+
+
+def test_a_life_of_the_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies are written anew as they grow, when one is damaged and when somebody takes one away."""
+    monkeypatch.setattr(metadata_log, "SLACK_BYTES", 300)
+    monkeypatch.setattr(metadata_copy, "STEP_LINES", 2)
+    files = OsFileSystem(str(tmp_path))
+    for life in range(12):
+        with none_stays_open():
+            log = MetadataLog(files)
+            for i in range(20 + life):
+                at_once(log.put(f"/{i % 9}", b"%d" % i))
+            (tmp_path / "metadata-b").unlink()
+            at_once(log.put("/taken", b"away"))
+            log.accept()
+            at_once(log.close())
+        (tmp_path / "metadata-a").write_bytes(b"damaged")
+    assert any(name.startswith("quarantine-metadata-a") for name in os.listdir(tmp_path))
+
+
+def test_a_start_that_fails(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock())
+        store.open()
+        await append(store, store.open_log("a"), b"x")
+        await store.close()
+
+    async def again() -> None:
+        threads = threading.active_count()
+        with none_stays_open(), pytest.raises(PersistenceError, match="is gone"):
+            LocalLedgerStore(OsFileSystem(str(tmp_path)), SystemClock()).open()
+        assert threading.active_count() == threads
+
+    run(main())
+    (segment_file,) = tmp_path.glob("segment-????????????????")
+    for checkpoint in tmp_path.glob("checkpoint-*"):
+        checkpoint.unlink()
+    segment_file.rename(tmp_path / segment_name(7))
+    run(again())
+
+
+def test_an_index_that_is_made_anew(tmp_path: Path) -> None:
+    write_atomically(OsFileSystem(str(tmp_path)), segment_name(1), segment(block(0, b"x")))
+    with none_stays_open():
+        places_of(LocalJournal(OsFileSystem(str(tmp_path))), 1)
