@@ -6,7 +6,9 @@ joins it with the next one; ``\\t \\n \\r \\f \\uXXXX`` and a backslash before a
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -32,9 +34,14 @@ class Property(NamedTuple):
 
 
 def properties_text(path: Path) -> str:
-    """Read a file whole. Raises OSError, and ValueError for one that is too large or no UTF-8."""
-    with path.open("rb") as file:
+    """Read a file whole. Raises OSError, and ValueError for one that is too large or no UTF-8, or a pipe into which
+    nobody writes: waiting for that, a command hears no signal."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(handle, True)
+    with os.fdopen(handle, "rb") as file:
         content = file.read(BYTES_MAX + 1)
+        if not content and stat.S_ISFIFO(os.fstat(handle).st_mode):
+            raise ValueError("it is a pipe into which nobody writes; name a file")
     if len(content) > BYTES_MAX:
         raise ValueError(f"it has more than {BYTES_MAX} bytes, which no file of settings has")
     try:

@@ -125,7 +125,9 @@ def test_nothing_is_replaced_silently(tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "elsewhere")
     assert "exists already" in refused("create-secret-key", "-o", str(link))
     assert "same file" in refused(*pair[:-1], str(new))
-    assert "No such file" in refused("create-secret-key", "-o", str(tmp_path / "missing" / "key"))
+    assert f"there is no directory {tmp_path}/missing; make it" in refused(
+        "create-secret-key", "-o", str(tmp_path / "missing" / "key")
+    )
     assert old.read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "old"]
     done(*pair, "--overwrite")
@@ -250,7 +252,7 @@ def test_a_device_is_not_replaced_by_a_key(tmp_path: Path) -> None:
 
 
 def test_what_the_disk_refuses_is_named_and_leaves_things_as_they_were(tmp_path: Path) -> None:
-    assert f"'{tmp_path}/none/key'" in refused("create-secret-key", "-o", f"{tmp_path}/none/key")
+    assert f"{tmp_path}/none/key: there is no directory" in refused("create-secret-key", "-o", f"{tmp_path}/none/key")
     assert "'/dev/full'" in refused("revoke", PULSAR_TOKEN, "--list", "/dev/full")
     listed = tmp_path / "revoked"
     listed.write_text("sub alice\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,13 @@ def test_what_is_no_file_of_settings_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"a=1\nb=\xe9\n")
     with pytest.raises(InvalidValueError, match=r"line 2 is not UTF-8 \(byte 0xe9\)"):
         load(file=file)
+
+
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
+    """`--client-conf` with one hung, and heard no signal: not Ctrl-C either."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidValueError, match="it is a pipe into which nobody writes; name a file"):
+        load(file=tmp_path / "pipe")
 
 
 def refused(tmp_path: Path, text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -159,6 +160,13 @@ def test_places_where_no_key_is(where: str, said: str) -> None:
         read_key(where, "tokenSecretKey")
     assert said in str(refused.value)
     assert str(refused.value).startswith("tokenSecretKey: ")
+
+
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
+    """A broker with one as tokenSecretKey hung in its start without a word."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidValueError, match=f"k: the pipe {tmp_path}/pipe gives nothing"):
+        read_key(str(tmp_path / "pipe"), "k")
 
 
 def test_settings_that_contradict_each_other() -> None:

@@ -82,6 +82,8 @@ def _check_place(path: Path, *, overwrite: bool) -> None:
     """Raise InvalidValueError for what no key is written to; a device would be replaced by a file."""
     if not path.name or path.is_dir():
         raise InvalidValueError(f"{path} is a directory; name a file in it")
+    if not path.parent.is_dir():
+        raise InvalidValueError(f"{path}: there is no directory {path.parent}; make it, or name another place")
     if not os.path.lexists(path):
         return
     if not overwrite:

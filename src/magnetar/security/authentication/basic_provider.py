@@ -24,7 +24,7 @@ from magnetar.model.errors import AuthenticationError, InvalidValueError
 from magnetar.runtime.clock import Clock
 from magnetar.security.authentication.password_file import PASSWORD_MAX, matches, parse
 from magnetar.security.authentication.provider import AuthenticationProvider, Credentials
-from magnetar.security.authentication.watched_file import WatchedFile
+from magnetar.security.authentication.watched_file import WatchedFile, why_unread
 from magnetar.security.identity import Identity
 from magnetar.security.tokens.claims import checked_role
 from magnetar.security.tokens.key_source import BYTES_MAX, path_of, read_key
@@ -62,7 +62,7 @@ class BasicProvider(AuthenticationProvider):
                 read = self._file.changed()
                 text = "" if read is None else read.text
             except (OSError, ValueError) as error:
-                raise InvalidValueError(f"{_WHAT}: cannot read {path}: {error}") from error
+                raise InvalidValueError(f"{_WHAT}: cannot read {path}: {why_unread(error)}") from error
         self._users = parse(text, _WHAT)
         self._stand_ins = _StandIns(self._users)
         self._clock = clock

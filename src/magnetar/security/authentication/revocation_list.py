@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
-from magnetar.security.authentication.watched_file import WatchedFile
+from magnetar.security.authentication.watched_file import WatchedFile, why_unread
 from magnetar.security.identity import Identity
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class RevocationList:
         try:
             found = self._changed()
         except (OSError, ValueError) as error:
-            raise InvalidValueError(f"tokenRevocationListFile: cannot read {path}: {error}") from error
+            raise InvalidValueError(f"tokenRevocationListFile: cannot read {path}: {why_unread(error)}") from error
         if found is not None and found[0].faults:
             raise InvalidValueError(f"tokenRevocationListFile: {path}: {found[0].faults[0]}")
         self._revoked = RevokedCredentials() if found is None else found[0]

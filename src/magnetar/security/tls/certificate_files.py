@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import ssl
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from magnetar.model.errors import InvalidValueError
@@ -24,6 +26,11 @@ _SAID: Final = {
     "EE_KEY_TOO_SMALL": "the key is too small: RSA keys need 2048 bits",
 }
 """OpenSSL's reasons in words, with the next step."""
+_STEPS: Final = {
+    errno.ENOENT: "name a file that is there, by its whole path",
+    errno.EISDIR: "name the file in it",
+    errno.EACCES: "let the broker's user read it",
+}
 
 
 def refuse_pipes(files: Iterable[str]) -> None:
@@ -34,10 +41,20 @@ def refuse_pipes(files: Iterable[str]) -> None:
                 raise InvalidValueError(f"TLS: {file} is a pipe; name a file, which can be read again when it changes")
 
 
+def require_pem(setting: str, file: str, label: bytes, what: str) -> bytes:
+    """Return what a PEM file holds. Raises InvalidValueError if there is no block ``label`` in it, and OSError: OpenSSL
+    is given certificate and key together, and does not say which of both it means."""
+    found = Path(file).read_bytes()
+    if label not in found:
+        raise InvalidValueError(f"TLS: {setting}: {file}: there is no {what} in PEM form in this file")
+    return found
+
+
 def why_not_loaded(error: OSError) -> str:
-    """Why a context did not take a file."""
+    """Why a context did not take a file, and the next step."""
     if not isinstance(error, ssl.SSLError):
-        return error.strerror or "not in PEM form"
+        said = error.strerror or "not in PEM form"
+        return f"{said}; {_STEPS[error.errno]}" if error.errno in _STEPS else said
     reason = error.reason or "not in PEM form"
     return f"{_SAID[reason]} ({reason})" if reason in _SAID else reason
 

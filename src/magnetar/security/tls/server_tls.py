@@ -11,7 +11,6 @@ import os
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeVar
 
 from magnetar.config.settings import Settings
@@ -20,6 +19,7 @@ from magnetar.security.tls.certificate_files import (
     EXPIRED,
     NOT_YET_VALID,
     refuse_pipes,
+    require_pem,
     untimely,
     why_not_loaded,
 )
@@ -152,13 +152,13 @@ class ServerTls:
         self.offer.apply(context)
         material = self._material
         refuse_pipes(material.files)
+        chain = material.load(context)
         _warn_of_readers(material.secret_file)
-        chain = _loading(", ".join(material.files[:2]), lambda: material.load(context))
         if now := untimely(context, chain):
             log.warning(_UNTIMELY[now], material.files[0])
         load_authorities = material.load_trusted
         if load_authorities is not None:
-            _loading(material.files[-1], lambda: load_authorities(context))
+            load_authorities(context)
             # as in Java, any certificate of the file is an anchor, not only one that signed itself
             context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
             context.verify_mode = ssl.CERT_REQUIRED if self._required else ssl.CERT_OPTIONAL
@@ -178,14 +178,20 @@ def _from_files(settings: Settings) -> Material:
     trusted = settings.tlsTrustCertsFilePath
 
     def load(context: ssl.SSLContext) -> bytes:
-        context.load_cert_chain(certificate, key, _no_password)
-        return Path(certificate).read_bytes()
+        own, secret = "tlsCertificateFilePath", "tlsKeyFilePath"
+        chain = _loading(own, certificate, lambda: require_pem(own, certificate, b"CERTIFICATE-----", "certificate"))
+        _loading(secret, key, lambda: require_pem(secret, key, b"PRIVATE KEY-----", "private key"))
+        both = f"{certificate}, {key}"
+        _loading(f"{own}, {secret}", both, lambda: context.load_cert_chain(certificate, key, _no_password))
+        return chain
 
     return Material(
         tuple(filter(None, (certificate, key, trusted))),
         key,
         load,
-        (lambda context: context.load_verify_locations(trusted)) if trusted else None,
+        (lambda context: _loading("tlsTrustCertsFilePath", trusted, lambda: context.load_verify_locations(trusted)))
+        if trusted
+        else None,
     )
 
 
@@ -197,16 +203,18 @@ def _from_key_stores(settings: Settings) -> Material:
     return Material(
         tuple(filter(None, (store, trusted))),
         store,
-        lambda context: load_chain(context, store, own),
-        (lambda context: load_trusted(context, trusted, others)) if trusted else None,
+        lambda context: _loading("tlsKeyStore", store, lambda: load_chain(context, store, own)),
+        (lambda context: _loading("tlsTrustStore", trusted, lambda: load_trusted(context, trusted, others)))
+        if trusted
+        else None,
     )
 
 
-def _loading(named: str, load: Callable[[], Loaded]) -> Loaded:
+def _loading(setting: str, file: str, load: Callable[[], Loaded]) -> Loaded:
     try:
         return load()
     except OSError as error:
-        raise InvalidValueError(f"TLS: {named}: {why_not_loaded(error)}") from None
+        raise InvalidValueError(f"TLS: {setting}: {file}: {why_not_loaded(error)}") from None
 
 
 def _no_password() -> str:

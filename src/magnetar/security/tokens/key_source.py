@@ -49,7 +49,8 @@ def read_key(where: str, what: str) -> bytes:
     if _BASE64.fullmatch(place) and (found := _decoded(place)):
         if len(found) < _KEY_BYTES_MIN:
             raise InvalidValueError(
-                f"{what}: no file has this name, and as base64 it is only {len(found) * 8} bits, which is no key"
+                f"{what}: no file has this name, and as base64 it is only {len(found) * 8} bits, too few to be meant; "
+                "name a file that is there, by its whole path"
             )
         return found
     raise InvalidValueError(
@@ -93,14 +94,19 @@ def _path_of(place: str, what: str) -> Path:
 
 def _of_file(path: Path, what: str) -> bytes:
     try:
-        with path.open("rb") as file:
+        # without waiting for the writer of a pipe, of which nothing and no signal would tell
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.set_blocking(handle, True)
+        with os.fdopen(handle, "rb") as file:
             found = file.read(BYTES_MAX + 1)
     except OSError as error:
         raise InvalidValueError(f"{what}: cannot read {path}: {error.strerror or error}") from error
     if len(found) > BYTES_MAX:
         raise InvalidValueError(f"{what}: {path} has more than {BYTES_MAX} bytes")
     if not found:
-        raise InvalidValueError(f"{what}: {path} is empty")
+        if path.is_fifo():
+            raise InvalidValueError(f"{what}: the pipe {path} gives nothing: a key is read more than once; name a file")
+        raise InvalidValueError(f"{what}: {path} is empty; write the key into it, or name another file")
     return found
 
 

@@ -162,10 +162,23 @@ def test_files_that_cannot_be_used_refuse_the_start(tmp_path: Path, authority: A
     for settings, said in (
         ({}, "tlsCertificateFilePath: a port with TLS needs a certificate and its key"),
         ({"tlsCertificateFilePath": shown.certificate_file}, "tlsKeyFilePath: a port with TLS"),
-        ({**files(shown), "tlsKeyFilePath": str(tmp_path / "none")}, "none: No such file"),
+        ({**files(shown), "tlsKeyFilePath": str(tmp_path / "none")}, "TLS: tlsKeyFilePath: .*none: No such file"),
+        (
+            {**files(shown), "tlsCertificateFilePath": str(tmp_path)},
+            "tlsCertificateFilePath: .*name the file in",
+        ),
+        ({**files(shown), "tlsKeyFilePath": str(junk)}, "tlsKeyFilePath: .*junk.pem: there is no private key in PEM"),
+        (
+            {**files(shown), "tlsKeyFilePath": shown.certificate_file},
+            "there is no private key in PEM form in",
+        ),
+        (
+            {**files(shown), "tlsTrustCertsFilePath": str(tmp_path / "none")},
+            "tlsTrustCertsFilePath: .*whole path",
+        ),
         ({**files(shown), "tlsKeyFilePath": other.key_file}, "the key does not belong to the certificate"),
         ({**files(shown), "tlsKeyFilePath": str(locked)}, "the key is encrypted"),
-        ({**files(shown), "tlsCertificateFilePath": str(junk)}, "junk.pem"),
+        ({**files(shown), "tlsCertificateFilePath": str(junk)}, "junk.pem: there is no certificate in PEM"),
         ({**files(shown), "tlsTrustCertsFilePath": str(junk)}, r"junk\.pem: there is no certificate in PEM form"),
         ({**files(small)}, "EE_KEY_TOO_SMALL"),
         ({**files(shown), "tlsRequireTrustedClientCertOnConnect": True}, "nothing to check certificates against"),
