@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from magnetar.app.node import Node
 from magnetar.config.settings import Settings
+from magnetar.offload.object_store import DirectoryObjectStore
 from magnetar.testing.rawclient import RawClient
 
 HOST = "127.0.0.1"
@@ -70,6 +72,8 @@ def _read(data: bytes) -> Any:
 async def real_broker(data: Path, **settings: Any) -> AsyncIterator[RealBroker]:
     """Start a broker on free ports, and stop it at the end."""
     wanted = {"bindAddress": HOST, "brokerServicePort": 0, "webServicePort": 0, **settings}
+    if (place := str(wanted.get("offloadUrl", ""))).startswith("file:///"):
+        DirectoryObjectStore(place, urlsplit(place).path).require()  # as the command does before it starts a broker
     node = Node(data, Settings(**wanted))
     await node.start()
     try:

@@ -156,6 +156,11 @@ class DirectoryObjectStore:
 
 class _FileDraft:
     def __init__(self, root: str, head: str, tail: str) -> None:
+        if not os.path.isdir(root):
+            # It was there at the start. Made anew, it would lie on the disk below what is not mounted any more, and so
+            # would the only copies of what is released.
+            said = "the directory of offloaded ledgers is gone; is its file system mounted?"
+            raise FileNotFoundError(errno.ENOENT, said, root)
         self._directory = OsFileSystem(os.path.join(root, head), shared=True)
         self._name, self._part = tail, tail + _PART
         self.target = os.path.join(root, head, self._part)

@@ -47,6 +47,7 @@ async def recorded(log: ManagedLedger, ledger: int, copy: Offload) -> None:
 def test_a_job_writes_what_the_broker_would_and_reads_it_back(tmp_path: Path) -> None:
     async def run() -> None:
         store, log, sent = await filled(tmp_path, 57)
+        (tmp_path / "copies").mkdir()
         place = object_store_at(f"file://{tmp_path}/copies")
         found = read_directory(tmp_path)
         seen = found.logs[T]
@@ -103,6 +104,7 @@ def test_what_is_damaged_is_not_copied(tmp_path: Path, damage: str) -> None:
             path.write_bytes(data)
         else:
             pieces = (pieces[0]._replace(stop=pieces[0].first + 4),)
+        (tmp_path / "copies").mkdir()
         place = object_store_at(f"file://{tmp_path}/copies")
         with pytest.raises(Exception, match=r"checksum|were found"):
             write_copy(found.path, pieces, info, T, place, "x.parquet")

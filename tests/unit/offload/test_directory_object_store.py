@@ -31,3 +31,15 @@ def test_an_object_and_every_name_on_the_way_to_it_are_durable_when_it_has_its_n
     folder = tmp_path / "mount/copies/public/default/topic"
     assert {str(tmp_path / name) for name in folders} | {str(folder)} <= set(synced)
     assert [path.name for path in folder.iterdir()] == ["ledger-1.parquet"]
+
+
+def test_a_place_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+    """Where a file system is not mounted any more, copies went to the disk below it, and were hidden when it came
+    back: what was released could not be read."""
+    place = DirectoryObjectStore("file:///unused", str(tmp_path / "mount" / "copies"))
+    place.require()
+    (tmp_path / "mount" / "copies").rmdir()
+    (tmp_path / "mount").rmdir()
+    with pytest.raises(FileNotFoundError, match=r"is its file system mounted.*mount/copies"):
+        place.draft("public/default/topic/ledger-1.parquet")
+    assert list(tmp_path.iterdir()) == []

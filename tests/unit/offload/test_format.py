@@ -162,6 +162,8 @@ def test_others_can_query_it(tmp_path: Path) -> None:
 
 
 def places(tmp_path: Path) -> list[ObjectStore]:
+    for name in ("a b", "c"):
+        (tmp_path / name).mkdir(exist_ok=True)
     return [
         object_store_at(f"file://{tmp_path}/a%20b"),
         DirectoryObjectStore("/x", str(tmp_path / "c")),
