@@ -11,6 +11,7 @@ from magnetar.cli.admin.arguments import UsageError
 from magnetar.cli.admin.call import Call, position_of
 from magnetar.cli.admin.request import namespace_path, topic_name, topic_path
 from magnetar.cli.output.waiting_line import WaitingLine, wait_for
+from magnetar.model.errors import MagnetarError
 from magnetar.runtime.clock import SystemClock
 
 _SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
@@ -332,7 +333,7 @@ def _shown(found: dict[str, Any]) -> str:
     return f"{found.get('ledgerId', -1)}:{found.get('entryId', -1)}:{found.get('partitionIndex', -1)}"
 
 
-class CommandFailedError(Exception):
+class CommandFailedError(MagnetarError):
     """The broker did what was asked for, and reports that it came to nothing."""
 
 

@@ -132,3 +132,20 @@ def test_flags_of_the_connection_are_taken_at_the_end(capsys: pytest.CaptureFixt
                       ["--admin-url", "http://127.0.0.1:1", *LIST, "--admin-url", url]):  # fmt: skip
             assert run(words) == 0, capsys.readouterr().err
             assert "persistent://public/default/t" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "did"),
+    [("offload-status", "offloading"), ("compaction-status", "compaction")],
+    ids=["offload", "compaction"],
+)
+def test_what_came_to_nothing_is_an_error_and_no_traceback(
+    command: str, did: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with broker(200, {"status": "ERROR", "lastError": "the directory is gone"}) as url:
+        assert run(["--admin-url", url, "topics", command, "orders"]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (
+        "",
+        f"magnetar admin topics {command}: {did} ended with an error: the directory is gone\n",
+    )
