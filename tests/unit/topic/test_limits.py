@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.broker.topic.limits import check_consumer, check_subscription, with_policies
 from magnetar.model.errors import ConsumerBusyError, NotAllowedError
 from magnetar.model.subscription_types import SubType
@@ -126,3 +127,15 @@ def test_who_has_left_holds_nothing(sub_type: SubType) -> None:
     stand.subscription.remove_consumer(consumer)
     assert (consumer.state.unacked, len(consumer.state.pending)) == (0, 0)
     assert not stand.subscription.stats().blocked_on_unacked
+
+
+def test_equal_policies_make_one_object_for_all_topics_and_others_another() -> None:
+    """A broker may have a hundred thousand topics."""
+    settings, policies = DispatchSettings(), TopicPolicies(max_consumers_per_subscription=3, max_unacked_per_consumer=5)
+    found = with_policies(settings, policies)
+    assert (found.max_consumers_per_subscription, found.max_unacked_messages_per_consumer) == (3, 5)
+    assert found.max_unacked_messages_per_subscription == policies.max_unacked_per_subscription
+    alike = TopicPolicies(max_consumers_per_subscription=3, max_unacked_per_consumer=5, message_ttl_s=9)
+    assert with_policies(DispatchSettings(), alike) is found
+    assert with_policies(settings, policies._replace(max_unacked_per_subscription=7)) != found
+    assert with_policies(DispatchSettings(unacked_share=1), policies) != found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from magnetar.broker.topic.dispatch.dispatch_settings import DispatchSettings
 from magnetar.model.errors import ConsumerBusyError, NotAllowedError
@@ -32,10 +33,20 @@ def check_subscription(topic: str, policies: TopicPolicies, subscriptions: int) 
 
 
 def with_policies(settings: DispatchSettings, policies: TopicPolicies) -> DispatchSettings:
-    """The settings that a topic's subscriptions obey while these policies hold."""
+    """The settings that a topic's subscriptions obey while these policies hold; the same object for many topics."""
+    return _limited(
+        settings, policies.max_consumers_per_subscription, policies.max_unacked_per_consumer,
+        policies.max_unacked_per_subscription,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _limited(
+    settings: DispatchSettings, consumers: int, unacked_per_consumer: int, unacked_per_subscription: int
+) -> DispatchSettings:
     return replace(
         settings,
-        max_consumers_per_subscription=policies.max_consumers_per_subscription,
-        max_unacked_messages_per_consumer=policies.max_unacked_per_consumer,
-        max_unacked_messages_per_subscription=policies.max_unacked_per_subscription,
+        max_consumers_per_subscription=consumers,
+        max_unacked_messages_per_consumer=unacked_per_consumer,
+        max_unacked_messages_per_subscription=unacked_per_subscription,
     )
