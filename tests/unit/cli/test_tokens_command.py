@@ -251,9 +251,17 @@ def test_a_device_is_not_replaced_by_a_key(tmp_path: Path) -> None:
     assert device.is_fifo() and link.is_symlink()
 
 
+@pytest.mark.parametrize(("name", "why"), [("missing", "No such file or directory"), ("", "Is a directory")])
+def test_a_file_that_cannot_be_read_is_named_without_a_number(name: str, why: str, tmp_path: Path) -> None:
+    """It was "[Errno 2] No such file or directory: '/x'"."""
+    key = ("--secret-key", "data:;base64," + "A" * 44)
+    file = str(tmp_path / name)
+    assert refused("validate", *key, "--token-file", file) == f"magnetar: {file}: {why}\n"
+
+
 def test_what_the_disk_refuses_is_named_and_leaves_things_as_they_were(tmp_path: Path) -> None:
     assert f"{tmp_path}/none/key: there is no directory" in refused("create-secret-key", "-o", f"{tmp_path}/none/key")
-    assert "'/dev/full'" in refused("revoke", PULSAR_TOKEN, "--list", "/dev/full")
+    assert "magnetar: /dev/full: No space" in refused("revoke", PULSAR_TOKEN, "--list", "/dev/full")
     listed = tmp_path / "revoked"
     listed.write_text("sub alice\n")
     with _files_of_at_most(40):

@@ -8,6 +8,7 @@ it got. Its errors are shown by the class of the error alone, since their texts 
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +115,10 @@ def path_of(uri: str) -> str:
 def _content(path: str | None, what: str) -> bytes:
     if path is None:
         raise InvalidValueError(f"{what} was not given")
-    with open(path, "rb") as file:
+    # a pipe without a writer is not waited for: its thread would keep the program from ending
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(handle, True)
+    with open(handle, "rb") as file:
         data = file.read(KEY_BYTES_MAX + 1)
     if len(data) > KEY_BYTES_MAX:
         raise InvalidValueError(f"{what} has more than {KEY_BYTES_MAX} bytes; is it the right file?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -192,3 +193,10 @@ def test_a_key_reader_that_wants_to_end_the_program_has_failed(
 def test_a_key_that_is_no_uri_is_refused_in_words(given: Any) -> None:
     with pytest.raises(InvalidValueError, match="a key is file:///path"):
         UriKeyReader(given)
+
+
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
+    """A program whose key file is one did not end: its thread waited for the writer."""
+    os.mkfifo(tmp_path / "pipe")
+    assert CryptoKeyReader(f"{tmp_path}/pipe", None).get_public_key("k", {}).key == b""
+    assert UriKeyReader(f"file://{tmp_path}/pipe").get_public_key("k", {}).key == b""
