@@ -265,7 +265,7 @@ def test_what_the_disk_refuses_is_named_and_leaves_things_as_they_were(tmp_path:
     listed = tmp_path / "revoked"
     listed.write_text("sub alice\n")
     with _files_of_at_most(40):
-        assert f"'{listed}'" in refused("revoke", PULSAR_TOKEN, "--list", str(listed))
+        assert f"magnetar: {listed}: No space" in refused("revoke", PULSAR_TOKEN, "--list", str(listed))
         assert listed.read_text() == "sub alice\n"
 
 
